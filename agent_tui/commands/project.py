@@ -69,6 +69,8 @@ async def permissions(agent: CommandAgent, args: str) -> CommandResult:
     lines += [f"  {decision:<6} {one_line(rule, 100)}  ({source})" for decision, rule, source in rules]
     if not rules:
         lines.append("  no rules")
+    elif any(decision == "allow" and rule.startswith(("bash", "outside")) for decision, rule, _ in rules):
+        lines.append(f"  Outside the sandbox they hold in {agent.root} alone, while its configuration is as it was.")
     return Text("\n".join(lines))
 
 

@@ -2,10 +2,11 @@
 
     python tests/benchmarks/commands.py [--reasons] [--json] [--before FILE]
 
-Each command is judged in a small project, alone, without any rule. ``+`` runs unasked, ``?`` asks, ``-`` is refused;
-in the columns ``none`` nothing holds commands, in ``box`` a sandbox does, whose network opens by a question, in ``net``
-one whose network is open. ``--before`` is the JSON of an earlier run: what changed is marked. Last come the hostile
-commands: how many run unasked, and how many of them outside a sandbox.
+Each command is judged in a small project, alone, without any rule. ``+`` runs unasked, ``~`` too, and is asked about
+when the sandbox stops it (``ask`` looks first), ``?`` asks, ``-`` is refused; in the columns ``none`` nothing holds
+commands, in ``box`` a sandbox does, whose network opens by a question, in ``net`` one whose network is open.
+``--before`` is the JSON of an earlier run: what changed is marked. Last come forty commands of real work, and the
+hostile commands: how many run unasked, and how many of them outside a sandbox.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def judged(root: Path, named: list[tuple[str, str]]) -> Iterator[dict[str, Any]]
             ground, _, mode = column.partition(" ")
             judge = permissions(root, ground, mode)  # type: ignore[arg-type]
             decision = judge.decide("bash", Intent("command", command, command=command))
-            row[column] = SIGNS[decision.action]
+            row[column] = SIGNS[decision.action] if decision.if_stopped is None else "~"
             row["domains"][column] = decision.domain
             if decision.action != "allow":
                 row["reasons"][column] = decision.reason
@@ -63,7 +64,7 @@ def judged(root: Path, named: list[tuple[str, str]]) -> Iterator[dict[str, Any]]
 
 def total(rows: list[dict[str, Any]], column: str) -> str:
     counted = Counter(row[column] for row in rows)
-    return f"{counted['+']:4} {counted['?']:4} {counted['-']:4}"
+    return f"{counted['+'] + counted['~']:4} {counted['?']:4} {counted['-']:4}"
 
 
 def main() -> None:
@@ -75,9 +76,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = make_world(Path(folder)).root
         rows = list(judged(root, sections("everyday.txt")))
+        real = list(judged(root, sections("real_work.txt")))
         hostile = list(judged(root, [("hostile", command) for command in lines("hostile.txt")]))
     if options.json:
-        print(json.dumps({"everyday": rows, "hostile": hostile}))
+        print(json.dumps({"everyday": rows, "real_work": real, "hostile": hostile}))
         return
     before = json.loads(options.before.read_text("utf-8")) if options.before else {"everyday": [], "hostile": []}
     earlier = {row["command"]: row for row in before["everyday"]}
@@ -99,9 +101,12 @@ def main() -> None:
         old = "  " + total(before["everyday"], column) if earlier else ""
         inside = sum(row[column] == "?" for row in honest)
         print(f"{column:18} {total(rows, column)}{old}   of these ask without reaching out: {inside}")
+    print(f"\nreal work ({len(real)})   asked")
+    for column in COLUMNS:
+        print(f"{column:18} {sum(row[column] == '?' for row in real):5}")
     print(f"\nhostile ({len(hostile)})    unasked  outside the sandbox")
     for column in COLUMNS:
-        run = [row for row in hostile if row[column] == "+"]
+        run = [row for row in hostile if row[column] in "+~"]
         out = sum(row["domains"][column] == "free" or column.startswith("none") for row in run)
         print(f"{column:18} {len(run):8} {out:8}")
 

@@ -11,7 +11,7 @@ from agent_tui.tools.word_sets import word_set
 
 _WHOLE = word_set(
     "pytest py.test mypy pyright ruff black isort flake8 pylint bandit eslint prettier tsc jest vitest mocha "
-    "tox nox rspec rubocop phpunit phpstan golangci-lint shellcheck stylelint biome standard clippy mkdir touch jq tree"
+    "tox nox rspec rubocop phpunit phpstan golangci-lint shellcheck stylelint biome standard clippy mkdir touch tree"
 )
 _CODE_TOOLS = _WHOLE | word_set("unittest doctest")
 _RUNNERS = word_set("npx bunx uvx")
@@ -91,16 +91,3 @@ def _module(line: Sequence[str]) -> list[str]:
         behind = list(line[3:5]) == ["run", "-m"] and len(line) > 5 and line[5] in _CODE_TOOLS
         return list(line[:6]) if behind else []
     return list(line[:3]) if line[2] in _CODE_TOOLS else []
-
-
-def tool_and_arguments(line: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The program that a line is about, with what it is given: ``pylint`` for ``python -m pylint`` and ``uv run
-    pylint``."""
-    name, rest = line[0].rpartition("/")[2], line[1:]
-    if _PYTHON.fullmatch(line[0]) and rest[:1] == ["-m"] and len(rest) > 1:
-        return tool_and_arguments(rest[1:])
-    if _BEHIND_RUN.get(name) == "".join(rest[:1]) and len(rest) > 1:
-        return tool_and_arguments(rest[1:])
-    if name in _RUNNERS and rest and not rest[0].startswith("-"):
-        return tool_and_arguments(rest)
-    return name, rest

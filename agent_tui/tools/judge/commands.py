@@ -1,48 +1,54 @@
 """Judges a shell command: each simple command in it must be allowed on its own, and each file it writes.
 
 What is said here is what to *ask*, and in which domain of the sandbox a command runs; what it can do there is the
-sandbox's to say.
+sandbox's to say. Where none holds, what is known to read runs unasked, and nothing else.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
-from agent_tui.tools.judge.bypass import bypassed
+from agent_tui.tools.files.paths import resolve_from
+from agent_tui.tools.git.config import names_programs
 from agent_tui.tools.judge.line.shell import parse_command
 from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
 from agent_tui.tools.judge.line.values import NOTHING, own_variable
-from agent_tui.tools.judge.looking import looked_at, looks
 from agent_tui.tools.judge.nested import given_text, is_that_text
-from agent_tui.tools.judge.programs.kinds import PRIVILEGED, REMOVERS, WRAPPERS
-from agent_tui.tools.judge.running import named_files, runs, untrusted_git
-from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, denied_command, in_plan, runs_unseen
+from agent_tui.tools.judge.paths import option_like
+from agent_tui.tools.judge.programs.kinds import DELETERS, HARMLESS_SETTINGS, PRIVILEGED, WRAPPERS
+from agent_tui.tools.judge.programs.readers import read_by
+from agent_tui.tools.judge.running import acts_beyond, by_the_way, named_files, runs, untrusted_git
+from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, runs_unseen
 from agent_tui.tools.judge.wrappers import started_by
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, worst
 from agent_tui.tools.rules.ground import Ground
 from agent_tui.tools.rules.rule import command_matches
 
-_NAMED = "|".join(map(re.escape, sorted(PRIVILEGED | (REMOVERS - {"find", "cp", "ln"}))))
+_NAMED = "|".join(map(re.escape, sorted(PRIVILEGED | DELETERS)))
 _LEAVING = re.compile(rf"(?:^|[;|&(\n{{`!]|\b(?:then|do|else|if|while|until|time|xargs|env))\s*(?:{_NAMED})(?![\w.-])")
 """What is asked about by its name wherever it stands in something that is not understood."""
+
+_MOVING = re.compile(r"\b(?:pushd|popd|eval|source|builtin|alias|chdir|CDPATH)\b|(?:^|[;|&(\n{])\s*\.\s")
+"""With these in it, nobody knows which folder the rest of a line runs in."""
 
 
 def judge(ground: Ground, source: str, outside: bool = False) -> Decision:
     """The decision on a whole command line. ``outside``: it asks to leave the sandbox."""
     if ground.mode == "bypass":
-        return bypassed(ground, source)
-    if outside and ground.holds("work"):
-        return _outside(ground, source)
+        return replace(_whole(ground, source, COMMAND_TOOL), domain="free")
+    if ground.mode == "accept-edits" and not ground.holds("work"):
+        ground = ground.unheld("ask")  # what holds nothing makes no difference to commands
     found = _whole(ground, source, COMMAND_TOOL)
+    if outside and ground.holds("work") and not found.remotes:
+        return _outside(ground, source)
     if found.action != "allow" or not ground.holds("work") or not (found.domain == "free" or found.network):
         return found
     # A rule lets one of them out; the others come along, and were let pass because the sandbox holds them.
-    edits = ground.mode in ("accept-edits", "auto")
-    rest = _whole(ground.unheld("accept-edits" if edits else "ask"), source, COMMAND_TOOL)
+    rest = _whole(ground.unheld("ask"), source, COMMAND_TOOL)
     if rest.action == "allow":
         return found
     where = "outside the sandbox" if found.domain == "free" else "with the network open"
@@ -58,7 +64,7 @@ def _outside(ground: Ground, source: str) -> Decision:
         return found
     if not ground.trusted and re.search(r"\bgit\b", source):
         return untrusted_git()
-    return replace(found, domain="free")
+    return replace(found, domain="free", remotes=())
 
 
 def _whole(ground: Ground, source: str, tool: str, within: Iterable[Path] = ()) -> Decision:
@@ -69,25 +75,35 @@ def _whole(ground: Ground, source: str, tool: str, within: Iterable[Path] = ()) 
         commands = parse_command(source, NOTHING if within else ground.variables)
     except (NotUnderstoodError, RecursionError) as problem:
         return _not_understood(ground, source, tool, str(problem))
-    if not commands:
-        return ALLOWED
     decisions: list[Decision] = []
+    unclear = _MOVING.search(source) is not None
     for command in commands:
         try:
             decisions.append(_decision(Subject(ground, tool, started_by(command), folders)))
         except NotUnderstoodError as problem:
             decisions.append(_not_understood(ground, command.text, tool, str(problem)))
-    return worst(decisions)
+            unclear = True
+    found = worst(decisions)
+    if unclear and found.remotes and found.action == "allow":
+        return replace(found, action="ask", reason="in which folder git would reach a remote is not clear")
+    return found
 
 
 def _not_understood(ground: Ground, source: str, tool: str, problem: str) -> Decision:
     if ground.command_rule(COMMAND_TOOL, "deny", lambda rule: command_matches(rule.pattern, source)):
-        return denied_command("it")
+        return _denied("it")
+    asked = Decision("ask", f"not fully understood: {problem}", domain="work")
     if ground.mode == "plan":
-        return in_plan(ground, problem)
-    if runs_unseen(ground) and not _LEAVING.search(source):
+        return _in_plan(ground, problem)
+    if ground.guards(COMMAND_TOOL):
+        return replace(asked, reason=f"not fully understood, and there are rules to be held against it: {problem}")
+    if ground.mode == "bypass":
+        return ALLOWED
+    if _LEAVING.search(source):
+        return asked
+    if runs_unseen(ground):
         return replace(ALLOWED, domain="work")
-    return Decision("ask", f"not fully understood: {problem}", domain="work")
+    return replace(ALLOWED, if_stopped=asked) if ground.holds("look") else asked
 
 
 def _decision(subject: Subject) -> Decision:
@@ -99,9 +115,14 @@ def _decision(subject: Subject) -> Decision:
         raise NotUnderstoodError("which program it is is only known when it runs")
     if subject.name in WRAPPERS and "cd" in subject.words:
         raise NotUnderstoodError("where cd leads is not clear")
-    if subject.named_by("deny", broadly=True):
-        return denied_command(subject.name)
+    if subject.rule("deny"):
+        return _denied(subject.name)
     return worst([*_redirects(subject), _given(subject) or _program(subject)])
+
+
+def _denied(name: str) -> Decision:
+    text = "Refused: a rule of the user denies this command. Do not retry it."
+    return Decision("deny", f"a rule denies {name}", text)
 
 
 def _given(subject: Subject) -> Decision | None:
@@ -113,8 +134,8 @@ def _given(subject: Subject) -> Decision | None:
     inner = _whole(subject.ground, text, subject.tool, subject.folders)
     if inner.action == "deny":
         return inner
-    if is_that_text(subject.command) and (inner.action == "allow" or not subject.named_by("allow")):
-        asks = subject.named_by("ask", broadly=True)
+    if is_that_text(subject.command) and (inner.action == "allow" or not subject.rule("allow")):
+        asks = subject.rule("ask")
         return replace(inner, action="ask", reason=f"a rule says to ask about {subject.name}") if asks else inner
     return worst([inner, _program(subject)]) if "a rule says to ask" in inner.reason else None
 
@@ -124,34 +145,96 @@ def _redirects(subject: Subject) -> list[Decision]:
     for redirect in subject.command.redirects:
         if redirect.target.pipe and not redirect.target.text:
             continue  # a here-string whose value is known later: it is only read
-        kind: Literal["read", "edit"] = "edit" if redirect.kind == "write" else "read"
-        decisions += subject.on_paths(kind, redirect.target)
+        decisions += subject.on_paths("edit" if redirect.kind == "write" else "read", redirect.target)
     return decisions
 
 
 def _program(subject: Subject) -> Decision:
-    if not subject.words and all(_own(word) for word in subject.command.assignments):
-        return ALLOWED
-    look = looked_at(subject)
-    plan = subject.ground.mode == "plan"
-    if plan and (look is None or look.written):
-        if subject.name in PRIVILEGED:
-            return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} ({subject.name} acts on more than the project.)")
-        return _refused_or(subject, in_plan(subject.ground, subject.name or "an assignment"))
-    if look is not None:
-        return looks(subject, look)
+    ground = subject.ground
+    own = (own_variable(word.text.partition("=")[0].removesuffix("+")) for word in subject.command.assignments)
+    if not subject.words and all(own):
+        return ALLOWED  # a variable that only the line itself gets to see
+    if ground.mode == "bypass":
+        asks = [Decision("ask", f"a rule says to ask about {subject.name}")] if subject.rule("ask") else []
+        bound = ground.guards(COMMAND_TOOL) or ground.has_denied_files
+        return worst([*asks, named_files(subject)] if bound else asks)
+    if subject.words[:1] == ["cd"]:
+        if subject.command.assignments:
+            raise NotUnderstoodError("where cd leads is not clear")
+        return _looks(subject, [word for word in subject.command.words[1:] if word.text != "-"])
+    words = _read(subject)
+    if words is not None:
+        return _looks(subject, words)
+    if ground.mode == "plan":
+        return _plan(subject)
     return runs(subject)
 
 
-def _own(assignment: Word) -> bool:
-    """Whether an assignment that stands alone sets a variable that only the line itself gets to see."""
-    return own_variable(assignment.text.partition("=")[0].removesuffix("+"))
+def _read(subject: Subject) -> list[Word] | None:
+    """The words that may be files, of a program that is known to read them and to do no more."""
+    command, ground = subject.command, subject.ground
+    if not subject.words or "/" in subject.words[0] or subject.started.given:
+        return None
+    for setting in command.assignments:
+        usual = HARMLESS_SETTINGS.fullmatch(setting.text) or (
+            subject.name == "read" and setting.text.startswith("IFS=")
+        )
+        if setting.dynamic or not usual:
+            return None
+    if ground.holds("look"):
+        return read_by(command.words)
+    # git reads the configuration of the folder it is in, which can name programs to run.
+    if subject.name == "git" and (subject.folders != {ground.cwd} or names_programs(ground.cwd)):
+        return None
+    found = read_by(command.words)
+    # In folders it follows the links.
+    follows = subject.name == "diff" and any(
+        path.is_dir() for word in found or () for path in subject.paths("read", word)
+    )
+    return None if follows else found
 
 
-def _refused_or(subject: Subject, decision: Decision) -> Decision:
-    """``decision``, unless a rule denies what is named."""
+def _looks(subject: Subject, words: list[Word]) -> Decision:
+    """The decision on a program that only reads."""
+    if option_like(subject.command.words[1:], subject.folders):
+        raise NotUnderstoodError("a file pattern gives a name that is an option")
+    decisions = [decision for word in words for decision in subject.on_paths("read", word)]
+    decisions += by_the_way(subject)
+    if subject.words[:1] == ["cd"]:
+        _change_folder(subject)
+    if subject.rule("ask"):
+        decisions.append(Decision("ask", f"a rule says to ask about {subject.name}"))
+    return worst(decisions)
+
+
+def _plan(subject: Subject) -> Decision:
     try:
         found = named_files(subject)
     except NotUnderstoodError:
-        return decision
-    return found if found.action == "deny" else decision
+        found = ALLOWED
+    if found.action == "deny":
+        return found
+    if acts_beyond(subject):
+        return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} ({subject.name} acts on more than the project.)")
+    return _in_plan(subject.ground, subject.name or "an assignment")
+
+
+def _in_plan(ground: Ground, problem: str) -> Decision:
+    """Not known to only look: it may run where the system holds it to looking."""
+    if ground.holds("look"):
+        return ALLOWED
+    return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} (Not known to be read only: {problem}.)")
+
+
+def _change_folder(subject: Subject) -> None:
+    targets = [word for word in subject.command.words[1:] if not word.text.startswith("-")]
+    if len(targets) != 1 or len(subject.words) > 2 or targets[0].glob or targets[0].tilde or subject.words[1] == "-":
+        raise NotUnderstoodError("where cd leads is not clear")
+    if targets[0].dynamic:
+        raise NotUnderstoodError("where cd leads is only known when it runs")
+    for folder in list(subject.folders):
+        path = resolve_from(targets[0].text, folder)
+        if os.path.normpath(folder / targets[0].text) != str(path):
+            # The shell remembers the way it came: `..` would lead back there, not to the real parent.
+            raise NotUnderstoodError("cd goes through a link")
+        subject.folders.add(path)

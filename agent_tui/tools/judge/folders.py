@@ -1,16 +1,17 @@
-"""What lies below the folders a command is given: links that lead out, and files that a rule denies reading."""
+"""Files that a rule denies reading, where a command would come to them by the way: below a folder, or out of git."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
-from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.git.own import own_git
 from agent_tui.tools.git.repository import find_repository
 from agent_tui.tools.judge.line.syntax import Word
+from agent_tui.tools.judge.programs.git import shown_contents
+from agent_tui.tools.judge.programs.kinds import COPIERS
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.rules.ground import Ground
 
@@ -18,21 +19,29 @@ MAX_ENTRIES = 50_000
 """Where a folder holds more, it is treated as if the worst were in it."""
 
 _GIT_SECONDS = 2.0
+_RECURSIVE = {
+    **dict.fromkeys(("grep", "egrep", "fgrep", "diff"), re.compile(r"-\w*[rR]\w*|--(dereference-)?recursive")),
+    "find": re.compile(r"-exec(dir)?|-ok(dir)?"),
+}
 
 
-def leads_out(folder: Path, folders: Iterable[Path]) -> bool:
-    """Whether a link below a resolved folder leads out of ``folders``, or there is too much to be sure."""
-    within = list(folders)
-    for entry in _entries(folder):
-        if entry is None or (entry.is_symlink() and not is_within(Path(entry.path).resolve(), within)):
-            return True
-    return False
+def takes_all_below(words: Sequence[str]) -> bool:
+    """Whether a program is known to read what is in all files below the folders it is given, or where it runs."""
+    if not words:
+        return False
+    if words[0] in COPIERS or words[0] in ("rg", "ag", "ack"):
+        return True
+    pattern = _RECURSIVE.get(words[0])
+    return pattern is not None and any(pattern.fullmatch(word) for word in words[1:])
+
+
+def names_its_folders(words: Sequence[str]) -> bool:
+    """Whether such a program reads nothing where it is given no folder."""
+    return words[0] in COPIERS
 
 
 def holds_denied(ground: Ground, folder: Path) -> Decision | None:
     """The refusal, where reading everything below a resolved folder would read what a rule denies."""
-    if not ground.has_denied_files:
-        return None
     for entry in _entries(folder):
         if entry is None:
             return Decision("ask", f"{folder} holds too much to be sure that nothing in it is denied by a rule")
@@ -46,30 +55,32 @@ def holds_denied(ground: Ground, folder: Path) -> Decision | None:
     return None
 
 
-def shows_denied(ground: Ground, words: Sequence[Word], contents: Literal["tree", "history"]) -> Decision | None:
+def git_shows_denied(ground: Ground, arguments: Sequence[Word]) -> Decision | None:
     """The refusal or question, where git would show what a rule denies reading: a file named as it was at some time,
     one that git knows now, or perhaps one it knew."""
-    if not ground.has_denied_files:
+    contents = shown_contents(arguments)
+    if not contents:
         return None
-    texts = [word.text for word in words[1:]]
+    texts = [word.text for word in arguments]
     for text in texts:
         name = text.partition(":")[2] if ":" in text and not text.startswith("-") else text
         if name and ground.denies_reading(ground.cwd / name):
             return _refused(name)
-    shown = [text for text in texts if ":" in text and not text.startswith(("-", ":"))]
-    if contents == "history" and shown and all(":" in t or t.startswith("-") for t in texts[1:]):
-        return None  # single files of single commits, and none of them denied
+    if contents == "history":
+        # Single files of single commits, and none of them denied?
+        named = [text for text in texts[1:] if not text.startswith("-")]
+        plain = bool(named) and all(":" in text.lstrip(":") for text in named)
+        return None if plain else Decision("ask", "what it shows of earlier times may hold files that a rule denies")
     repository = find_repository(ground.root)
     if repository is None:
         return None
-    if contents == "tree":
-        with own_git(repository) as git:
-            known = git.run(ground.root, "ls-files", "-z", "-c", timeout=_GIT_SECONDS) if git else None
-        if known is not None:
-            names = (os.fsdecode(name) for name in known.split(b"\0") if name)
-            denied = next((name for name in names if ground.denies_reading(ground.root / name)), None)
-            return _refused(denied) if denied else None
-    return Decision("ask", "what it shows of earlier times may hold files that a rule denies")
+    with own_git(repository) as git:
+        known = git.run(ground.root, "ls-files", "-z", "-c", timeout=_GIT_SECONDS) if git else None
+    if known is None:
+        return Decision("ask", "which files git knows cannot be said, and a rule denies some")
+    names = (os.fsdecode(name) for name in known.split(b"\0") if name)
+    denied = next((name for name in names if ground.denies_reading(ground.root / name)), None)
+    return _refused(denied) if denied else None
 
 
 def _refused(name: str) -> Decision:

@@ -1,57 +1,90 @@
-"""Programs that may do more than look: in which domain they run, and what is asked before."""
+"""What a program may not do without a question, whatever holds it, and in which domain it runs."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.judge.always import prefix
-from agent_tui.tools.judge.folders import holds_denied
+from agent_tui.tools.judge.folders import git_shows_denied, holds_denied, names_its_folders, takes_all_below
 from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
-from agent_tui.tools.judge.nested import given_text
 from agent_tui.tools.judge.paths import named_paths
-from agent_tui.tools.judge.programs.git import git_asks, messages
+from agent_tui.tools.judge.programs.git import changes_settings, git_changes, git_looks, git_remote, messages
 from agent_tui.tools.judge.programs.kinds import (
     CHANGERS,
-    COPIERS,
+    DELETERS,
+    HARMLESS_SETTINGS,
     INTERPRETERS,
     OPAQUE,
     PRIVILEGED,
-    REMOVERS,
-    SHELL_FREE,
-    setting_within,
+    changes,
 )
-from agent_tui.tools.judge.programs.loopback import stays_here
-from agent_tui.tools.judge.programs.network import reaches_out, transfer_asks
+from agent_tui.tools.judge.programs.network import reaches_out, stays_here
 from agent_tui.tools.judge.programs.publishing import publishes
-from agent_tui.tools.judge.programs.readers import known_reader, sed_in_place
-from agent_tui.tools.judge.subject import Subject, outside, runs_unseen
-from agent_tui.tools.rules.decision import ALLOWED, Decision, worst
+from agent_tui.tools.judge.programs.readers import knows
+from agent_tui.tools.judge.subject import Subject, runs_unseen
+from agent_tui.tools.rules.bound import has_star, same_repository, uncovered, uncovered_address
+from agent_tui.tools.rules.decision import ALLOWED, Decision, RemoteGit, worst
+from agent_tui.tools.rules.rule import Rule, exact, parse_rule
 from agent_tui.tools.sandbox.policy import Domain
-from agent_tui.tools.word_sets import word_set
 
-_TAKERS = CHANGERS | COPIERS | word_set("mkdir mktemp")
+
+@dataclass(slots=True, frozen=True)
+class _Need:
+    """What a program needs that is not simply there: ``why`` it is asked about, empty where it is not."""
+
+    why: str = ""
+    domain: Domain = "work"
+    network: bool = False
+    remotes: tuple[RemoteGit, ...] = ()
+    exactly: bool = False
+    never: bool = False
+    """Only a rule without a star covers it; no rule does but one for every command."""
 
 
 def runs(subject: Subject) -> Decision:
-    """A program that may do more than look."""
+    """The decision on a program that may do more than look."""
+    ground = subject.ground
     try:
         paths = named_files(subject)
     except NotUnderstoodError as problem:
-        seen = runs_unseen(subject.ground) and subject.name not in REMOVERS
-        paths = ALLOWED if seen else Decision("ask", f"not fully understood: {problem}")
+        unseen = not ground.guards(subject.tool) and ground.holds("look") and subject.name not in DELETERS
+        paths = ALLOWED if unseen else Decision("ask", f"not fully understood: {problem}")
     if paths.action == "deny":
         return paths
-    ground, domain = subject.ground, _domain(subject)
-    network = domain == "work" and ground.network == "ask" and _reaches_out(subject)
-    if domain == "free" and subject.name == "git" and not ground.trusted:
+    need = _need(subject)
+    if subject.name == "git" and (need.remotes or need.domain == "free") and not ground.trusted:
         return untrusted_git()
-    if paths.action != "allow":
-        return replace(paths, domain="free" if "free" in (domain, paths.domain) else domain, network=network)
-    return replace(_by_rules_and_mode(subject, domain, network), domain=domain, network=network)
+    asked = Decision("ask", need.why or f"runs {subject.name or 'an assignment'}", domain=need.domain)
+    asked = replace(asked, network=need.network, remotes=need.remotes)
+    if paths.action == "ask":
+        free = "free" in (need.domain, paths.domain)
+        return replace(asked, reason=paths.reason, domain="free" if free else "work", remotes=())
+    if subject.rule("ask"):
+        return replace(asked, reason=f"a rule says to ask about {subject.name}")
+    offered = (f"{subject.tool}({pattern})" for pattern in subject.patterns())
+    asked = replace(asked, patterns=[text for text in offered if not _not_covered(subject, parse_rule(text), need)][:1])
+    if rule := subject.rule("allow"):
+        if subject.rule("allow", lambda rule: not _why_not(subject, rule, need)):
+            return replace(asked, action="allow", reason="", patterns=[])
+        return replace(asked, reason=_why_not(subject, rule, need))
+    if need.why:
+        # What an answer "always" is bound to, where it would let the command out of the sandbox.
+        leaves = ground.holds("work") and asked.patterns and (need.remotes or need.domain == "free")
+        bound = f" (always: in {_short(ground.root)} alone, as it is configured now)" if leaves else ""
+        return replace(asked, reason=need.why + bound)
+    if ground.mode in ("accept-edits", "auto") and ground.holds("work"):
+        return Decision("allow", domain="work")
+    if ground.mode == "auto" and not ground.holds("work") and not need.remotes and not _hidden(subject):
+        return Decision("allow", domain="work")
+    if ground.mode == "ask" and ground.holds("look") and not _known_to_change(subject):
+        return replace(ALLOWED, if_stopped=asked)
+    return asked
 
 
 def untrusted_git() -> Decision:
@@ -59,34 +92,115 @@ def untrusted_git() -> Decision:
     return Decision("deny", "git outside the sandbox needs a trusted folder", line)
 
 
-def _by_rules_and_mode(subject: Subject, domain: Domain, network: bool) -> Decision:
-    ground = subject.ground
-    if subject.named_by("ask", broadly=True):
-        return Decision("ask", f"a rule says to ask about {subject.name}")
-    if subject.named_by("allow"):
-        return ALLOWED
-    if why := publishes(subject.words):
-        return Decision("ask", why, patterns=subject.patterns())
-    if ground.holds("work"):
-        # Out of the sandbox, and into the network, only by a question that says so.
-        if domain == "work" and not network and ground.mode in ("accept-edits", "auto"):
-            return ALLOWED
-    elif ground.mode == "auto":
-        return _auto(subject)
-    return Decision("ask", f"runs {subject.name or 'an assignment'}", patterns=subject.patterns())
+def _hidden(subject: Subject) -> bool:
+    """Whether more than the words of a command says what it does: where nothing holds it, ``auto`` asks then."""
+    name, words, ground = subject.name, subject.words, subject.ground
+    if not words or subject.started.given or subject.command.dynamic or name in OPAQUE or knows(name):
+        return True
+    if any(word.pipe for word in subject.command.words):
+        return True
+    if any(not HARMLESS_SETTINGS.fullmatch(word.text) for word in subject.command.assignments):
+        return True
+    if name == "git" and (not ground.trusted or not (git_changes(words) or git_looks(words))):
+        return True
+    if name in DELETERS or name in ("cp", "mkdir", "touch", "chmod", "ln", "tee"):
+        return False  # all that they may change was named
+    start = prefix(words) or words[:1]
+    if name.rstrip("0123456789.") in INTERPRETERS and len(start) == 1:
+        return words[1:2] == [] or words[1].startswith("-")  # code on its command line, or from a pipe
+    return uncovered(" ".join([*map(exact, start), "*"]), words) != ""
 
 
-def _domain(subject: Subject) -> Domain:
-    """The domain it has to run in to do what it is for."""
-    if _stays_here(subject):
-        return "work"
-    if (
-        (subject.name in PRIVILEGED and not _ends_its_own(subject))
-        or publishes(subject.words)
-        or (_reaches_out(subject) and subject.name in ("git", "gh", "glab", "hub"))
-    ):
-        return "free"  # what is beyond the project, or wants the user's own keys
-    return "work"
+def _known_to_change(subject: Subject) -> bool:
+    if subject.name == "git":
+        return git_changes(subject.words)
+    if subject.name == "find":
+        return bool(_found(subject))
+    return changes(subject.words) or not subject.words
+
+
+def _need(subject: Subject) -> _Need:
+    ground, name, words = subject.ground, subject.name, subject.words
+    if not words or _stays_here(subject) or _ends_its_own(subject):
+        return _Need()
+    if name == "git" and (found := _git(subject)):
+        return found
+    if why := publishes(words):
+        return _Need(why, "free")
+    if acts_beyond(subject):
+        return _Need(f"{name} acts on more than the project", "free")
+    if name in ("gh", "glab", "hub"):
+        return _Need(f"{name} wants your keys and the network", "free")
+    plain = words[1:] not in (["--version"], ["--help"])
+    if plain and reaches_out(words, subject.folders) and ground.network != "deny":
+        # Where the network is open, it is so in ``work`` alone.
+        closed = ground.network == "ask"
+        if closed or ground.mode not in ("accept-edits", "auto") or not ground.holds("work"):
+            return _Need(f"{name} needs the network", network=closed)
+    return _Need()
+
+
+def acts_beyond(subject: Subject) -> bool:
+    """Whether a program is known to act on more than the project."""
+    if subject.words[1:] in (["--version"], ["--help"]):
+        return False
+    return subject.name in PRIVILEGED and not _stays_here(subject) and not _ends_its_own(subject)
+
+
+def _git(subject: Subject) -> _Need | None:
+    words, ground, command = subject.words, subject.ground, subject.command
+    remote = git_remote(words, ground.cwd)
+    named = " ".join(["git", *words[1:2]])
+    if not remote:
+        changes = changes_settings(words)
+        return _Need(f"{named} changes what decides what git starts", "free", exactly=True) if changes else None
+    plain = words[0] == "git" and not subject.started.given and not command.assignments
+    if remote == "other" or not plain or any(word.dynamic or word.glob or word.tilde for word in command.words):
+        return _Need(f"{named} reaches a remote in a way that may start other programs", "free", never=True)
+    if subject.folders != {ground.cwd}:
+        return _Need(f"{named} would run outside the sandbox, in another folder than the project's", "free", never=True)
+    remotes = (RemoteGit(tuple(words), ground.cwd),)
+    return _Need(f"{named} talks to a remote, outside the sandbox", remotes=remotes, exactly=remote == "address")
+
+
+def _not_covered(subject: Subject, rule: Rule, need: _Need) -> str:
+    """Why a rule that names the command does not let it run all the same; empty where it does. A rule for every command
+    says that nothing is to be asked."""
+    ground, of_git = subject.ground, subject.name == "git"
+    if rule.pattern is None:
+        return ""
+    if need.never:
+        return need.why
+    text = f"{rule.tool}({rule.pattern})"
+    if _held(subject, need):
+        word = uncovered_address(rule.pattern, subject.words) if need.network else ""
+        return f"the rule {text} says nothing of {word}" if word else ""
+    there = ground.cwd == ground.root or (of_git and same_repository(ground.cwd, ground.root))
+    if subject.folders != {ground.cwd} or not there:
+        return f"the rule {text} holds in {_short(ground.root)} alone"
+    if need.exactly and has_star(rule.pattern):
+        return f"{need.why}, and the rule {text} has a star"
+    word = "" if need.remotes else uncovered(rule.pattern, subject.words)
+    return f"the rule {text} does not cover {word} where no sandbox holds it" if word else ""
+
+
+def _why_not(subject: Subject, rule: Rule, need: _Need) -> str:
+    """The same, and why a rule that covers the command does not hold any more: what it would start may be another
+    thing by now."""
+    why = _not_covered(subject, rule, need)
+    if why or rule.pattern is None or _held(subject, need):
+        return why
+    name = subject.ground.changed_since(rule, subject.name == "git")
+    return f"{name} has changed since {rule.tool}({rule.pattern}) was allowed or the session began" if name else ""
+
+
+def _held(subject: Subject, need: _Need) -> bool:
+    return subject.ground.holds("work") and need.domain == "work" and not need.remotes
+
+
+def _short(folder: Path) -> str:
+    home = Path.home()
+    return f"~/{folder.relative_to(home)}" if folder != home and folder.is_relative_to(home) else str(folder)
 
 
 def _ends_its_own(subject: Subject) -> bool:
@@ -101,41 +215,94 @@ def _ends_its_own(subject: Subject) -> bool:
     return bool(words) and all(word.made == "job" or re.fullmatch(r"%(\d+|[%+])", word.text) for word in words)
 
 
-def _reaches_out(subject: Subject) -> bool:
-    words = subject.command.words
-    return bool(words) and reaches_out(words, subject.folders) and not _stays_here(subject)
-
-
 def _stays_here(subject: Subject) -> bool:
     """Whether it talks to ports of this machine alone, which it may do where it is held."""
-    plain = not subject.command.assignments and not subject.started.given
-    return plain and subject.ground.has_ports() and stays_here(subject.command.words)
+    return subject.ground.holds("work") and subject.ground.has_ports() and stays_here(subject.words)
 
 
 def named_files(subject: Subject) -> Decision:
-    """The decision on all files that a program is given, which may do anything with them."""
-    ground = subject.ground
+    """The decision on all files that a program is given, which may do anything with them. Raises NotUnderstoodError."""
+    ground, words = subject.ground, subject.command.words
     decisions: list[Decision] = []
-    texts = messages(subject.command.words[1:]) if subject.name == "git" else []
-    for word in [*subject.command.assignments, *subject.command.words[1:]]:
+    texts = messages(words[1:]) if subject.name == "git" else []
+    decisions += by_the_way(subject)
+    if subject.name in DELETERS and subject.started.given:
+        decisions.append(Decision("ask", f"what {subject.name} removes is only known when it runs", domain="work"))
+    if _found(subject) == "all":
+        decisions.append(Decision("ask", "find would remove all that it finds", domain="work"))
+    for word in [*subject.command.assignments, *words[1:]]:
         if any(word is text for text in texts):
             continue
-        if subject.name in REMOVERS and word.text.removeprefix("./") in ("*", "**"):
+        if subject.name in CHANGERS and word.text.removeprefix("./") in ("*", "**"):
             decisions.append(Decision("ask", f"{subject.name} would take the whole folder", domain="work"))
         if word.made == "temporary" and runs_unseen(ground):
             continue
-        # What a program does with a file is not known: as much as it could.
         for path in subject.paths("edit", word):
-            decision = ground.path("read", "read", path)
-            if outside(decision) and subject.seen(path, "edit" if subject.name in _TAKERS else "read"):
-                continue
-            decisions.append(_changed(subject, path) if decision.action == "allow" else decision)
-    program = subject.words[0] if subject.words else ""
-    if "/" in program:
+            decisions.append(_named(subject, path))
+    if "/" in (program := subject.words[0] if subject.words else ""):
         decisions += _own_program(subject, program)
-    found = worst(decisions)
-    leaves = any(outside(decision) for decision in decisions if decision.action == "ask")
-    return replace(found, domain="free") if leaves else found
+    return worst([decision for decision in decisions if decision.action != "allow"])
+
+
+def _named(subject: Subject, path: Path) -> Decision:
+    """A path given to a program that may do anything with it: as much as it could."""
+    ground, changer = subject.ground, _changer(subject)
+    decision = ground.path("read", "read", path)
+    if decision.action == "deny":
+        return decision
+    if not is_within(path, ground.folders):
+        kind: Literal["read", "edit"] = "edit" if changer else "read"
+        if subject.seen(path, kind) or subject.absent(path, kind):
+            return ALLOWED
+        return replace(decision, domain="free") if decision.action == "ask" else decision
+    if (changer or not ground.holds("work")) and ground.protected(path):
+        return Decision("ask", f"{path} decides what may run, or belongs to git itself", domain="free")
+    if changer and any(folder.is_relative_to(path) for folder in ground.folders) and subject.name not in _INTO:
+        return Decision("ask", f"{subject.name} would take the whole project", domain="work")
+    if changer and ground.mode != "bypass":
+        changed = ground.path("edit", "edit", path)
+        if changed.action == "deny" or "a rule says" in changed.reason:
+            return replace(changed, domain="work")
+    return ALLOWED if "a rule says" not in decision.reason else decision
+
+
+def _changer(subject: Subject) -> bool:
+    return subject.name in CHANGERS and (subject.name not in ("sed", "perl") or changes(subject.words))
+
+
+_INTO = frozenset(("sed", "tee", "touch", "patch", "perl", "mkdir", "mktemp", "install", "cp", "ln"))
+"""What they do with a folder is to put something into it."""
+
+
+def by_the_way(subject: Subject) -> Sequence[Decision]:
+    """What a program would read of denied files that it is not given by their names."""
+    ground, words = subject.ground, subject.command.words
+    if not ground.has_denied_files:
+        return ()
+    found = [git_shows_denied(ground, words[1:])] if subject.name == "git" else []
+    if takes_all_below([subject.name, *subject.words[1:]]) or subject.words[:2] == ["git", "grep"]:
+        named = [word for word in words[1:] if not word.dynamic and not word.text.startswith("-")]
+        folders = [path for word in named for path in subject.paths("read", word) if path.is_dir()]
+        if not folders and not names_its_folders([subject.name]) and subject.name != "git":
+            folders = list(subject.folders)
+        found += [holds_denied(ground, folder) for folder in folders]
+    return [decision for decision in found if decision is not None]
+
+
+_NARROW = re.compile(r"-(i?name|i?path|i?wholename|i?regex|newer\w*|empty|inum|samefile)")
+
+
+def _found(subject: Subject) -> str:
+    """What ``find`` removes of what it finds: ``all``, ``some`` that is told by its name, or nothing."""
+    if subject.name != "find":
+        return ""
+    words = subject.words
+    started = [words[at + 1].rpartition("/")[2] for at, word in enumerate(words[:-1]) if re.match(r"-(exec|ok)", word)]
+    if "-delete" not in words and not any(name in CHANGERS | {"sh", "bash", "xargs"} for name in started):
+        return ""
+    removes = "-delete" in words or any(name in DELETERS for name in started)
+    narrow = any(_NARROW.fullmatch(word) and words[at + 1 : at + 2] != ["*"] for at, word in enumerate(words))
+    return "some" if narrow or not removes else "all"
 
 
 def _own_program(subject: Subject, program: str) -> list[Decision]:
@@ -149,111 +316,15 @@ def _own_program(subject: Subject, program: str) -> list[Decision]:
 
 def _own_program_from(subject: Subject, folder: Path, program: str) -> list[Decision]:
     ground = subject.ground
-    found: list[Decision] = []
     named = Path(os.path.normpath(folder / Path(program).expanduser()))
     if is_within(named.parent.resolve(), ground.folders) and re.fullmatch(
         r"(python|pypy|node|ruby|perl)[\d.]*", named.name
     ):
         return []
-    for path in named_paths(Word(program, quoted=True), [folder]):
-        if runs_unseen(ground) and subject.seen(path, "edit"):
-            continue  # made there by commands before, in temporary folders that are theirs
-        if not is_within(path, ground.folders) and not str(path).startswith(("/usr/", "/bin/", "/opt/")):
-            found.append(Decision("ask", f"{path} is outside the project", domain="free"))
-    return found
-
-
-def _changed(subject: Subject, path: Path) -> Decision:
-    """A path given to a program that may do anything with it."""
-    ground = subject.ground
-    if subject.name in COPIERS and (denied := holds_denied(ground, path)):
-        return denied
-    if ground.protected(path):
-        return Decision("ask", f"{path} decides what may run, or belongs to git itself", domain="free")
-    if subject.name in REMOVERS and subject.name != "find" and any(f.is_relative_to(path) for f in ground.folders):
-        return Decision("ask", f"{subject.name} would take the whole project", domain="work")
-    if not is_within(path, ground.folders):
-        return Decision("ask", f"{path} is outside the project", domain="free")
-    if subject.name in CHANGERS:
-        decision = ground.path("edit", "edit", path)
-        if decision.action == "deny":
-            return decision
-    return ALLOWED
-
-
-def _auto(subject: Subject) -> Decision:
-    """A command that nothing holds but this."""
-    if problem := _problem(subject):
-        return Decision("ask", problem, patterns=subject.patterns())
-    if subject.name in ("curl", "wget"):
-        problem, written = transfer_asks(subject.command.words)
-        if problem:
-            return Decision("ask", problem, patterns=subject.patterns())
-        return worst([decision for word in written for decision in subject.on_paths("edit", word)])
-    return ALLOWED
-
-
-def _problem(subject: Subject) -> str:
-    name, arguments = subject.name, subject.command.words[1:]
-    if name in PRIVILEGED and not (name in ("docker", "podman", "kubectl") and prefix(subject.words)):
-        return f"{name} acts on more than the project"
-    if name in ("source", ".") and _activates(subject):
-        return ""
-    if not subject.words or (name in OPAQUE and name not in SHELL_FREE) or subject.started.given:
-        return f"what {name or 'an assignment'} does is not visible here"
-    if subject.command.assignments and not all(setting_within(word.text) for word in subject.command.assignments):
-        return "settings in front of it may change what runs"
-    if name.rstrip("0123456789.") in INTERPRETERS and not _runs_a_file(subject):
-        return f"runs code given to {name} directly"
-    if any(word in _CODE_WORDS.get(name, ()) for word in subject.words[1:]) or _times(subject.words):
-        return f"runs code given to {name} directly"
-    if name == "git":
-        return git_asks(arguments) if subject.ground.trusted else "git may start what an untrusted folder names"
-    if name == "sed":
-        return "" if sed_in_place(list(arguments)) else "what the script does is not visible here"
-    if _fetches_what_runs(subject):
-        return "" if prefix(subject.words) else f"{name} may fetch and run what it names"
-    if subject.starts_others() or (known_reader(name) and name not in SHELL_FREE):
-        return f"what an option of {name} does is not visible here"
-    return ""
-
-
-def _fetches_what_runs(subject: Subject) -> bool:
-    """``npx``, ``pnpm dlx`` and their like: what they run need not be there yet."""
-    first = subject.words[1:2]
-    if subject.name in ("npx", "bunx", "uvx", "pipx"):
-        return first != ["--version"]
-    return bool(first) and (subject.name, first[0]) in _FETCHING_RUNNERS
-
-
-_FETCHING_RUNNERS = frozenset(
-    {("npm", "exec"), ("npm", "x"), ("npm", "explore"), ("yarn", "dlx"), ("pnpm", "dlx"), ("bun", "x"), ("uv", "tool")}
-)
-_CODE_WORDS = {"deno": word_set("eval repl"), "cmake": word_set("-P -E"), "php": word_set("-R -B -E -F")}
-
-
-def _activates(subject: Subject) -> bool:
-    """``source .venv/bin/activate``: the project's own, which is run as its tests are."""
-    words = subject.words[1:]
-    return len(words) == 1 and not words[0].startswith(("/", "~")) and words[0].endswith("/bin/activate")
-
-
-def _times(words: list[str]) -> bool:
-    """``python -m timeit CODE``."""
-    return any(words[at : at + 2] == ["-m", "timeit"] for at in range(1, len(words)))
-
-
-def _runs_a_file(subject: Subject) -> bool:
-    """An interpreter with a script or module to run, not with code on its command line or from a pipe."""
-    if given_text(subject.command) is not None or any(word.pipe for word in subject.command.words):
-        return False
-    for word in subject.words[1:]:
-        if word == "-m":
-            return subject.words[-1] != "-m"
-        if not word.startswith("-"):
-            return True
-        if word.startswith(("--e", "--p", "--i", "--r")) or (word[1:2] != "-" and set(word) & set("cerpEnI")):
-            return False
-        if word == "-":
-            return False
-    return False
+    return [
+        Decision("ask", f"{path} is outside the project", domain="free")
+        for path in named_paths(Word(program, quoted=True), [folder])
+        if not (ground.holds("look") and subject.seen(path, "edit"))
+        and not is_within(path, ground.folders)
+        and not str(path).startswith(("/usr/", "/bin/", "/opt/"))
+    ]

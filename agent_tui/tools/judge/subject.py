@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from agent_tui.tools.files.paths import is_within
-from agent_tui.tools.judge.always import prefix, tool_and_arguments
+from agent_tui.tools.judge.always import prefix
 from agent_tui.tools.judge.line.syntax import Word
 from agent_tui.tools.judge.paths import named_paths
-from agent_tui.tools.judge.programs.git import messages, names_a_place, starting, without_globals
-from agent_tui.tools.judge.programs.kinds import INTERPRETERS, STARTING, WRAPPERS
+from agent_tui.tools.judge.programs.git import messages, without_globals
+from agent_tui.tools.judge.programs.kinds import INTERPRETERS, WRAPPERS
 from agent_tui.tools.judge.wrappers import Started
-from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision
+from agent_tui.tools.rules.decision import ALLOWED, Decision
 from agent_tui.tools.rules.ground import Ground
 from agent_tui.tools.rules.rule import Rule, command_matches, exact
 from agent_tui.tools.sandbox.policy import Domain
@@ -60,22 +61,32 @@ class Subject:
         # To look is enough for reading inside the project; the rest needs as much as the question is about.
         domain: Domain = "work" if kind == "edit" else "look"
         decision = self.ground.path(kind, kind, path)
-        if not outside(decision):
-            return replace(decision, domain=domain)
-        return ALLOWED if self.seen(path, kind) else replace(decision, domain="free")
+        if (outside(decision) or self.ground.mode == "plan") and (self.seen(path, kind) or self.absent(path, kind)):
+            return ALLOWED
+        return replace(decision, domain="free" if outside(decision) else domain)
 
     def seen(self, path: Path, kind: Literal["read", "edit"]) -> bool:
         """Whether a path outside the project is there for a command that is held to looking."""
         ground = self.ground
         return ground.holds("look") and not is_within(path, ground.folders) and ground.sees(path, kind)
 
-    def named_by(self, which: Literal["deny", "ask", "allow"], broadly: bool = False) -> bool:
-        """Whether a rule names this command. ``broadly`` (to refuse or ask): also with a path before the program's
-        name, without assignments, and behind programs that run others."""
+    def absent(self, path: Path, kind: Literal["read", "edit"]) -> bool:
+        """Whether there is nothing outside the project that a held command could come to by this path: a pattern, a
+        part of an address."""
+        ground = self.ground
+        if not ground.holds("look") or is_within(path, ground.folders):
+            return False
+        return not os.path.lexists(path) and (kind == "read" or not os.path.lexists(path.parent))
+
+    def rule(
+        self, which: Literal["deny", "ask", "allow"], fits: Callable[[Rule], bool] = lambda rule: True
+    ) -> Rule | None:
+        """The first rule that names this command and ``fits``. To refuse or to ask also with a path before the
+        program's name, without assignments, and behind programs that run others."""
         # What gets operands that are not seen here is allowed by a rule for the whole of it.
         whole = self.started.outer[0] if self.started.given else self.command
         texts = {whole.text, whole.written}
-        if broadly:
+        if which != "allow":
             for command in (self.command, *self.started.outer):
                 parts = [word.text for word in command.words]
                 name = parts[0].rpartition("/")[2] if parts else ""
@@ -83,39 +94,16 @@ class Subject:
                 if name in WRAPPERS:
                     texts |= {" ".join(parts[start:]) for start in range(1, len(parts))}
                 texts |= {" ".join([name, *rest]) for rest in _behind_options(name, command.words[1:])}
-        starts = which == "allow" and self.starts_others()
 
         def matches(rule: Rule) -> bool:
-            if starts and rule.pattern is not None and rule.pattern != exact(self.command.text):
-                return False
-            return any(command_matches(rule.pattern, text) for text in texts)
+            return any(command_matches(rule.pattern, text) for text in texts) and fits(rule)
 
-        tools = {self.tool} if which == "allow" else {self.tool, COMMAND_TOOL}
-        return any(self.ground.command_rule(tool, which, matches) for tool in tools)
-
-    def starts_others(self) -> bool:
-        """Whether an option makes it start what it is given: more than a rule with a star was meant for."""
-        if self.name == "git":
-            return starting(self.words[1:]) or names_a_place(self.command.words[1:])
-        if not self.words:
-            return False
-        name, arguments = tool_and_arguments(self.words)
-        if name == "coverage":
-            # What it is to run is part of what the rule names, or it is anything.
-            return arguments[:1] == ["run"] and not prefix(self.words)
-        pattern = STARTING.get(name)
-        return pattern is not None and any(pattern.fullmatch(word) for word in arguments)
-
-    def _takes_code(self) -> bool:
-        """Whether it runs what it reads: a rule for its words would be one for any code."""
-        arguments = self.words[1:]
-        if self.name.rstrip("0123456789.") not in INTERPRETERS:
-            return False
-        return not arguments or "-" in arguments or arguments[-1:] == ["-s"] or "/dev/stdin" in arguments
+        tools = [self.tool] if which == "allow" else dict.fromkeys((self.tool, COMMAND_TOOL))
+        found = (self.ground.command_rule(tool, which, matches) for tool in tools)
+        return next((rule for rule in found if rule is not None), None)
 
     def patterns(self) -> list[str]:
-        """What "always" would allow: the program with its subcommand, or exactly this where that would be a blank
-        cheque."""
+        """What "always" may allow, the wider first: the program with its subcommand, and exactly this."""
         if not self.words or self.started.given or self._takes_code():
             return []
         told = messages(self.command.words[1:]) if self.name == "git" else []
@@ -124,9 +112,16 @@ class Subject:
             return []
         if self.name in ("pushd", "popd"):
             return []  # where they lead is not in their words
-        start = [] if self.command.assignments or self.starts_others() else prefix(self.words)
-        pattern = f"{' '.join(exact(word) for word in start)} *" if start else exact(self.command.text)
-        return [f"{self.tool}({pattern})"]
+        start = [] if self.command.assignments else prefix(self.words)
+        wide = [f"{' '.join(exact(word) for word in start)} *"] if start else []
+        return wide if unknown else [*wide, exact(self.command.text)]
+
+    def _takes_code(self) -> bool:
+        """Whether it runs what it reads: a rule for its words would be one for any code."""
+        arguments = self.words[1:]
+        if self.name.rstrip("0123456789.") not in INTERPRETERS:
+            return False
+        return not arguments or "-" in arguments or arguments[-1:] == ["-s"] or "/dev/stdin" in arguments
 
 
 def _behind_options(name: str, arguments: Sequence[Word]) -> Iterator[list[str]]:
@@ -150,18 +145,5 @@ def runs_unseen(ground: Ground) -> bool:
     return ground.mode in ("accept-edits", "auto") and ground.holds("work") and not ground.guards(COMMAND_TOOL)
 
 
-def denied_command(name: str) -> Decision:
-    """The refusal of a command that a rule denies."""
-    text = "Refused: a rule of the user denies this command. Do not retry it."
-    return Decision("deny", f"a rule denies {name}", text)
-
-
 def outside(decision: Decision) -> bool:
     return decision.action == "ask" and ("outside" in decision.reason or "decides what may run" in decision.reason)
-
-
-def in_plan(ground: Ground, problem: str) -> Decision:
-    """Not known to only look: it may run where the system holds it to looking."""
-    if ground.holds("look"):
-        return ALLOWED
-    return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} (Not known to be read only: {problem}.)")

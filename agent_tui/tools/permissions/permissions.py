@@ -22,6 +22,7 @@ from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.git.config import starts_when_fetched
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.permissions.reach import Reach
+from agent_tui.tools.rules.bound import Configuration, changed, configuration
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
 from agent_tui.tools.rules.rule import Rule, command_matches, parse_rule, path_matches, plain_start, url_matches
@@ -87,6 +88,8 @@ class Permissions:
         theirs = frozenset(brought)
         self._own = [parse_rule(rule) for rule in config.allow if rule not in theirs]
         self._session: list[Rule] = []
+        self._begun: Configuration | None = None
+        self._bound: dict[Rule, Configuration] = {}
         self._when_changed: list[Callable[[], None]] = []
         self._save = save
         self.can_ask = can_ask
@@ -123,8 +126,8 @@ class Permissions:
     def change_mode(self, mode: PermissionMode) -> None:
         """Judges by another mode from now on, and tells those who wait for that."""
         self.mode = mode
-        for changed in self._when_changed:
-            changed()
+        for tell in self._when_changed:
+            tell()
 
     def when_mode_changes(self, changed: Callable[[], None]) -> None:
         self._when_changed.append(changed)
@@ -133,6 +136,7 @@ class Permissions:
         """Allows what ``rules`` say from now on, and stores them for the project."""
         for text in rules:
             rule = parse_rule(text)
+            self._bound[rule] = configuration(self.root)
             if rule not in self._allow:
                 self._allow.append(rule)
                 self._save(text)
@@ -168,6 +172,8 @@ class Permissions:
 
     def decide(self, tool: str, intent: Intent) -> Decision:
         """What is to happen with a call of ``tool`` that would do ``intent``."""
+        if self._begun is None:  # no tool has run before
+            self._begun = configuration(self.root)
         return self.put(tool, intent, self._decide(tool, intent))
 
     def put(self, tool: str, intent: Intent, decision: Decision) -> Decision:
@@ -412,9 +418,9 @@ class Permissions:
 
     def _commands_read(self, tool: str, path: Path) -> bool:
         """Whether a path outside the project is there for every command that is held: asking about it would be no
-        protection."""
+        protection. Their ``/tmp`` is another one than that of file tools."""
         return (
-            not is_within(path, self.folders)
+            not is_within(path, [*self.folders, Path("/tmp")])
             and self.holds("look")
             and self.sees(path, "read")
             and not any(self._path_rule(rule, tool, "read", path) for rule in self._ask)
@@ -451,10 +457,17 @@ class Permissions:
         """Whether a rule denies, or asks about, anything that a command could do."""
         return any(r.names(tool) or r.names("edit") or r.names("write") for r in (*self._deny, *self._ask))
 
-    def command_rule(self, tool: str, which: Literal["deny", "ask", "allow"], matches: Callable[[Rule], bool]) -> bool:
-        """Whether any rule of a kind that names ``tool`` satisfies ``matches``."""
+    def command_rule(
+        self, tool: str, which: Literal["deny", "ask", "allow"], matches: Callable[[Rule], bool]
+    ) -> Rule | None:
+        """The first rule of a kind that names ``tool`` and satisfies ``matches``."""
         rules = {"deny": self._deny, "ask": self._ask, "allow": self._allow}[which]
-        return any(rule.names(tool) and matches(rule) for rule in rules)
+        return next((rule for rule in rules if rule.names(tool) and matches(rule)), None)
+
+    def changed_since(self, rule: Rule, of_git: bool) -> str:
+        """The name of a file of the project's configuration that is another since ``rule`` was given, or the session
+        began, whichever is later; empty where there is none. ``of_git``: of those that git reads."""
+        return changed(self._bound.get(rule) or self._begun or {}, configuration(self.root), of_git)
 
     def _network(self, tool: str, url: str) -> Decision:
         from agent_tui.tools.urls import parse_url

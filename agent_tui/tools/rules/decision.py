@@ -57,22 +57,33 @@ ALLOWED = Decision("allow")
 
 def worst(decisions: Sequence[Decision]) -> Decision:
     """One decision for several: a denial wins over a question, and all questions are asked as one. If one of them
-    may not be remembered, nothing is."""
+    may not be remembered, nothing is. What may be looked at first is asked about with the rest where something is
+    asked, or where the line has an effect that must not come twice."""
     for decision in decisions:
         if decision.action == "deny":
             return decision
     asked = [decision for decision in decisions if decision.action == "ask"]
+    later = [decision.if_stopped for decision in decisions if decision.if_stopped is not None]
     domain: Domain = "look"
     for decision in decisions:
         domain = max(domain, decision.domain, key=DOMAINS.index)
     network = any(decision.network for decision in decisions)
-    if not asked:
-        return replace(ALLOWED, domain=domain, network=network)
+    remotes = tuple(remote for decision in decisions for remote in decision.remotes) if domain != "free" else ()
+    together = Decision("allow", domain=domain, network=network, remotes=remotes)
+    if later and not asked and not remotes and not network and domain != "free":
+        return replace(ALLOWED, if_stopped=_asked(later, replace(together, domain="work")))
+    return _asked([*asked, *later], together) if asked or later else together
+
+
+def _asked(asked: Sequence[Decision], together: Decision) -> Decision:
     reasons = list(dict.fromkeys(decision.reason for decision in asked))
     rememberable = all(decision.patterns for decision in asked)
     patterns = list(dict.fromkeys(p for d in asked for p in d.patterns)) if rememberable else []
     session = asked[0].session if len(asked) == 1 else []
-    return Decision("ask", "; ".join(reasons[:3]), patterns=patterns, session=session, domain=domain, network=network)
+    domain = max((together.domain, *(decision.domain for decision in asked)), key=DOMAINS.index)
+    return replace(
+        together, action="ask", reason="; ".join(reasons[:3]), patterns=patterns, session=session, domain=domain
+    )
 
 
 def denied_by(rule: Rule) -> Decision:

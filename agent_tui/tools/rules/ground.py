@@ -69,4 +69,11 @@ class Ground(Protocol):
 
     def command_rule(
         self, tool: str, which: Literal["deny", "ask", "allow"], matches: Callable[[Rule], bool]
-    ) -> bool: ...
+    ) -> Rule | None:
+        """The first rule of a kind that names ``tool`` and satisfies ``matches``."""
+        ...
+
+    def changed_since(self, rule: Rule, of_git: bool) -> str:
+        """The name of a file of the project's configuration that is another since ``rule`` was given, or the session
+        began, whichever is later; empty where there is none. ``of_git``: of those that git reads."""
+        ...

@@ -7,8 +7,19 @@ from functools import lru_cache
 from pathlib import Path
 
 from agent_tui.tools.sandbox import filters, places
-from agent_tui.tools.sandbox.policy import Domain, Launch, Loopback, Network, SandboxPolicy, Watch
-from agent_tui.tools.sandbox.words import NO_HOME, NO_SOCKETS, NO_WRITING, PROJECT_WRITING, network_words
+from agent_tui.tools.sandbox.policy import (
+    NO_HOME,
+    NO_SOCKETS,
+    NO_WRITING,
+    PROJECT_WRITING,
+    Domain,
+    Launch,
+    Loopback,
+    Network,
+    SandboxPolicy,
+    Watch,
+    network_words,
+)
 
 
 class Landlock:

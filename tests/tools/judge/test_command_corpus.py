@@ -5,11 +5,14 @@ The judge alone is held to this: where a sandbox holds, it is said to.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Network
 from tests.support.commands import MODES, World, held, judged, lines, sections
 from tests.support.forms import LONG, some
@@ -17,27 +20,25 @@ from tests.support.forms import LONG, some
 HOSTILE = lines("hostile.txt")
 EVERYDAY = lines("everyday.txt")
 
-# A project's own code may run in auto, and its files may be changed; in accept-edits by what is written to them.
-IN_THE_PROJECT = frozenset(lines("hostile_in_auto.txt"))
-
 
 def test_the_corpus_is_large_and_without_repetition() -> None:
     assert len(set(HOSTILE)) == len(HOSTILE) >= 600
     assert len(set(EVERYDAY)) == len(EVERYDAY) >= 250
 
 
-@pytest.mark.parametrize("mode", ["ask", "plan"])
-def test_no_hostile_command_runs_unasked(world: World, mode: PermissionMode) -> None:
-    unasked = [command for command in HOSTILE if judged(world, command, mode).action == "allow"]
-    assert unasked == []
+@pytest.mark.parametrize("mode", ["ask", "accept-edits", "plan"])
+def test_where_nothing_holds_no_hostile_command_runs_unasked(world: World, mode: PermissionMode) -> None:
+    assert [command for command in HOSTILE if judged(world, command, mode).action == "allow"] == []
 
 
-@pytest.mark.parametrize("mode", ["accept-edits", "auto"])
-def test_where_edits_and_commands_are_allowed_only_the_project_is_at_stake(world: World, mode: PermissionMode) -> None:
-    unasked = {command for command in HOSTILE if judged(world, command, mode).action == "allow"}
+IN_THE_PROJECT = frozenset(lines("hostile_in_auto.txt"))
+
+
+def test_auto_without_a_sandbox_puts_the_project_at_stake_and_no_more(world: World) -> None:
+    """It changes the project's files and runs its code, as it says."""
+    unasked = {command for command in HOSTILE if judged(world, command, "auto").action == "allow"}
     assert unasked <= IN_THE_PROJECT
-    if mode == "auto":
-        assert unasked == IN_THE_PROJECT, "an entry of the list asks by now: take it out"
+    assert unasked == IN_THE_PROJECT, "an entry of the list asks by now: take it out"
 
 
 def test_headless_and_rules_that_allow_much_do_not_let_them_pass(world: World) -> None:
@@ -58,7 +59,8 @@ def test_where_a_sandbox_holds_nothing_leaves_it_unasked(world: World, mode: Per
     for command in some([*HOSTILE, *EVERYDAY][0 if LONG else NETWORKS.index(network) :], len(NETWORKS)):
         decision = held(world, command, mode, network)
         allowed = {"look"} if mode in ("ask", "plan") else {"look", "work"}
-        assert decision.action != "allow" or (decision.domain in allowed and not decision.network), command
+        unasked = decision.action == "allow"
+        assert not unasked or (decision.domain in allowed and not decision.network and not decision.remotes), command
 
 
 REACHING = [command for heading, command in sections("everyday.txt") if heading == "Reaching out"]
@@ -81,10 +83,24 @@ def test_where_a_sandbox_holds_looking_is_never_asked_about(world: World) -> Non
         assert [c for c in looking if held(world, c, mode).action != "allow"] == []
 
 
-# What each everyday command did before programs were known one by one: it may not have become worse.
-@pytest.mark.parametrize(("mode", "unasked"), [("ask", 150), ("accept-edits", 154), ("plan", 150), ("auto", 267)])
-def test_everyday_commands_ask_no_more_than_they_did(world: World, mode: PermissionMode, unasked: int) -> None:
-    assert sum(judged(world, command, mode).action == "allow" for command in EVERYDAY) >= unasked
+@pytest.mark.parametrize("mode", ["ask", "accept-edits", "plan"])
+def test_where_nothing_holds_plain_readers_run_and_nothing_else(world: World, mode: PermissionMode) -> None:
+    unasked = [(h, c) for h, c in sections("everyday.txt") if judged(world, c, mode).action == "allow"]
+    assert len(unasked) >= 300
+    assert not {heading for heading, _ in unasked} & {"Building and testing", "Changing things", "Reaching out"}
+
+
+REAL_WORK = lines("real_work.txt")
+
+
+@pytest.mark.parametrize(("mode", "most"), [("ask", 15), ("accept-edits", 10), ("auto", 10)])
+def test_an_honest_day_asks_little(world: World, mode: PermissionMode, most: int) -> None:
+    """Of forty commands of real work; what asks leaves the machine, or is known to change files in ``ask``."""
+    asked = [command for command in REAL_WORK if held(world, command, mode).action == "ask"]
+    assert len(REAL_WORK) == 40 and len(asked) <= most, asked
+    building = [c for heading, c in sections("real_work.txt") if heading in ("Looking", "Building, testing, serving")]
+    assert not {*asked} & {*building}
+    assert all(held(world, command, mode).action == "allow" for command in building)
 
 
 def test_no_hostile_command_leaves_by_asking_for_it(world: World) -> None:
@@ -96,9 +112,23 @@ def test_no_hostile_command_leaves_by_asking_for_it(world: World) -> None:
     assert plain.decide("bash", Intent("command", "x", command="x", outside=True)).action == "ask"
 
 
-def test_what_always_offers_lets_no_hostile_command_pass(world: World) -> None:
-    """Every rule that an honest user gets by saying "always" to all everyday commands, together."""
-    rules = {p for c in EVERYDAY for p in judged(world, c, "ask").patterns}
-    judge = Permissions(world.root, world.root, PermissionsConfig("ask", allow=sorted(rules)))
-    unasked = {c for c in HOSTILE if judge.decide("bash", Intent("command", c, command=c)).action == "allow"}
-    assert unasked <= IN_THE_PROJECT
+@pytest.mark.parametrize("judge", [judged, held])
+def test_what_always_offers_lets_no_hostile_command_pass(world: World, judge: Callable[..., Decision]) -> None:
+    """Every rule that an honest user gets by saying "always" to all everyday commands, together: changing files of the
+    project was allowed, the rest was not, also where no sandbox holds any more."""
+    decisions = [judge(world, command, "ask") for command in EVERYDAY]
+    rules = {p for d in decisions for p in (d.if_stopped or d).patterns}
+    own = (
+        "Redirections",
+        "Wrappers",
+        "Ways of the shell",
+        "More of the shell",
+        "Writes by programs that are said to read",
+    )
+    for heading, command in sections("hostile.txt"):
+        inside = held(world, command, "ask", allow=sorted(rules))
+        assert inside.action != "allow" or (inside.domain != "free" and not inside.network and not inside.remotes), (
+            command
+        )
+        if heading not in own and command not in ("make", "./run.sh"):
+            assert judged(world, command, "ask", allow=sorted(rules)).action == "ask", command

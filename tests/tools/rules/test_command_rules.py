@@ -47,8 +47,6 @@ def test_rules_reach_every_part_and_values_that_are_known(world: World, command:
         ("git config user.name x", "git config user.name x"),
         ("git submodule update", "git submodule update"),
         ("git rebase main", "git rebase main"),
-        ("git push --receive-pack=x", "git push --receive-pack=x"),
-        ("git -C src commit", "git -C src commit"),
         ("docker run -it x", "docker run -it x"),
         ("docker ps -a", "docker ps *"),
         ("gh pr view 12", "gh pr view *"),
@@ -137,17 +135,13 @@ def test_a_denied_file_that_git_knows_is_shown_by_no_git_command(tmp_path: Path)
 @pytest.mark.parametrize(
     ("command", "action"),
     [
-        ("diff -r src tests", "allow"),
         ("diff -r . src", "ask"),
-        ("ls -L src", "allow"),
+        ("diff links src", "ask"),
         ("ls -L links", "ask"),
-        ("du -L src", "allow"),
-        ("grep -R main src", "allow"),
-        ("find -L src -name '*.py'", "allow"),
+        ("grep -R main links", "ask"),
         ("timeout 5 cat README.md", "allow"),
         ("env LC_ALL=C sort README.md", "allow"),
         ("nice -n 5 grep -r x src", "allow"),
-        ("find src -type f -exec grep -n main {} +", "allow"),
         ("LC_ALL=C sort README.md", "allow"),
         ("sort *", "allow"),
         ("if [ -f a ]; then cat a; fi", "allow"),
@@ -194,16 +188,15 @@ def test_servers_tools_in_plan_mode_need_the_users_own_word(world: World) -> Non
         ("pylint *", "pylint src", "pylint --init-h='import os' src"),
         ("python -m pylint *", "python -m pylint src", "python -m pylint --init-hook='import os' src"),
         ("npx mocha *", "npx mocha tests", "npx mocha --import data:text/javascript,x"),
-        ("tox *", "tox -e py311", "tox exec -- touch written"),
-        ("uv run tox *", "uv run tox -e py311", "uv run tox e -- touch written"),
+        ("tox *", "tox tests", "tox exec -- touch written"),
+        ("uv run tox *", "uv run tox -q", "uv run tox e -- touch written"),
         ("python -m coverage *", "python -m coverage report", "python -m coverage run -m timeit x"),
         ("rake test *", "rake test", "rake test -e 'system(1)'"),
         ("bundle exec rspec *", "bundle exec rspec spec", "bundle exec rspec -r ./evil"),
         ("kubectl get *", "kubectl get pods -n x", "kubectl get pods --kubeconfig=evil"),
         ("kubectl logs *", "kubectl logs x", "kubectl logs x --server https://evil.example"),
-        ("mvn test *", "mvn test -Dtest=A", "mvn test org.codehaus.mojo:exec-maven-plugin:exec"),
-        ("dotnet build *", "dotnet build -c Release", "dotnet build --property:PreBuildEvent=./evil"),
-        ("tar *", "tar czf a.tgz src", "tar xPf a.tgz"),
+        ("mvn test *", "mvn test -q", "mvn test org.codehaus.mojo:exec-maven-plugin:exec"),
+        ("dotnet build *", "dotnet build -v", "dotnet build --property:PreBuildEvent=./evil"),
     ],
 )
 def test_a_rule_with_a_star_is_no_blank_cheque(world: World, rule: str, honest: str, hostile: str) -> None:
@@ -281,7 +274,8 @@ def test_what_bash_is_given_is_judged_as_if_it_stood_alone(world: World, command
 
 def test_a_shell_takes_nothing_along_that_would_be_asked_about(world: World) -> None:
     assert held(world, "bash -c 'rm -rf .'", "auto").action == "ask"
-    assert held(world, "bash -c 'git push'", "auto").domain == "free"
+    assert held(world, "bash -c 'git push'", "auto").remotes
+    assert held(world, "bash -c 'gh pr merge'", "auto").domain == "free"
     allowed = held(world, "bash -lc 'pytest -q && touch x'", "auto")
     assert (allowed.action, allowed.domain) == ("allow", "work")
     assert judged(world, "bash -c 'touch x'", "ask", allow=["bash(bash -c touch x)"]).action == "allow"
@@ -297,23 +291,17 @@ def test_a_folder_that_is_only_known_when_it_runs_is_asked_about(
 
 
 @pytest.mark.parametrize(
-    ("command", "action"),
+    "command",
     [
-        ("find src -name '*.py' -exec cat {} +", "allow"),
-        (r"find src -type f -exec grep -n main {} \;", "allow"),
-        (r"find src -exec echo {} \;", "allow"),
-        (r"find src -exec basename {} .py \;", "allow"),
-        (r"find 'BEGIN{system(1)}' -exec awk {} \;", "ask"),
-        (r"find src -exec awk '{} {print}' README.md \;", "ask"),
-        (r"find src -type f -exec awk '{print $1}' {} \;", "allow"),
-        (r"find ut=written -exec git log --outp{} \;", "ask"),
-        (r"find src -exec jq {} package.json \;", "ask"),
-        (r"find src -exec sort -k{} README.md \;", "ask"),
-        (r"find src -exec head -n {} README.md \;", "ask"),
+        "find src -name '*.py' -exec cat {} +",
+        r"find 'BEGIN{system(1)}' -exec awk {} \;",
+        r"find ut=written -exec git log --outp{} \;",
+        r"find src -exec sort -k{} README.md \;",
     ],
 )
-def test_what_find_fills_in_is_a_file_and_nothing_else(world: World, command: str, action: str) -> None:
-    assert judged(world, command, "ask").action == action
+def test_what_find_starts_is_held_or_asked_about(world: World, command: str) -> None:
+    assert judged(world, command, "ask").action == "ask"
+    assert (held(world, command, "ask").action, held(world, command, "ask").domain) == ("allow", "look")
 
 
 COMMIT = "git commit -qm \"$(cat <<'EOT'\nFix it; $(touch x)\nEOT\n)\""
@@ -321,10 +309,10 @@ COMMIT = "git commit -qm \"$(cat <<'EOT'\nFix it; $(touch x)\nEOT\n)\""
 
 def test_a_commit_message_is_a_text_whatever_it_becomes(world: World) -> None:
     """The way agents write messages of several lines."""
-    assert judged(world, COMMIT, "auto").action == "allow"
+    assert held(world, COMMIT, "auto").action == "allow"
     assert judged(world, COMMIT, "ask").patterns == ["bash(git commit *)"]
     assert judged(world, COMMIT, "ask", allow=["bash(git commit *)"]).action == "allow"
-    assert judged(world, COMMIT, "auto", deny=["bash(git push*)"]).action == "allow"
+    assert held(world, COMMIT, "auto", deny=["bash(git push*)"]).action == "allow"
     for command in (
         'git commit -m "$(touch written)" $X',
         "git commit -m $(cat README.md)",

@@ -1,8 +1,9 @@
-"""What programs are known for, by their names: what the judge asks about when one is not known to only look."""
+"""What programs are known for, by their names: only what decides what is asked, never what is safe."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from agent_tui.tools.word_sets import word_set
 
@@ -21,88 +22,82 @@ PRIVILEGED = word_set(
 )
 """They act on more than the project: no sandbox is of use to them."""
 
-OPAQUE = word_set(
-    "eval source . exec ssh xargs parallel trap alias unalias builtin command pushd popd awk gawk mawk nawk shopt "
-    "enable hash set export declare typeset local readonly unset let mapfile readarray getopts complete bind fc "
-    "history read env watch strace ltrace gdb lldb script flock busybox toybox expect setsid time timeout nice "
-    "nohup stdbuf ionice chrt taskset vi vim nvim view ex ed emacs nano pico less more man info most split csplit "
-    "parallel find sqlite3 psql mysql dd install ln"
-)
-"""What they do is not visible in their words."""
-
-SHELL_FREE = word_set("find dd install ln")
-"""Of those above, to be looked at by their operands."""
-
 INTERPRETERS = word_set(
     "bash sh zsh dash ksh fish python pypy node nodejs deno bun perl ruby php lua osascript tclsh wish guile "
     "racket Rscript R julia groovy scala ghci irb pry ipython elixir iex erl sbcl clisp jshell gnuplot octave dc gjs"
 )  # fmt: skip
 """They run code given to them."""
 
-REMOVERS = word_set("rm mv chmod chown chgrp shred rsync find dd truncate ln cp rmdir")
-"""They may take a whole folder with them."""
+OPAQUE = word_set(
+    "eval source . exec ssh xargs parallel trap alias unalias builtin command pushd popd awk gawk mawk nawk sed shopt "
+    "enable hash set export declare typeset local readonly unset let mapfile readarray getopts complete bind fc "
+    "history read env printenv watch strace ltrace gdb lldb script flock busybox toybox expect setsid time timeout "
+    "nice nohup stdbuf ionice chrt taskset vi vim nvim view ex ed emacs nano pico less more man info most split csplit "
+    "find sqlite3 psql mysql hostname dd install jq yq npx bunx uvx pipx deno cmake php tar zip curl wget xxd base64"
+)
+"""What they do is not visible in their words."""
 
-CHANGERS = REMOVERS | word_set("sed tee touch install patch perl")
+DELETERS = word_set("rm rmdir unlink mv shred truncate")
+"""Nothing is left where they were: what they are given has to be known."""
+
+CHANGERS = DELETERS | word_set("chmod chown chgrp dd rsync cp ln sed tee touch install patch perl mkdir mktemp")
 """They change the files they name."""
 
 COPIERS = word_set("cp mv ln tar zip 7z rsync scp gzip bzip2 xz zstd cpio pax dd install sftp base64 openssl ar")
 """They take along what is in the folders they name."""
 
-STARTING = {
-    "cargo": re.compile(r"--config.*|-Z.*"),
-    "go": re.compile(r"--?(exec|toolexec|vettool|overlay|modfile).*"),
-    "tar": re.compile(
-        r"--(to-c|checkpoint-a|use-c|rsh|info-s|new-volume|rmt|absolute).*|-\w*[IFP].*|[cxtrud][a-z]*[IFP][a-zA-Z]*"
-    ),
-    "rsync": re.compile(r"-\w*e.*|--rsh.*|--rsync-path.*"),
-    "zip": re.compile(r"-T.*|--unzip-command.*"),
-    "make": re.compile(r"SHELL.*|\.SHELL.*|--eval.*|-\w*[fCIE].*|MAKEFLAGS.*|--(file|makefile|directory).*"),
-    "tox": re.compile(r"exec|e|-c.*|--(conf|root|workdir|override).*|-x.*"),
-    "nox": re.compile(r"-f.*|--(noxfile|envdir).*"),
-    "pytest": re.compile(r"--(rootdir|confcutdir|basetemp).*/.*"),
-    "npm": re.compile(r"--(script-shell|node-options|prefix|userconfig|globalconfig).*"),
-    "find": re.compile(r"-(exec|execdir|ok|okdir|delete|fprint.*|fls)"),
-    "pylint": re.compile(r"--(i|load|rc).*"),
-    "mypy": re.compile(r"--(python-e|config|custom|install-t|[a-z]*-report).*"),
-    "rake": re.compile(r"-\w*[eEpfrRIglN].*|--(exec|req|rakef|libd|rakelib|sys|no-s).*"),
-    "rspec": re.compile(r"-\w*[rI].*|--(require|options).*"),
-    "kubectl": re.compile(r"-s.*|--(kubec|se|tok|cl|cont|u|as|ce|cl|pas|ins|tls|pr|cache|dis).*"),
-    "mvn": re.compile(
-        r".*:.*|-(f|s|gs|gt|t|l|pl|P|C).*|-D(?!(test|skipTests|it\.test)(=|$)).*|--(file|set|glob|def|proj|tool).*"
-    ),
-    "dotnet": re.compile(
-        r"[-/]+(p|prop|propert).*|@.*|--(logger|test-adapter|settings|collect|source|use-).*|-[lars].*"
-    ),
-    "zig": re.compile(r"--(build-file|test-cmd|test-runner|libc|zig-lib).*"),
-    "mocha": re.compile(r"-[rR].*|--(require|import|loader|eval|reporter|config|package|ui|exp|node).*"),
-    "jest": re.compile(
-        r"-c.*|--(config|rootDir|global|runner|run|set|test[ERS]|trans|reporters|resolver|filter|preset|env|snap).*"
-    ),
-    "vitest": re.compile(r"-[cr].*|--(config|root|dir|pool|glob|environment|reporter|browser|outputF|exec).*"),
-    "eslint": re.compile(r"-[cf].*|--(config|rulesdir|plugin|parser|resolve|format|flag).*"),
-    "prettier": re.compile(r"--(plugin|config|find).*"),
-    "phpunit": re.compile(r"-[cd].*|--(bootstrap|prepend|conf|ext|include|loader|printer).*"),
-    "phpstan": re.compile(r"-[ac].*|--(auto|conf).*"),
-    "rubocop": re.compile(r"-[rcf].*|--(req|conf|form|plugin|server).*"),
-    "stylelint": re.compile(r"-[cf].*|--(config|custom|format).*"),
-    "mix": re.compile(r"-r.*|--(require|import|no-start|formatter|include-|exec).*|do|run"),
+_ALWAYS = (CHANGERS - {"sed", "perl", "mktemp"}) | word_set(
+    "unzip gunzip bunzip2 unxz rename dos2unix split csplit patchelf strip black isort autopep8 yapf docformatter "
+    "rustfmt swiftformat ktlint"
+)
+_WITH = {
+    "sed": r"-[a-zA-Z]*i.*|--in-place.*",
+    "perl": r"-[a-zA-Z0-9]*i.*",
+    "ruff": r"format|--fix.*",
+    "cargo": r"fmt|fix|add|remove|new|init|install|update|clean",
+    "go": r"fmt|get|mod|generate|clean|install",
+    "gofmt": r"-[a-z]*w.*",
+    "goimports": r"-[a-z]*w.*",
+    "clang-format": r"-i.*",
+    "prettier": r"--write|-w",
+    "biome": r"--write|--fix|--apply.*",
+    "eslint": r"--fix",
+    "stylelint": r"--fix",
+    "rubocop": r"-[aAx]|--auto.*",
+    "terraform": r"fmt",
+    "mix": r"format",
+    "dart": r"format|fix",
+    "npm": r"init|version|pkg|link|uninstall|remove|dedupe",
+    "tar": r"-?[a-zA-Z]*x.*|--extract|--get",
+    "find": r"-delete|-fprint.*|-fls",
+    "make": r"install|clean|distclean",
 }
-"""Options by which programs start others, run code that is given there, or read settings that do: what a rule with a
-star allows does not reach them."""
+_ONLY_SAYS = word_set("--check --diff --dry-run -n --list-different -l --verify --version --help")
+_BEFORE = word_set("npx bunx uvx run exec uv poetry pnpm yarn bundle -m")
+
+
+def changes(words: Sequence[str]) -> bool:
+    """Whether a program is known to change files of the project: in ``look`` it would be for nothing. What is not known
+    here is seen by what the sandbox stops."""
+    line = [word.rpartition("/")[2] if at == 0 else word for at, word in enumerate(words)]
+    while len(line) > 1 and (line[0] in _BEFORE or re.fullmatch(r"python[\d.]*", line[0])) and line[0] != "-m":
+        if re.fullmatch(r"python[\d.]*", line[0]) and line[1] != "-m":
+            return False
+        line = line[1:]
+        while len(line) > 1 and line[0] in _BEFORE:
+            line = line[1:]
+    if not line:
+        return False
+    name, rest = line[0], line[1:]
+    if any(word in _ONLY_SAYS for word in rest) and name not in DELETERS:
+        return False
+    if name in _ALWAYS:
+        return True
+    pattern = _WITH.get(name)
+    return pattern is not None and any(re.fullmatch(pattern, word) for word in rest)
+
 
 HARMLESS_SETTINGS = re.compile(
-    r"(CI|LANG|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|TERM|NODE_ENV|RUST_BACKTRACE|PYTHONUNBUFFERED"
-    r"|PYTHONDONTWRITEBYTECODE|DEBUG|VERBOSE|GIT_TERMINAL_PROMPT)=[\w.,:/*-]*|(GIT_)?PAGER=(cat)?"
+    r"(CI|LANG|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|TERM|GIT_TERMINAL_PROMPT)=[\w.,:*-]*|(GIT_)?PAGER=(cat)?"
 )
 """Settings in front of a command that change nothing of what it does."""
-
-
-def setting_within(text: str) -> bool:
-    """``NAME=value`` that is a program's own setting and names nothing that would be loaded instead of another."""
-    name = text.partition("=")[0]
-    return not re.match(
-        r"(LD_|DYLD_|GIT_|BASH|ENV$|IFS$|PATH$|PS\d|PROMPT_|SHELL|PERL5|RUBYOPT|NODE_OPTIONS|PYTHON(STARTUP|HOME|INSPECT"
-        r"|USERBASE|BREAKPOINT)|JAVA_TOOL|_JAVA|MAKEFLAGS|EDITOR|VISUAL|PAGER|.*_?PAGER$|.*EDITOR$|SSH_|RUSTC_|CARGO_|GO"
-        r"FLAGS|LESS|MAN|BROWSER|CC$|CXX$|TAR_|RSYNC_|TMPDIR$|HOME$|XDG_|DOCKER_|npm_config)",
-        name,
-    )

@@ -1,60 +1,129 @@
-"""Which command lines only look, and what at: by the table, and by hand where a program has a grammar of its own."""
+"""The programs that only read and print, with the options known to do no more: what runs unasked where nothing holds.
+
+The list is short on purpose. Where a sandbox holds, it says of a program only that no question can come of it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
-from agent_tui.tools.judge.programs.arguments import Reading, UnknownOptionError, read_arguments
-from agent_tui.tools.judge.programs.find import find_reading
-from agent_tui.tools.judge.programs.git import git_reading
-from agent_tui.tools.judge.programs.scripts import awk_only_prints, jq_only_filters, sed_only_edits
-from agent_tui.tools.judge.programs.specs import specs
+from agent_tui.tools.judge.line.syntax import Word
+from agent_tui.tools.judge.programs.git import git_looks
 from agent_tui.tools.word_sets import word_set
 
-_ENVIRONMENT = "it tells of the environment"
-_LATER = "a value is only known when it runs"
-_PRINTS = word_set("echo true false : printf")
+_LETTERS = {
+    name: letters
+    for line in """
+cat,tac,nl,rev: AbeEnstTuv
+head,tail: qvznc
+ls: 1aAbBcCdFgGhiklmnNopqQrRsStuUvxX
+wc,basename,dirname,whoami,uname,nproc,seq,tr,stat,which,type: acmlLwsnrvpitfd
+cut,paste,comm,cmp,column,fold: bcdfsnz123tw
+sort: bcdfgghMnrRsuVzkt
+uniq: cdDiuzfsw
+du: abchkmsSxd
+df: ahHiklPT
+diff: abBcdeiNpqsTuwyU
+file: bhik
+grep,egrep,fgrep: EFGIPabchHiLlnoqrsvwxzABCm
+rg: FHIilNnopPqsSUuvwxcABCmgtT
+tree: adfgpstLI
+realpath,readlink: efmns
+md5sum,sha1sum,sha256sum,sha512sum,cksum: btz
+date: uRI
+echo,printf,true,false,:,pwd,sleep,id,cd: neEPLgu
+""".strip().splitlines()
+    for names, _, letters in [line.partition(": ")]
+    for name in names.split(",")
+}
+_LONG = re.compile(
+    r"--(all|almost-all|bytes|case-sensitive|column|count|brief|dirsfirst|extended-regexp|files|files-with-matches"
+    r"|files-without-match|fixed-strings|gitignore|hidden|human-readable|ignore-case|invert-match|json|line-number|lines"
+    r"|line-regexp|no-filename|no-heading|no-ignore|null|number|numeric-sort|only-matching|perl-regexp|quiet|recursive"
+    r"|reverse|smart-case|stats|summarize|unified|unique|utc|verbose|with-filename|word-regexp|words|zero-terminated)"
+    r"|--(after-context|before-context|color|colour|context|exclude|exclude-dir|format|glob|group-directories-first"
+    r"|include|max-count|max-depth|relative-to|sort|time-style|type|iso-8601)(=.*)?"
+)
+"""By their whole names, for all of them: GNU's abbreviations are not known."""
+
+_PATTERNS = word_set("grep egrep fgrep rg")
+_PRINTS = word_set("echo printf true false :")
+_FIND = word_set(
+    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -type -maxdepth -mindepth -size -mtime -mmin "
+    "-atime -ctime -cmin -perm -user -group -newer -newermt -regextype -printf -print -print0 -prune -quit -ls -empty "
+    "-not -and -or -a -o -true -false -depth -mount -xdev -executable -readable -writable"
+)
+_SED = re.compile(r"(\d+|\$|/[\w ^$.*-]+/)(,(\d+|\$|/[\w ^$.*-]+/))?p(;(\d+|\$)(,(\d+|\$))?p)*")
+_TESTS = word_set("-e -f -d -r -w -x -s -z -n -L -h = != == ] ! -a -o -nt -ot -ef -eq -ne -lt -gt -le -ge")
 _PLAIN_NAMES = word_set(
     "HOME PWD OLDPWD USER LOGNAME PATH SHELL LANG TERM RANDOM SECONDS VIRTUAL_ENV UID EUID HOSTNAME"
 )
-# Their version is printed before anything of the project is read.
 _VERSIONS = word_set("python python3 node ruby perl java gcc g++ clang bash rg jq sed awk make cmake git curl")
-# They may read the project's settings first, and with them start something.
-_PROJECT_VERSIONS = word_set("npm npx pnpm yarn bun deno cargo rustc rustup go pip pip3 uv poetry tox docker gh tsc")
-_VERSION_WORDS = frozenset(
-    {("node", "-v"), ("ruby", "-v"), ("perl", "-v"), ("java", "-version"), ("npm", "-v"), ("go", "version")}
-)
 
 
-def reading(line: Sequence[Word]) -> Reading | None:
-    """What the program on this command line looks at; None when it may do more than look, or is not known. Raises
-    NotUnderstoodError where that depends on what is only known when it runs."""
+def read_by(line: Sequence[Word]) -> list[Word] | None:
+    """The words that may be files which the program on this command line reads; None where it may do more than read, or
+    is not known."""
     name, arguments = line[0].text, list(line[1:])
-    try:
-        found = _look(name, arguments)
-    except UnknownOptionError:
+    texts = [word.text for word in arguments]
+    if name in _VERSIONS and texts in (["--version"], ["-V"]):
+        return []
+    if any(word.dynamic and not (name in _PRINTS and _tells_little(word.text)) for word in arguments):
         return None
-    if found is not None and any(word.dynamic for word in arguments):
-        little = not found.held and name in _PRINTS and all(_tells_little(word.text) for word in arguments)
-        found.held, found.unseen = ("", False) if little else (found.held or _LATER, True)
-    return found
+    match name:
+        case "[" | "test":
+            # -v evaluates a subscript, and with it a command.
+            plain = all(text in _TESTS or not text.startswith("-") for text in texts)
+            return [word for word in arguments if word.text not in _TESTS] if plain else None
+        case "git":
+            return [word for word in arguments if not word.text.startswith("-")] if git_looks([name, *texts]) else None
+        case "find":
+            plain = all(text in _FIND or not re.match(r"-(?!\d)", text) for text in texts)
+            return arguments if plain and not any(w.glob for w in arguments if w.text[:1] in "-") else None
+        case "sed":
+            if len(texts) < 2 or texts[0] != "-n" or not _SED.fullmatch(texts[1]) or arguments[1].glob:
+                return None
+            return None if any(text.startswith("-") for text in texts[2:]) else arguments[2:]
+        case "command":
+            return [] if texts[:1] in (["-v"], ["-V"]) else None
+        case "set":
+            usual = re.fullmatch(r"[-+][eux]+|(-[eux]*o|-o) pipefail|-[eux]+ -o pipefail", " ".join(texts))
+            return [] if usual else None
+        case "read":
+            # Into variables in small letters: capitals may be settings of programs.
+            return [] if all(re.fullmatch(r"-r|(?!\w*_proxy)[a-z][a-z0-9_]*", text) for text in texts) else None
+        case "printf" if texts[:1] and texts[0].startswith("-"):
+            return None
+        case "date" if any(not text.startswith(("+", "-")) for text in texts):
+            return None
+        case "uniq" if sum(not re.match("-.", text) for text in texts) > 1:
+            return None  # the second is written
+    return _by_letters(name, arguments)
 
 
-def _look(name: str, arguments: list[Word]) -> Reading | None:
-    if len(arguments) == 1 and not arguments[0].dynamic:
-        asked = arguments[0].text in ("--version", "-V") or (name, arguments[0].text) in _VERSION_WORDS
-        if asked and name in _VERSIONS:
-            return Reading()
-        if asked and name in _PROJECT_VERSIONS:
-            return Reading(held="it may read the project's settings first")
-    if name in _PRINTS and name != "printf":
-        return Reading()
-    if by_hand := _BY_HAND.get(name):
-        return by_hand(arguments)
-    spec = specs().get(name)
-    return None if spec is None else read_arguments(spec, arguments)
+def knows(name: str) -> bool:
+    """Whether a program is one that reads with the right options: with others it may be anything."""
+    return name in _LETTERS or name in ("[", "test")
+
+
+def _by_letters(name: str, arguments: list[Word]) -> list[Word] | None:
+    if name in _PRINTS:
+        return []
+    letters = _LETTERS.get(name)
+    if letters is None:
+        return None
+    short = re.compile(rf"-[{letters}]*[\d,.:;|%+ _-]*")
+    options = [word for word in arguments if word.text.startswith("-") and len(word.text) > 1]
+    given = [word for word in options if name in _PATTERNS and word.text == "-e"]
+    if any(not (short.fullmatch(w.text) or _LONG.fullmatch(w.text)) or w.glob for w in options if w not in given):
+        return None
+    operands = [word for word in arguments if word not in options]
+    if name in _PATTERNS and not given and "--files" not in [word.text for word in options]:
+        if operands[:1] and operands[0].glob:
+            return None
+        operands = operands[1:]
+    return [*operands, *(word for word in options if "/" in word.text)]
 
 
 def _tells_little(text: str) -> bool:
@@ -62,185 +131,3 @@ def _tells_little(text: str) -> bool:
     on its own."""
     names = re.findall(r"\$\{?(\w+)", text)
     return all(name in _PLAIN_NAMES or not name.isidentifier() or name.islower() for name in names)
-
-
-def _printf(arguments: list[Word]) -> Reading | None:
-    return None if arguments and arguments[0].text.startswith("-") else Reading()
-
-
-def _cd(arguments: list[Word]) -> Reading | None:
-    return Reading(paths=[word for word in arguments if word.text != "-"])
-
-
-def _date(arguments: list[Word]) -> Reading | None:
-    at = 0
-    while at < len(arguments):
-        text = arguments[at].text
-        if text in ("-d", "--date"):
-            at += 1
-        elif not re.fullmatch(r"\+.*|-u|-R|-I\w*|--utc|--iso-8601(=\w+)?|--date=.*|--rfc-3339=\w+", text, re.DOTALL):
-            return None
-        at += 1
-    return Reading()
-
-
-_TESTS = word_set("-e -f -d -r -w -x -s -z -n -L -h = != == ] ! -a -o -nt -ot -ef -eq -ne -lt -gt -le -ge")
-
-
-def _test(arguments: list[Word]) -> Reading | None:
-    # -v evaluates a subscript, and with it a command; a file behind -nt is only looked up.
-    if any(word.text.startswith("-") and word.text not in _TESTS for word in arguments):
-        return None
-    return Reading(paths=[word for word in arguments if word.text not in _TESTS and not word.dynamic])
-
-
-def _sed(arguments: list[Word], *, in_place: bool = False) -> Reading | None:
-    scripts: list[Word] = []
-    operands: list[Word] = []
-    at = 0
-    while at < len(arguments):
-        word = arguments[at]
-        at += 1
-        if word.text in ("-e", "--expression") and at < len(arguments):
-            scripts.append(arguments[at])
-            at += 1
-        elif word.text.startswith("--expression="):
-            scripts.append(Word(word.text.partition("=")[2], word.dynamic))
-        elif re.fullmatch(r"-[nEruszl]*e", word.text) and at < len(arguments):
-            scripts.append(arguments[at])
-            at += 1
-        elif re.fullmatch(
-            r"-[nErusz]+|--(quiet|silent|regexp-extended|separate|unbuffered|null-data|posix)", word.text
-        ) or (in_place and re.fullmatch(r"-i|--in-place|-[nErsz]+i|-i\.\w+", word.text)):
-            continue
-        elif word.text.startswith("-") and word.text != "-":
-            return None
-        else:
-            operands.append(word)
-    if not scripts:
-        if not operands:
-            return None
-        if in_place and operands[0].text == "" and len(operands) > 1:
-            operands.pop(0)  # the form of BSD: an empty suffix
-        scripts, operands = [operands[0]], operands[1:]
-    if any(word.glob for word in scripts):
-        raise NotUnderstoodError("the script is not quoted")
-    if any(word.dynamic or not sed_only_edits(word.text) for word in scripts):
-        return None
-    return Reading(paths=operands)
-
-
-def sed_in_place(arguments: list[Word]) -> bool:
-    """Whether these are arguments of a sed that changes the files it names and does nothing else."""
-    return _sed(arguments, in_place=True) is not None
-
-
-def _awk(arguments: list[Word]) -> Reading | None:
-    at = 0
-    while at < len(arguments) and arguments[at].text.startswith("-"):
-        text = arguments[at].text
-        if text in ("-F", "-v"):
-            at += 1
-        elif not re.fullmatch(r"-F.+|-v\w+=.*", text, re.DOTALL):
-            return None
-        at += 1
-    if at >= len(arguments) or arguments[at].dynamic or not awk_only_prints(arguments[at].text):
-        return None
-    if arguments[at].glob:
-        raise NotUnderstoodError("the program is not quoted")
-    rest = arguments[at + 1 :]
-    if any(word.text.startswith("-") and word.text != "-" for word in rest):
-        return None
-    return Reading(paths=[w for w in rest if not re.match(r"[A-Za-z_]\w*=", w.text)])
-
-
-def _jq(arguments: list[Word]) -> Reading | None:
-    if not all(jq_only_filters(word.text) for word in arguments):
-        return None
-    return read_arguments(specs()["jq"], _without_named(arguments))
-
-
-def _without_named(arguments: list[Word]) -> list[Word]:
-    """Without ``--arg NAME VALUE``: texts that a filter uses by their name."""
-    rest: list[Word] = []
-    at = 0
-    while at < len(arguments) and arguments[at].text != "--":
-        if arguments[at].text in ("--arg", "--argjson"):
-            if any(word.glob or (word.dynamic and not word.quoted) for word in arguments[at : at + 3]):
-                raise NotUnderstoodError("a value may become several words")
-            at += 3
-        else:
-            rest.append(arguments[at])
-            at += 1
-    return rest + arguments[at:]
-
-
-def _env(arguments: list[Word]) -> Reading | None:
-    return Reading(held=_ENVIRONMENT) if not arguments else None
-
-
-def _command(arguments: list[Word]) -> Reading | None:
-    return Reading() if arguments and arguments[0].text in ("-v", "-V") else None
-
-
-def _set(arguments: list[Word]) -> Reading | None:
-    """Only the usual first line of a script: stop at errors, say what is done."""
-    if not arguments:
-        return None
-    text = " ".join(word.text for word in arguments)
-    return Reading() if re.fullmatch(r"[-+][eux]+|(-[eux]*o|-o) pipefail|-[eux]+ -o pipefail", text) else None
-
-
-def _read(arguments: list[Word]) -> Reading | None:
-    """Into variables in small letters: capitals may be settings of programs."""
-    plain = all(re.fullmatch(r"-r|(?!\w*_proxy)[a-z][a-z0-9_]*", word.text) for word in arguments)
-    return Reading() if plain else None
-
-
-def _pip(arguments: list[Word]) -> Reading | None:
-    if arguments and arguments[0].text in ("list", "show", "freeze", "check"):
-        plain = all(re.fullmatch(r"[\w.-]+", word.text) for word in arguments[1:])
-        options = all(word.text in ("--outdated", "--format=json", "-f", "--files") for word in arguments[1:]
-                      if word.text.startswith("-"))  # fmt: skip
-        return Reading(held="it runs in an interpreter") if plain and options else None
-    return None
-
-
-def _npm(arguments: list[Word]) -> Reading | None:
-    if (
-        arguments
-        and arguments[0].text in ("ls", "list", "ll")
-        and all(
-            re.fullmatch(r"--(depth=\d+|all|json|long|parseable)|[\w@][\w@/.-]*", word.text) for word in arguments[1:]
-        )
-    ):
-        return Reading(held="it reads the project's settings first")
-    return None
-
-
-_BY_HAND: dict[str, Callable[[list[Word]], Reading | None]] = {
-    "[": _test,
-    "awk": _awk,
-    "cd": _cd,
-    "command": _command,
-    "date": _date,
-    "env": _env,
-    "find": lambda arguments: find_reading(arguments, reading),
-    "gawk": _awk,
-    "git": git_reading,
-    "jq": _jq,
-    "mawk": _awk,
-    "npm": _npm,
-    "pip": _pip,
-    "pip3": _pip,
-    "printf": _printf,
-    "read": _read,
-    "sed": _sed,
-    "set": _set,
-    "test": _test,
-}
-
-
-def known_reader(name: str) -> bool:
-    """Whether a program is one whose options are known here: with another option it is not run unseen."""
-    return name in specs() or name in _BY_HAND.keys() - {"npm", "pip", "pip3"}
