@@ -51,9 +51,15 @@ async def verdict(tmp_path: Path, command: str, mode: PermissionMode, holds: boo
         ("cat $X", "plan", "look", None, ""),
         ("pytest -q", "auto", "work", None, ""),
         ("pytest -q", "accept-edits", "work", None, ""),
-        ("pytest -q", "ask", "work", None, "runs in the sandbox"),
-        ("npm install", "auto", "work", "allow", "runs in the sandbox, with the network open"),
-        ("git push", "auto", "free", None, "runs outside the sandbox"),
+        ("touch x", "ask", "work", None, "runs in the sandbox"),
+        (
+            "npm install",
+            "auto",
+            "work",
+            "allow",
+            "runs in the sandbox, with the network open: any host, here they cannot be told apart",
+        ),
+        ("gh pr merge", "auto", "free", None, "runs outside the sandbox"),
         ("cat /etc/hostname", "auto", "free", None, "runs outside the sandbox"),
     ],
 )
