@@ -51,11 +51,24 @@ def _with_bwrap() -> None:
         trials.find = lambda program: given if program == "bwrap" else found(program)
 
 
+def _without_our_path() -> None:
+    """Where this program is found is nothing to the commands: they begin without it, as a user's do."""
+    from agent_tui.tools.sandbox import environment
+
+    given = environment.child_env
+
+    def child_env(*args: Any, **more: Any) -> dict[str, str]:
+        return {name: value for name, value in given(*args, **more).items() if name != "PYTHONPATH"}
+
+    environment.child_env = child_env
+
+
 def only(means: str) -> None:
     """This process uses one means alone."""
     from agent_tui.tools.sandbox import box
 
     _with_bwrap()
+    _without_our_path()
     every = box.backends
     box.backends = lambda: [backend for backend in every() if backend.name.lower().startswith(means)]
 
@@ -185,7 +198,8 @@ def run(options: argparse.Namespace, found: dict[str, dict[str, Row]]) -> None:
         again = [sys.executable, __file__, "--child", "--means", one, "--only", options.only]
         again += [word for mode in options.mode or () for word in ("--mode", mode)]
         done = subprocess.run(again, stdout=subprocess.PIPE, text=True, check=True, input=left, env=environ)
-        found |= json.loads(done.stdout.splitlines()[-1])
+        for column, rows in json.loads(done.stdout.splitlines()[-1]).items():
+            found.setdefault(column, {}).update(rows)
         if options.json is not None:
             options.json.write_text(json.dumps(found), "utf-8")
 

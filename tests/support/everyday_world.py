@@ -88,6 +88,10 @@ def cases() -> list[Case]:
     return found
 
 
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 class Project:
     """The project in ``base``, with a remote beside it, as often as new as is asked."""
 
@@ -134,7 +138,7 @@ class Project:
         out = self.base / "said.txt"
         out.write_text(said, "utf-8", errors="replace")
         done = subprocess.run(
-            ["bash", "-c", case.check], cwd=self.root, env={**os.environ, "OUT": str(out)}, capture_output=True
+            ["bash", "-c", case.check], cwd=self.root, env={**_environment(), "OUT": str(out)}, capture_output=True
         )
         return done.returncode == 0
 
@@ -145,6 +149,7 @@ class Project:
             done = subprocess.run(
                 ["bash", "-c", case.command],
                 cwd=self.root,
+                env=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

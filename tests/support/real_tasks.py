@@ -21,7 +21,7 @@ def edit(path: str, *pairs: tuple[str, str]) -> Call:
     return "edit", {"path": path, "edits": [{"old_string": old, "new_string": new} for old, new in pairs]}
 
 
-BUILD = ".venv/bin/python -m build --no-isolation --wheel -o /tmp/wheels . 2>&1 | tail -2 && ls /tmp/wheels"
+BUILD = ".venv/bin/python -m build --no-isolation --wheel -o build/wheels . 2>&1 | tail -2 && ls build/wheels"
 INSTALL = ".venv/bin/pip install -q --no-index --no-build-isolation --no-deps -e ."
 
 ITSDANGEROUS: list[Call] = [
@@ -227,8 +227,8 @@ MARKUPSAFE: list[Call] = [
     bash(BUILD),
     bash(f"{INSTALL} && .venv/bin/pip list 2>/dev/null | grep -i markupsafe"),
     bash(
-        "python3 -m venv --without-pip /tmp/fresh && unzip -q -o /tmp/wheels/*.whl -d /tmp/fresh/lib && "
-        "PYTHONPATH=/tmp/fresh/lib /tmp/fresh/bin/python -c 'import markupsafe; print(markupsafe.escape_silent(None, \"n\"))'"
+        "python3 -m venv --without-pip build/fresh && unzip -q -o build/wheels/*.whl -d build/fresh/lib && "
+        "PYTHONPATH=build/fresh/lib build/fresh/bin/python -c 'import markupsafe; print(markupsafe.escape_silent(None, \"n\"))'"
     ),
     bash(
         "diff <(git show HEAD:src/markupsafe/__init__.py) src/markupsafe/__init__.py | head; git --no-pager diff --stat"

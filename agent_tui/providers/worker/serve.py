@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from agent_tui.hardening import hide_memory
+from agent_tui.hardening import bound_memory, hide_memory
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Started, StreamItem
 from agent_tui.pipes.child import log_to_stderr, own_the_pipe, read_until_the_end
 from agent_tui.pipes.lines import BadLineError, Refused
@@ -243,6 +243,7 @@ async def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
 
 def main() -> None:
     hide_memory()
+    bound_memory()
     stdin, stdout = own_the_pipe(LOG_VARIABLE)
     log_to_stderr("worker", redact)
     logging.getLogger("agent_tui").setLevel(logging.INFO)

@@ -139,6 +139,8 @@ class BashTool:
         if args.background:
             from agent_tui.tools.background.starting import start
 
+            if broker is not None:
+                broker.alone = True
             return await start(args.command, launch, cwd, context, args.timeout, keeping)
         group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
         return await _Run(group, context, launch, attempts, broker).outcome(timeout)

@@ -75,9 +75,9 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
         return ToolOutcome(f"{image}, attached.", display={"kind": "text", "summary": image}, attachments=[part])
     text = _text(response.body, response.headers.get("content-type", ""), url)
     if kind in ("text/html", "application/xhtml+xml"):
-        from agent_tui.tools.builtin.markdown import to_markdown
+        from agent_tui.tools.builtin.markdown import converted
 
-        text = to_markdown(text, url.text)
+        text = converted(text, url.text)
     if not response.complete:
         text += "\n[the page is larger than 5 MB; the rest was not fetched]"
     capped = cap(context.secrets.mask(pictured(text)), context.config.output_limit, context.spill_dir, "fetch")

@@ -1,16 +1,27 @@
 """HTML to Markdown with the standard library's parser.
 
 A page is read by a model here, not shown to a person: headings, lists, links, code and tables as lines of text are
-enough, and a converter of this size is cheaper than a dependency with a parser of its own.
+enough, and a converter of this size is cheaper than a dependency with a parser of its own. It runs in a child process:
+a page can be made so that the parser takes the square of its length.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import urljoin
 
+import agent_tui
+from agent_tui.errors import ToolError
 from agent_tui.tools.word_sets import word_set
+
+SECONDS = 60
+MEMORY = 1_500_000_000
+"""Bytes of memory a conversion gets: a page of 5 MB takes a fifth of it."""
 
 # Not "head" and not "form": their end tags are often missing, or the whole page is one form.
 _SILENT = word_set("script style noscript template svg iframe nav footer")
@@ -19,6 +30,39 @@ _BLOCKS = word_set(
     "tbody thead ul ol tr"
 )
 _VOID = word_set("area base br col embed hr img input link meta source track wbr")
+
+
+def converted(html: str, base: str) -> str:
+    """``to_markdown`` in a process of its own, of bounded time and memory. Blocks. Raises ToolError."""
+    from agent_tui.tools.sandbox.environment import child_env
+
+    package = str(Path(agent_tui.__file__).resolve().parent.parent)
+    start = f"import sys; sys.path.append(sys.argv.pop(1)); from {__name__} import main; main()"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", start, package, base, str(SECONDS)],
+            input=html.encode("utf-8", "surrogatepass"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=child_env(os.environ),
+            timeout=SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        raise ToolError(f"{base}: the page is built so that its text cannot be had within {SECONDS} s.") from None
+    return done.stdout.decode("utf-8", "replace")
+
+
+def main() -> None:
+    """Writes as Markdown what comes in as HTML; ``argv`` are its address and the seconds it may take."""
+    import contextlib
+    import resource
+
+    for what, limit in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, int(sys.argv[2]))):
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(what, (limit, limit))
+    html = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
+    sys.stdout.buffer.write(to_markdown(html, sys.argv[1]).encode("utf-8", "replace"))
 
 
 def to_markdown(html: str, base: str) -> str:

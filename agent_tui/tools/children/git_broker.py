@@ -46,6 +46,7 @@ MAX_SAID = 20_000_000
 AT_ONCE, IN_ALL = 8, 200
 _FRAME = struct.Struct(">BI")
 _SEQUENCED = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
+_PRIVATE = f"git-for-{os.getpid()}-"
 _RELAY = (sys.executable, "-I", "-S", str(start.FOLDER / "relay.py"))
 _SHIM = """#!/bin/sh
 skip=
@@ -99,6 +100,17 @@ def relay_folder(base: Path, path: str) -> Path | None:
     return folder
 
 
+def _tidy(base: Path) -> None:
+    """Removes what programs left behind that could not do so themselves: their users' settings are in it."""
+    for old in base.glob("git-for-*-*"):
+        try:
+            os.kill(int(old.name.split("-")[2]), 0)
+        except (ProcessLookupError, ValueError):
+            shutil.rmtree(old, ignore_errors=True)
+        except OSError:
+            continue
+
+
 def _script(role: str, program: str) -> str:
     return f'#!/bin/sh\nexec {shlex.join(_RELAY)} {role} {shlex.quote(program)} "$@"\n'
 
@@ -106,7 +118,8 @@ def _script(role: str, program: str) -> str:
 class GitBroker:
     """Made for one line, before it starts; there until the last of its processes is gone. ``folders`` are those that
     the model may write in, ``base`` a private folder of ours. ``environment`` and ``fd`` are what the line is started
-    with, and ``folder`` what it must be able to read; who starts it closes ``fd``."""
+    with, and ``folder`` what it must be able to read; who starts it closes ``fd``. ``alone``: nobody waits for the end
+    of the line."""
 
     def __init__(self, reaches: Sequence[Reach], folders: Sequence[Path], base: Path, folder: Path) -> None:
         self._reaches, self._folders, self._base = reaches, folders, base
@@ -114,6 +127,8 @@ class GitBroker:
         self._upstreams: dict[Path, list[tuple[str, str]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._served = 0
+        self._last: asyncio.Task[list[str]] | None = None
+        self.alone = False
         self.environment: dict[str, str] = {}
         self.folder = folder
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, _SEQUENCED)
@@ -153,7 +168,8 @@ class GitBroker:
         return broker
 
     def _looked_up(self, place: Path | None) -> list[tuple[str, str]]:
-        with tempfile.TemporaryDirectory(prefix="git-", dir=private_dir(self._base)) as name:
+        _tidy(private_dir(self._base))
+        with tempfile.TemporaryDirectory(prefix=_PRIVATE, dir=self._base) as name:
             return OutsideGit(Path(name), self._folders, place).instead
 
     def close(self) -> None:
@@ -187,6 +203,8 @@ class GitBroker:
             data, fds = b"", []
         if not data:
             self.close()  # nobody is left who could ask
+            if self.alone:
+                self._last = asyncio.get_running_loop().create_task(self.over())
             return
         self._served += 1
         if len(self._tasks) >= AT_ONCE or self._served > IN_ALL or len(fds) < 2:
@@ -206,7 +224,7 @@ class GitBroker:
             answer = await _Answer.to(fds[1])
             fds[1] = -1
             try:
-                private = Path(tempfile.mkdtemp(prefix="git-", dir=self._base))
+                private = Path(tempfile.mkdtemp(prefix=_PRIVATE, dir=self._base))
                 code = await self._done(request, answer, private, fds[2:])
                 await answer.send(END, str(code).encode())
             except ToolError as refused:

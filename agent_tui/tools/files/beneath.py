@@ -58,9 +58,10 @@ class Place:
         os.replace(self.name, to.name, src_dir_fd=self.folder, dst_dir_fd=to.folder)
 
 
-def enter(folder: Path, make: bool = False) -> int:
+def enter(folder: Path, make: bool = False, change: bool = False) -> int:
     """A descriptor of an absolute folder whose links are resolved, by which to reach what is in it; the caller closes
-    it. ``make``: missing folders are made. Raises OSError, also where a link lies in the way."""
+    it. ``make``: missing folders are made. ``change``: something is to be changed there, which must not be git's own
+    folder under another name. Raises OSError, also where a link lies in the way."""
     if not folder.is_absolute() or ".." in folder.parts:
         raise OSError(errno.EINVAL, "not a resolved path")
     descriptor = os.open(folder.anchor, _FOLDER)
@@ -70,7 +71,21 @@ def enter(folder: Path, make: bool = False) -> int:
         finally:
             os.close(descriptor)
         descriptor = following
+        if change and _is_git(descriptor) and ".git" not in map(str.casefold, folder.parts):
+            # Judged was a name that means nothing to git, and a command has moved the repository there.
+            os.close(descriptor)
+            raise OSError(errno.EACCES, "it belongs to a repository of git, which is changed by git alone")
     return descriptor
+
+
+def _is_git(folder: int) -> bool:
+    try:
+        return all(
+            stat.S_IFMT(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) == kind
+            for name, kind in (("HEAD", stat.S_IFREG), ("objects", stat.S_IFDIR), ("refs", stat.S_IFDIR))
+        )
+    except OSError:
+        return False
 
 
 def _step(folder: int, name: str, make: bool) -> int:
@@ -95,9 +110,9 @@ def step(folder: int, name: str) -> int:
 
 
 @contextlib.contextmanager
-def entered(folder: Path, make: bool = False) -> Iterator[int]:
+def entered(folder: Path, make: bool = False, change: bool = False) -> Iterator[int]:
     """``enter``, closed at the end."""
-    descriptor = enter(folder, make)
+    descriptor = enter(folder, make, change)
     try:
         yield descriptor
     finally:
@@ -105,9 +120,10 @@ def entered(folder: Path, make: bool = False) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def at(path: Path, make: bool = False) -> Iterator[Place]:
-    """The place of an absolute path whose links are resolved; ``make``: its folder is made. Raises OSError."""
-    with entered(path.parent, make) as folder:
+def at(path: Path, make: bool = False, change: bool = False) -> Iterator[Place]:
+    """The place of an absolute path whose links are resolved; ``make`` and ``change`` as for ``enter``, of its folder.
+    Raises OSError."""
+    with entered(path.parent, make, change) as folder:
         yield Place(folder, path)
 
 

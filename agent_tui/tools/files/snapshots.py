@@ -230,7 +230,7 @@ def _restore(restore: FileRestore) -> None:
         with contextlib.suppress(FileNotFoundError), at(restore.path) as place:
             place.unlink()
         return
-    with at(restore.path, make=True) as place:
+    with at(restore.path, make=True, change=True) as place:
         replace(place, restore.content, restore.mode)
 
 

@@ -73,7 +73,7 @@ def save(
     ``mode``. Folders are created. Raises ToolError, also when the file is no longer in that state."""
     data = text.encode("utf-8", "surrogateescape")
     try:
-        with at(path, make=True) as place:
+        with at(path, make=True, change=True) as place:
             _require_state(place, name, info)
             context.before_change(path)
             seen.remember(context, path, replace(place, data, mode if info is None else None))
@@ -86,7 +86,7 @@ def remove(context: ToolContext, path: Path, name: str, info: os.stat_result) ->
     """Removes the file whose state is ``info``, after telling ``before_change``. Raises ToolError, also when the file
     is no longer in that state."""
     try:
-        with at(path) as place:
+        with at(path, change=True) as place:
             _require_state(place, name, info)
             context.before_change(path)
             place.unlink()

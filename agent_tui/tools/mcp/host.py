@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.config import McpServer
-from agent_tui.hardening import hide_memory
+from agent_tui.hardening import bound_memory, hide_memory
 from agent_tui.pipes.child import log_to_stderr, own_the_pipe, read_until_the_end
 from agent_tui.pipes.lines import BadLineError, Refused
 from agent_tui.providers.failures.secrets import redact
@@ -171,6 +171,7 @@ async def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
 
 def main() -> None:
     hide_memory()
+    bound_memory()
     stdin, stdout = own_the_pipe(lines.LOG_VARIABLE)
     log_to_stderr("host", redact)
     asyncio.run(serve(stdin, stdout))

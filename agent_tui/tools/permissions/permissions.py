@@ -418,9 +418,9 @@ class Permissions:
 
     def _commands_read(self, tool: str, path: Path) -> bool:
         """Whether a path outside the project is there for every command that is held: asking about it would be no
-        protection."""
+        protection. Their ``/tmp`` is another one than that of file tools."""
         return (
-            not is_within(path, self.folders)
+            not is_within(path, [*self.folders, Path("/tmp")])
             and self.holds("look")
             and self.sees(path, "read")
             and not any(self._path_rule(rule, tool, "read", path) for rule in self._ask)

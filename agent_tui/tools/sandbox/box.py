@@ -6,39 +6,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from agent_tui.errors import ToolError
 from agent_tui.paths import private_dir
-from agent_tui.tools.sandbox.policy import Domain, Launch, Loopback, Network, SandboxPolicy, free
+from agent_tui.tools.sandbox.policy import Backend, Domain, Launch, Loopback, Network, SandboxPolicy, free
 
 SandboxMode = Literal["auto", "required", "off"]
-
-
-class Backend(Protocol):
-    """One means of holding a command. ``subtracts``: it can keep parts of a writable folder read-only.
-    ``own_tmp``: inside, ``/tmp`` is a private folder. ``loopback``: the settings under which commands have ports of
-    this machine while the network is closed."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def subtracts(self) -> bool: ...
-
-    @property
-    def own_tmp(self) -> bool: ...
-
-    @property
-    def loopback(self) -> frozenset[Loopback]: ...
-
-    def wrap(
-        self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
-    ) -> Launch:
-        """The process that runs ``argv`` held to ``domain``; never asked for ``free``."""
-        ...
-
-    def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]: ...
 
 
 @dataclass(slots=True, frozen=True)

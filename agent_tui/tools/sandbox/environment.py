@@ -137,7 +137,9 @@ _LISTED = re.compile(
 """Names of the variables that a command in a sandbox gets, as far as their values are no secrets. What is an
 application's own is not among them, whatever it is called."""
 
-_PASSED = re.compile(r"(?i)(?<![a-z])(?:pass(?:word|wd|phrase)?|pwd|secret|token|key|sig|signature|auth)=[^\s&;,]")
+_PASSED = re.compile(
+    r"(?i)(?:password|passwd|passphrase|secret|token|(?<![a-z])(?:pass|pwd|key|sig|signature|auth))=[^\s&;,]"
+)
 _RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[A-Za-z0-9+_=-]{24,}")
 """Values that look secret: what follows a telling name, and letters and figures as no word has them."""
 

@@ -11,9 +11,20 @@ from typing import Literal
 from agent_tui.tools.sandbox import filters, places
 from agent_tui.tools.sandbox.files import as_file
 from agent_tui.tools.sandbox.landlock import watches
-from agent_tui.tools.sandbox.policy import Domain, Launch, Loopback, Network, SandboxPolicy
+from agent_tui.tools.sandbox.policy import (
+    GIT_HELD,
+    NO_HOME,
+    NO_SOCKETS,
+    NO_WRITING,
+    PROJECT_WRITING,
+    Domain,
+    Launch,
+    Loopback,
+    Network,
+    SandboxPolicy,
+    network_words,
+)
 from agent_tui.tools.sandbox.start import confined
-from agent_tui.tools.sandbox.words import GIT_HELD, NO_HOME, NO_SOCKETS, NO_WRITING, PROJECT_WRITING, network_words
 
 _SCOPED = 6
 """The version of Landlock that knows abstract unix sockets and signals."""

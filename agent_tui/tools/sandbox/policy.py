@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Literal, Protocol
 
 from agent_tui.paths import private_dir
 from agent_tui.tools.sandbox.session_network import SessionNetwork
@@ -165,6 +165,32 @@ class Launch:
         self.close()
 
 
+class Backend(Protocol):
+    """One means of holding a command. ``subtracts``: it can keep parts of a writable folder read-only.
+    ``own_tmp``: inside, ``/tmp`` is a private folder. ``loopback``: the settings under which commands have ports of
+    this machine while the network is closed."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def subtracts(self) -> bool: ...
+
+    @property
+    def own_tmp(self) -> bool: ...
+
+    @property
+    def loopback(self) -> frozenset[Loopback]: ...
+
+    def wrap(
+        self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
+    ) -> Launch:
+        """The process that runs ``argv`` held to ``domain``; never asked for ``free``."""
+        ...
+
+    def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]: ...
+
+
 def free(argv: Sequence[str], env: Mapping[str, str]) -> Launch:
     """A process without any restriction."""
     return Launch(list(argv), dict(env), "free")
@@ -175,3 +201,21 @@ def domain_for(mode: str) -> Domain:
     if mode in ("accept-edits", "auto"):
         return "work"
     return "free" if mode == "bypass" else "look"
+
+
+NO_WRITING = "writes nothing but private temporary files"
+PROJECT_WRITING = "writes only in the project and added folders"
+NO_HOME = "reads the project and the system, not your home"
+GIT_HELD = "git hooks and configuration read-only"
+NO_SOCKETS = "no sockets of any kind"
+"""What a backend enforces, in the words that /status lists."""
+
+
+def network_words(network: Network, loopback: Loopback) -> str:
+    """What ``work`` reaches, in the words that /status lists."""
+    if network == "allow":
+        return "network open"
+    if network == "registries":
+        return "no network but package registries and hosts you granted"
+    ports = {"own": "ports of its own on 127.0.0.1 and ::1", "machine": "this machine's own ports"}
+    return f"no network but {ports[loopback]}" if loopback in ports else "no network, not even on this machine"

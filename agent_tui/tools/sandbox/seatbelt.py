@@ -7,8 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agent_tui.tools.sandbox import places
-from agent_tui.tools.sandbox.policy import Domain, Launch, Loopback, Network, SandboxPolicy
-from agent_tui.tools.sandbox.words import GIT_HELD, NO_HOME, NO_WRITING, PROJECT_WRITING, network_words
+from agent_tui.tools.sandbox.policy import (
+    GIT_HELD,
+    NO_HOME,
+    NO_WRITING,
+    PROJECT_WRITING,
+    Domain,
+    Launch,
+    Loopback,
+    Network,
+    SandboxPolicy,
+    network_words,
+)
 
 _BASE = """(version 1)
 (deny default)

@@ -12,13 +12,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agent_tui.tools.sandbox.policy import Domain, SandboxPolicy
+from agent_tui.tools.sandbox.policy import Backend, Domain, SandboxPolicy
 from agent_tui.tools.sandbox.session_network import SessionNetwork
-
-if TYPE_CHECKING:
-    from agent_tui.tools.sandbox.box import Backend
 
 log = logging.getLogger(__name__)
 

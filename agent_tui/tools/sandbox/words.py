@@ -7,14 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent_tui.tools.sandbox.box import Sandbox
-from agent_tui.tools.sandbox.policy import Domain, Loopback, Network
-
-NO_WRITING = "writes nothing but private temporary files"
-PROJECT_WRITING = "writes only in the project and added folders"
-NO_HOME = "reads the project and the system, not your home"
-GIT_HELD = "git hooks and configuration read-only"
-NO_SOCKETS = "no sockets of any kind"
-"""What a backend enforces, in the words that /status lists."""
+from agent_tui.tools.sandbox.policy import Domain, Loopback, Network, network_words
 
 _REFUSED = re.compile(
     r"permission denied|operation not permitted|read-only file system|\b(?:EACCES|EPERM|EROFS)\b", re.IGNORECASE
@@ -40,16 +33,6 @@ _NAMED = r"""(?<![\w.:/~-])([/~](?:[^\s:'"‘’“”`,;()\[\]]){1,300})"""
 
 
 _HERE = re.compile(r"(?<![\w.])(?:localhost|127\.\d+\.\d+\.\d+|::1)(?![\w.])", re.IGNORECASE)
-
-
-def network_words(network: Network, loopback: Loopback) -> str:
-    """What ``work`` reaches, in the words that /status lists."""
-    if network == "allow":
-        return "network open"
-    if network == "registries":
-        return "no network but package registries and hosts you granted"
-    ports = {"own": "ports of its own on 127.0.0.1 and ::1", "machine": "this machine's own ports"}
-    return f"no network but {ports[loopback]}" if loopback in ports else "no network, not even on this machine"
 
 
 def place_words(domain: Domain, network: Network, loopback: Loopback) -> str:
@@ -172,9 +155,9 @@ def status_line(sandbox: Sandbox) -> str:
     if sandbox.mode == "off":
         return "off ([sandbox] mode)"
     held = [domain for domain in ("look", "work") if domain in sandbox.proven]
-    if len(held) == 2:
-        return sandbox.name
     why = f" ({sandbox.failed[0]})" if sandbox.failed else ""
+    if len(held) == 2:
+        return f"{sandbox.name}, the last resort{why}" if sandbox.name == "Landlock" and why else sandbox.name
     if held:
         return f"{sandbox.name}, {held[0]} only{why}"
     if sandbox.mode == "required":

@@ -52,6 +52,7 @@ async def verdict(tmp_path: Path, command: str, mode: PermissionMode, holds: boo
         ("pytest -q", "auto", "work", None, ""),
         ("pytest -q", "accept-edits", "work", None, ""),
         ("touch x", "ask", "work", None, "runs in the sandbox"),
+        ("pytest -q", "ask", "look", None, ""),
         (
             "npm install",
             "auto",

@@ -10,6 +10,7 @@ import pytest
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import ToolContext, ToolOutcome
+from agent_tui.tools.builtin import markdown
 from agent_tui.tools.builtin.fetch import FetchTool
 from agent_tui.tools.builtin.markdown import to_markdown
 from agent_tui.tools.urls import is_local_name, parse_url
@@ -29,6 +30,7 @@ ROUTES: dict[str, tuple[int, dict[str, str], bytes]] = {
     "/latin": (200, {"Content-Type": "text/plain; charset=latin-1"}, b"caf\xe9\x1b[31m"),
     "/binary": (200, {"Content-Type": "application/pdf"}, b"%PDF\0"),
     "/image": (200, {"Content-Type": "image/png"}, b"\x89PNG\r\n\x1a\nx"),
+    "/slow": (200, {"Content-Type": "text/html"}, b"<!--" * 250_000),
     "/gone": (404, {"Content-Type": "text/plain"}, b"no"),
     "/loop": (302, {"Location": "/loop"}, b""),
     "/moved": (301, {"Location": "/zip"}, b""),
@@ -143,3 +145,11 @@ def test_names_inside_networks() -> None:
 )
 def test_broken_html_is_read_as_far_as_it_goes(html: str) -> None:
     to_markdown(html, "http://x.org/")
+
+
+async def test_a_page_that_is_built_to_take_for_ever_ends(
+    context: ToolContext, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(markdown, "SECONDS", 1)
+    with pytest.raises(ToolError, match="cannot be had within 1 s"):
+        await fetch(context, site + "/slow")

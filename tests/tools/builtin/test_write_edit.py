@@ -219,3 +219,20 @@ async def test_what_is_not_seen_of_a_file_is_kept(
     assert (context.root / "a").read_bytes() == after
     assert (f"It keeps its {kept};" in outcome.text) if kept else ("keeps" not in outcome.text)
     assert intent.display == outcome.display, "what was asked about is what is done"
+
+
+async def test_a_repository_that_was_moved_is_changed_by_no_tool(tmp_path: Path) -> None:
+    context = make_context(tmp_path / "project")
+    for name in ("objects", "refs", "hooks"):
+        (context.root / "moved" / name).mkdir(parents=True)
+    (context.root / "moved/HEAD").write_text("ref: refs/heads/main\n")
+    (context.root / "moved/config").write_text("[core]\n")
+    await ReadTool().run({"path": "moved/config"}, context)
+    for name in ("moved/config", "moved/hooks/pre-commit"):
+        with pytest.raises(ToolError, match="belongs to a repository of git"):
+            await WriteTool().run({"path": name, "content": "x"}, context)
+    assert (context.root / "moved/config").read_text() == "[core]\n"
+    (context.root / "moved").rename(context.root / ".git")  # a name that is asked about
+    await ReadTool().run({"path": ".git/config"}, context)
+    await WriteTool().run({"path": ".git/config", "content": "x"}, context)
+    assert (context.root / ".git/config").read_text() == "x"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.models.messages import NO_OUTPUT
+from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.builtin.bash import BashTool
 from tests.support.git import git
 from tests.support.git_remotes import World
@@ -231,3 +232,21 @@ async def test_it_ends_with_its_line(world: World) -> None:
         assert "timed out" in done.text, done.text
         assert not Path("/proc", pid.read_text().strip()).exists()
         pid.unlink()
+
+
+async def test_in_the_background_it_ends_with_its_job(world: World, tmp_path: Path) -> None:
+    both(world, "web")
+    world.more("a")
+    jobs = Jobs()
+    reaches = tuple(
+        world.jail.remotes.reach(["git", *words], world.project)
+        for words in (["pull"], ["push", "-u", "origin", "new"])
+    )
+    context = replace(world.context(), jobs=jobs, remotes=reaches)
+    line = "git pull && git checkout -qb new && git push -u origin new"
+    await BashTool().run({"command": line, "background": True}, context)
+    (job,) = jobs.all()
+    assert await job.ended(60) and not job.failed, job.look()
+    assert git(world.remote, "rev-parse", "new") == git(world.project, "rev-parse", "HEAD")
+    await jobs.close()
+    assert not list((world.base / "cache/sandbox").glob("git-for-*"))

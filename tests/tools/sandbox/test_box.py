@@ -11,7 +11,7 @@ from agent_tui.errors import ConfigError, ToolError
 from agent_tui.tools.sandbox import box, places, words
 from agent_tui.tools.sandbox.box import probe
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.policy import Domain, Launch, Loopback, Network, SandboxPolicy, domain_for, free
+from agent_tui.tools.sandbox.policy import Backend, Domain, Launch, Loopback, Network, SandboxPolicy, domain_for, free
 from agent_tui.tools.sandbox.seatbelt import Seatbelt, profile
 
 
@@ -67,7 +67,7 @@ def test_required_refuses_with_one_line(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_off_tries_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never() -> list[box.Backend]:
+    def never() -> list[Backend]:
         raise AssertionError
 
     monkeypatch.setattr(box, "backends", never)
@@ -78,7 +78,7 @@ def test_off_tries_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 async def test_it_is_tried_once_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[str] = []
 
-    def backends() -> list[box.Backend]:
+    def backends() -> list[Backend]:
         tries.append("")
         return []
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.tools.sandbox.environment import cache_env, child_env, is_secret
+from agent_tui.tools.sandbox.environment import cache_env, child_env, is_secret, missed
 
 KEY = "k3y-value-of-a-provider"
 
@@ -106,3 +106,63 @@ def test_sources_move_only_where_they_can_be_fetched() -> None:
     offline, online = cache_env(Path("/c"), False), cache_env(Path("/c"), True)
     assert offline["PIP_CACHE_DIR"] == "/c/pip" and offline["npm_config_cache"] == "/c/npm"
     assert "CARGO_HOME" not in offline and online["CARGO_HOME"] == "/c/cargo"
+
+
+NEEDED = {
+    "LC_ALL": "C.UTF-8",
+    "PYTHONPATH": "src",
+    "PIP_INDEX_URL": "https://mirror.example.com/simple",
+    "NODE_ENV": "test",
+    "NPM_CONFIG_REGISTRY": "https://mirror.example.com",
+    "CARGO_BUILD_JOBS": "4",
+    "RUSTFLAGS": "-C target-cpu=native",
+    "GOPATH": "/home/me/go",
+    "GOFLAGS": "-mod=vendor",
+    "JAVA_HOME": "/usr/lib/jvm/17",
+    "MAVEN_OPTS": "-Xmx2g -Dstyle.color=never",
+    "CC": "clang",
+    "CFLAGS": "-O2 -g",
+    "PKG_CONFIG_PATH": "/opt/lib/pkgconfig",
+    "LD_LIBRARY_PATH": "/opt/lib",
+    "CONDA_PREFIX": "/opt/conda",
+    "DJANGO_SETTINGS_MODULE": "site.settings.test",
+    "no_proxy": "localhost",
+    "REQUESTS_CA_BUNDLE": "/etc/ssl/ca.pem",
+    "PYENV_ROOT": "/home/me/.pyenv",
+    "GIT_AUTHOR_NAME": "Me",
+    "CI": "true",
+}
+NOT_NEEDED = {
+    "DB_PW": "hunter2",
+    "MNEMONIC": "witch collapse practice feed shame open despair creek road again ice least",
+    "AZ_SAS": "sv=2022-11-02&ss=b&sig=abcdefgh%3D",
+    "JDBC_URL": "jdbc:postgresql://db/x?user=me&password=hunter2",
+    "SLACK_HOOK": "https://hooks.slack.com/services/T0/B0/XXXX",
+    "SEED": "1234567890",
+    "GOOGLE_THING": "x",
+    "APP_DATABASE": "db",
+    "PYTHON_STORE": "Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MEFCQ0Q=",
+    "NODE_OPTIONS": "--require x --password=hunter2",
+    "JAVA_TOOL_OPTIONS": "-Djavax.net.ssl.trustStorePassword=hunter2",
+    "BUNDLE_GEMS__EXAMPLE__COM": "me:hunter2",
+    "TF_VAR_x": "hunter2",
+    "SSH_AUTH_SOCK": "/tmp/agent",
+}
+
+
+def test_in_a_sandbox_only_what_is_listed_passes() -> None:
+    env = child_env(NEEDED | NOT_NEEDED, closed=True)
+    assert {name: env.get(name) for name in NEEDED} == NEEDED
+    assert sorted(NOT_NEEDED.keys() & env.keys()) == []
+    assert child_env(NOT_NEEDED, closed=True, allow=["DB_PW", "TF_*"]).keys() & NOT_NEEDED.keys() == {
+        "DB_PW",
+        "TF_VAR_x",
+    }
+
+
+def test_a_failed_command_that_speaks_of_a_variable_is_told_how_it_would_get_it() -> None:
+    environ = {"APP_DATABASE": "db", "PATH": "/bin", "PWD": "/x"}
+    given = child_env(environ, closed=True)
+    (line,) = missed("KeyError: 'APP_DATABASE' in PATH, PWD", environ, given)
+    assert 'env_allow = ["APP_DATABASE"]' in line and "PATH" not in line and "PWD" not in line
+    assert missed("KeyError: 'OTHER'", environ, given) == []
