@@ -101,6 +101,14 @@ async def test_a_question_does_not_take_the_focus_from_someone_typing(tmp_path: 
         assert not run.agent.called("answer_permission")
 
 
+async def test_where_a_command_would_run_is_not_cut_off(tmp_path: Path) -> None:
+    reason = "what rm removes is only known when it runs · runs outside the sandbox"
+    async with running(tmp_path, size=(60, 20)) as run:
+        await shown(run, question(reason=reason))
+        await run.until(lambda: "runs outside the sandbox" in run.shown())
+        assert "only known when it runs" in run.shown() and "Yes, this once" in run.shown()
+
+
 @pytest.mark.parametrize("text", ["y", "y\n", "1", "some longer text"])
 async def test_a_paste_is_never_an_answer(tmp_path: Path, text: str) -> None:
     async with running(tmp_path) as run:

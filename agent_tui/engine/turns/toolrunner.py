@@ -214,9 +214,8 @@ class ToolRunner:
         waited = time.monotonic() - asked
         self._kept.pop(job.call.call_id, None)
         if not verdict.allowed:
-            return replace(
-                looked, text=f"{looked.text}\n[it wanted {stopped.what}: {verdict.text}]", is_error=True, waited=waited
-            )
+            text = f"{verdict.text}\n[It wanted {stopped.what}. While it could only look it said:]\n{looked.text}"
+            return replace(looked, text=text, is_error=True, waited=waited)
         emit(ToolOutput(job.call.call_id, "\n[again, and let]\n"))
         outcome = await self._execute(job, emit, verdict)
         return replace(outcome, waited=outcome.waited + waited)

@@ -27,7 +27,7 @@ from agent_tui.tools.judge.programs.kinds import (
 from agent_tui.tools.judge.programs.network import reaches_out, stays_here
 from agent_tui.tools.judge.programs.publishing import publishes
 from agent_tui.tools.judge.programs.readers import knows
-from agent_tui.tools.judge.subject import Subject, runs_unseen
+from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, runs_unseen
 from agent_tui.tools.rules.bound import has_star, same_repository, uncovered, uncovered_address
 from agent_tui.tools.rules.decision import ALLOWED, Decision, RemoteGit, worst
 from agent_tui.tools.rules.rule import Rule, exact, parse_rule
@@ -309,7 +309,8 @@ def _own_program(subject: Subject, program: str) -> list[Decision]:
     """A program named by its path: the project's own may be a link to an interpreter elsewhere."""
     ground = subject.ground
     by_folder = [_own_program_from(subject, folder, program) for folder in subject.folders]
-    if runs_unseen(ground) and not all(by_folder):
+    held = runs_unseen(ground) or (ground.holds("look") and not ground.guards(COMMAND_TOOL))
+    if held and not all(by_folder):
         return []  # after `cd` it is the project's own from one of them, and from the others it is not there
     return [decision for decisions in by_folder for decision in decisions]
 

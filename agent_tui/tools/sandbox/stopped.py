@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +52,9 @@ def stopped(
     reach."""
     tail = output[-_TAIL:]
     wanted: list[str] = []
-    if written := (_written(attempts, root, succeeded) if attempts is not None else _said(tail, succeeded)):
+    if written := (
+        _written(attempts, root, _refusals(tail, succeeded)) if attempts is not None else _said(tail, succeeded)
+    ):
         wanted.append(f"to write {written}")
     unreached = [line for line in tail.split("\n") if _UNREACHED.search(line)]
     hosts = tuple(dict.fromkeys(host for line in unreached for host in _hosts(line)))[:3]
@@ -60,25 +62,35 @@ def stopped(
         wanted.append(f"the network ({', '.join(hosts)})" if hosts else "the network")
     elif not succeeded and (line := _socket_line(tail)):
         port = _PORT.search(line)
-        wanted.append(f"to open port {port.group(1) or port.group(2)}" if port else "to open a port")
+        wanted.append(f"to open port {port.group(1) or port.group(2)}" if port else "to open a socket")
     elif not succeeded and serving and (line := next(filter(_NOBODY.search, tail.split("\n")), "")):
         port = _PORT.search(line)
         wanted.append(f"to reach port {port.group(1) or port.group(2)}" if port else "to reach a port")
     return Stopped(" and ".join(wanted), bool(unreached), hosts) if wanted else None
 
 
-def _written(attempts: Mapping[Path, bool], root: Path, succeeded: bool) -> str:
-    """The paths as the user is told of them. Caches that could not be written stop nothing, nor does what a program
-    that ended well only tried to lock."""
+def _refusals(tail: str, succeeded: bool) -> list[str] | None:
+    """The lines that say why a program failed: a cache that is named there it could not do without. None where it ended
+    well."""
+    if succeeded:
+        return None
+    return [line for line in tail.split("\n") if _REFUSAL.search(line) and "warning" not in line.lower()]
+
+
+def _written(attempts: Mapping[Path, bool], root: Path, refusals: Sequence[str] | None) -> str:
+    """The paths as the user is told of them. Caches that could not be written stop few programs, and what a program
+    that ended well only tried to lock stops none."""
     by_first: dict[str, list[str]] = {}
     for path, folder in attempts.items():
         inside = path.is_relative_to(root)
         name = path.relative_to(root).as_posix() if inside else str(path)
-        if _CACHE.search(name) or (succeeded and path.name == "index.lock"):
+        if _CACHE.search(name) and not any(name in line for line in refusals or ()):
+            continue
+        if refusals is None and path.name == "index.lock":
             continue
         first, slash, _ = name.partition("/") if inside else (str(path.parent), "/", "")
         by_first.setdefault(first + slash, []).append(name + "/" * folder)
-    names = [paths[0] if len(set(paths)) == 1 else first for first, paths in by_first.items()]
+    names = [paths[0] if len(set(paths)) == 1 and first != ".git/" else first for first, paths in by_first.items()]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 

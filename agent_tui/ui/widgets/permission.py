@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
@@ -25,14 +26,22 @@ MAX_COMPARED = 100_000
 SHORT_WORDS = {"y": "yes", "a": "always", "s": "session", "n": "no", "f": "no, because…"}
 
 
+def _reason_rows(asked: PermissionAsked, width: int) -> list[str]:
+    """The reason in one row, or where that is too short for it, each part of it in one: where the call would run is
+    said last, and must not be cut off."""
+    reason = spelled(asked.reason, line=True)
+    return [] if not reason else [reason] if cell_len(reason) <= width else reason.split(" · ")[:3]
+
+
 class _Header(Lines):
     def __init__(self, asked: PermissionAsked) -> None:
         super().__init__(height=2 if asked.reason else 1)
         self.asked = asked
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        if y == 1:
-            return [(shorten(spelled(self.asked.reason, line=True), width), paint("muted"))]
+        if y > 0:
+            rows = _reason_rows(self.asked, width)
+            return [(shorten(rows[y - 1], width), paint("muted"))] if y <= len(rows) else []
         what = f"Allow {shorten(spelled(self.asked.tool, line=True), 40)}?"
         return [
             (what, paint("warning", bold=True)),
@@ -98,6 +107,9 @@ class PermissionPanel(QuestionPanel):
             "What to do instead · Enter sends · Esc back",
         )
         self._permission = asked
+
+    def _header_rows(self, width: int) -> int:
+        return 1 + len(_reason_rows(self._permission, width))
 
     def choose(self, choice: Choice) -> None:
         assert isinstance(choice, PermissionChoice)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agent_tui.commands.tool_words import result_facts
 from agent_tui.config import PermissionsConfig, SandboxConfig
 from agent_tui.models.events import Event, MessageAdded, PermissionAsked, ToolOutput
 from agent_tui.tools.base import Intent
@@ -63,6 +64,9 @@ def runs(made: Any) -> int:
         ("cp src/calc.py copy.py 2>&1 | tail -3", "wants to write copy.py"),
         ("LANG=de_DE.UTF-8 touch new", "wants to write new"),
         ("git stash -q || git tag new", "wants to write .git/"),
+        ("git hash-object -w src/calc.py", "wants to write .git/ "),
+        ("python3 -m compileall -q src", "wants to write src/"),
+        ("python3 -c 'import socket; socket.socket(socket.AF_UNIX)'", "wants to open a socket"),
         ("python3 -c \"open('made','w')\" || true", "wants to write made"),
         ("sed -i s/a/b/ src/calc.py", "wants to write src/"),
         ("cd src && mv calc.py was.py", "wants to write src/"),
@@ -78,7 +82,9 @@ async def test_what_was_stopped_is_asked_about_however_it_was_said(
         await say(agent, "go")
         assert [a.reason.split(" · ")[0] for a in asked] == [asked[0].reason.split(" · ")[0]]
         assert asked[0].reason.startswith(wants) and "runs again in the sandbox" in asked[0].reason
-        assert "it wanted to write" in results(agent)[0].text and results(agent)[0].is_error
+        said = asked[0].reason.split(" · ")[0].replace("wants", "wanted")
+        assert f"[It {said}." in results(agent)[0].text and results(agent)[0].is_error
+        assert next(iter(result_facts(results(agent)[0]))) == "refused"
         assert runs(made) == 1
     assert git(project, "status", "--porcelain") == ""
 
@@ -105,6 +111,7 @@ async def test_a_yes_runs_it_again_and_only_that_result_is_sent(
         "mkdir -p src; rm -f nothing; echo x > $TMPDIR/x",
         "python3 -c 'import sys; sys.path.insert(0, \"src\"); import calc'",
         "touch .pytest_cache 2>/dev/null; true",
+        "mkdir .tool_cache 2>/dev/null; echo 'Warning: .tool_cache: Read-only file system'; exit 1",
         "grep -rn nothing src | tail -1; exit 3",
         "echo 'touch: cannot touch x: Read-only file system'",
         "git config user.name x",
@@ -207,7 +214,9 @@ async def test_where_nobody_can_be_asked_the_result_says_what_would_allow_it(
     async with running(made) as (agent, seen):
         await say(agent, "go")
         text = results(agent)[0].text
-        assert "said" in text and "it wanted to write new: Refused" in text
+        assert (
+            text.startswith("Refused") and "[It wanted to write new. While it could only look it said:]\nsaid" in text
+        )
         assert "--allow 'bash(make *)'" in text and "--permission-mode accept-edits" in text
         assert runs(made) == 1 and seen.of(MessageAdded)
 
