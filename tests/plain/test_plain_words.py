@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agent_tui.config.early import SCREEN_READERS, why_plain
 from agent_tui.plain.silence import Silence
 from agent_tui.plain.spoken import spoken
-from agent_tui.plain.voice import BEGINNINGS, Voice
+from agent_tui.plain.voice import BEGINNINGS, Mark, Voice
 
 
 def test_the_flag_wins_over_the_setting_and_both_over_the_environment() -> None:
@@ -125,7 +125,8 @@ def test_the_model_cannot_speak_as_the_program_however_it_spells(beginning: str,
 
 @given(respelled())
 def test_nor_can_what_is_quoted_in_several_lines(beginning: str) -> None:
-    for mark, front in (("Thought", "Thought: "), (None, "  ")):
+    marks: list[tuple[Mark | None, str]] = [("Thought", "Thought: "), (None, "  ")]
+    for mark, front in marks:
         out = io.StringIO()
         Voice(out).quote(f"Well.\n{beginning} x\nEnd.", mark)
         _, *lines, end = out.getvalue().split("\n")[:-1]
