@@ -5,11 +5,11 @@
 FOLDER is an unpacked source distribution of itsdangerous, tabulate, more-itertools or markupsafe, by name: a git
 repository without changes (``.venv/``, ``build/``, ``*.so`` and ``*.egg-info/`` in ``.git/info/exclude``), whose
 ``.venv`` holds pytest, build, what the package needs to be built (and freezegun for itsdangerous) and the package,
-editable. Nothing is downloaded; what the task commits there is taken back. The calls are those of ``tests/support/real_tasks.py`` (looks,
-edits, tests, build, install, commit), made by the demo model in the whole agent; questions are counted, shown and
-answered with yes. A call that fails is shown with the end of its result (one edit misses on purpose), and with
-``--texts`` every result is, as the model reads it. ``--means`` is that of ``everyday.py``; without it the best of this
-machine.
+editable. Nothing is downloaded; what the task commits there is taken back. The calls are those of
+``tests/support/real_tasks.py`` (looks, edits, tests, build, install, commit), made by the demo model in the whole
+agent; questions are counted, shown and answered with yes. A call that fails is shown with the end of its result (one
+edit misses on purpose), and with ``--texts`` every result is, as the model reads it. ``--means`` is that of
+``everyday.py``; without it the best of this machine.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ def run(folder: Path, calls: list[Call], mode: str) -> dict[str, Any]:
     if git(folder, "status", "--porcelain"):
         raise SystemExit(f"{folder} has changes; it must be as it was unpacked and committed.")
     start = git(folder, "rev-parse", "HEAD")
+    for left in ("patch_tests.py", "change.diff", "msg"):  # by a run without a /tmp of its own
+        Path("/tmp", left).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=Path.home(), prefix="real-tasks-") as home:
         demo = Path(home, "script.toml")
         demo.write_text(script(calls), "utf-8")

@@ -48,7 +48,11 @@ class Landlock:
     ) -> Launch:
         joins = policy.joins(domain) if self._ports else ()
         hidden = [str(place) for place in places.secrets(policy)]
-        kept = lambda path, folder: any(places.is_within(str(path), place) for place in hidden)  # noqa: E731
+
+        def kept(path: Path, folder: Path) -> bool:
+            # What is secret in the folder is in no part of it; a folder in a secret place is all there.
+            return any(places.is_within(str(path), one) and places.is_within(one, str(folder)) for one in hidden)
+
         return Launch(
             list(argv),
             {**env, "TMPDIR": str(policy.temporary)},

@@ -51,7 +51,8 @@ async def verdict(tmp_path: Path, command: str, mode: PermissionMode, holds: boo
         ("cat $X", "plan", "look", None, ""),
         ("pytest -q", "auto", "work", None, ""),
         ("pytest -q", "accept-edits", "work", None, ""),
-        ("pytest -q", "ask", "work", None, "runs in the sandbox"),
+        ("touch x", "ask", "work", None, "runs in the sandbox"),
+        ("pytest -q", "ask", "look", None, ""),
         (
             "npm install",
             "auto",
@@ -59,7 +60,7 @@ async def verdict(tmp_path: Path, command: str, mode: PermissionMode, holds: boo
             "allow",
             "runs in the sandbox, with the network open: any host, here they cannot be told apart",
         ),
-        ("git push", "auto", "free", None, "runs outside the sandbox"),
+        ("gh pr merge", "auto", "free", None, "runs outside the sandbox"),
         ("cat /etc/hostname", "auto", "free", None, "runs outside the sandbox"),
     ],
 )
