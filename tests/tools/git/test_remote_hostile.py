@@ -103,7 +103,9 @@ async def test_a_configuration_that_changes_meanwhile_starts_nothing_outside(wor
     assert "evil" not in (world.project / ".git/config").read_text()
 
 
-@pytest.mark.parametrize("line", ["cd sub && {}", "git -C sub {}", "GIT_TERMINAL_PROMPT=0 git -C sub -c core.pager=cat {}"])
+@pytest.mark.parametrize(
+    "line", ["cd sub && {}", "git -C sub {}", "GIT_TERMINAL_PROMPT=0 git -C sub -c core.pager=cat {}"]
+)
 async def test_git_in_another_folder_reaches_what_the_question_showed_and_starts_nothing_outside(
     world: World, line: str
 ) -> None:
