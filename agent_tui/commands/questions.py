@@ -46,7 +46,7 @@ def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
         PermissionChoice(("s", "")[i > 0], _for_session(rule), True, rule) for i, rule in enumerate(asked.session)
     ]
     return [
-        PermissionChoice("y", "Yes, this once", True),
+        PermissionChoice("y", "Yes, until the session ends" if asked.lasts else "Yes, this once", True),
         *always,
         *session,
         PermissionChoice("n", "No", False),
@@ -57,7 +57,7 @@ def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
 
 def _always(rule: str) -> str:
     if rule.startswith("network("):
-        return f"Always, {_reach(rule)} in this project"
+        return f"Always allow {_reach(rule)} in this project"
     return f"Always allow {shorten(spelled(rule, line=True), LONG_PATTERN)} in this project"
 
 
@@ -70,7 +70,7 @@ def _reach(rule: str) -> str:
 def _for_session(rule: str) -> str:
     """A rule like ``edit(./src/**)`` in words."""
     if rule.startswith("network("):
-        return f"Yes, {_reach(rule)} this session"
+        return f"Yes, and {_reach(rule)} for this session"
     what, _, where = rule.removesuffix(")").partition("(")
     where = where.removesuffix("/**").removeprefix("./")
     verb = "edits" if what == "edit" else "reading"

@@ -18,7 +18,7 @@ _OFFLINE = re.compile(
     r"|getaddrinfo|no address associated|unable to resolve|dns error|offline",
     re.IGNORECASE,
 )
-_ELSEWHERE = re.compile(r"/home/|/root/|/Users/|~/|\$HOME", re.IGNORECASE)
+_HOMES = ("/home/", "/root/", "/Users/", "~/", "$HOME")
 _MISSING = re.compile(r"no such file or directory|not found|ENOENT", re.IGNORECASE)
 _SURELY = re.compile(
     r"(?m)(?:permission denied|operation not permitted|read-only file system)(?: \(os error \d+\)|: '[^'\n]*')?\.?$"
@@ -68,7 +68,7 @@ def refused(
         if path:
             return [f"[sandbox: {path}: not allowed here, it {what} ({domain}).{again}]"]
         return [f"[sandbox: this ran where it {what} ({domain}); that may be why.{again}]"]
-    if _MISSING.search(tail) and _ELSEWHERE.search(tail):
+    if _MISSING.search(tail) and any(home in tail for home in (*_HOMES, f"{Path.home()}/")):
         path = _path(tail, _ABSENT)
         if path:
             return [f"[sandbox: {path}: cannot be seen here, like most of the home folder ({domain}).{again}]"]
