@@ -118,8 +118,7 @@ def _script(role: str, program: str) -> str:
 class GitBroker:
     """Made for one line, before it starts; there until the last of its processes is gone. ``folders`` are those that
     the model may write in, ``base`` a private folder of ours. ``environment`` and ``fd`` are what the line is started
-    with, and ``folder`` what it must be able to read; who starts it closes ``fd``. ``alone``: nobody waits for the end
-    of the line."""
+    with, and ``folder`` what it must be able to read; who starts it closes ``fd``."""
 
     def __init__(self, reaches: Sequence[Reach], folders: Sequence[Path], base: Path, folder: Path) -> None:
         self._reaches, self._folders, self._base = reaches, folders, base
@@ -127,8 +126,6 @@ class GitBroker:
         self._upstreams: dict[Path, list[tuple[str, str]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._served = 0
-        self._last: asyncio.Task[list[str]] | None = None
-        self.alone = False
         self.environment: dict[str, str] = {}
         self.folder = folder
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, _SEQUENCED)
@@ -203,8 +200,6 @@ class GitBroker:
             data, fds = b"", []
         if not data:
             self.close()  # nobody is left who could ask
-            if self.alone:
-                self._last = asyncio.get_running_loop().create_task(self.over())
             return
         self._served += 1
         if len(self._tasks) >= AT_ONCE or self._served > IN_ALL or len(fds) < 2:

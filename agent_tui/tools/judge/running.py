@@ -14,7 +14,14 @@ from agent_tui.tools.judge.always import prefix
 from agent_tui.tools.judge.folders import git_shows_denied, holds_denied, names_its_folders, takes_all_below
 from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
 from agent_tui.tools.judge.paths import named_paths
-from agent_tui.tools.judge.programs.git import changes_settings, git_changes, git_looks, git_remote, messages, without_globals
+from agent_tui.tools.judge.programs.git import (
+    changes_settings,
+    git_changes,
+    git_looks,
+    git_remote,
+    messages,
+    without_globals,
+)
 from agent_tui.tools.judge.programs.kinds import (
     CHANGERS,
     DELETERS,
