@@ -283,7 +283,9 @@ class _Run:
             tried = self._attempts.end()
             # One that was ended may be half through: whether it did its work is not known.
             if not ended and code >= 0:
-                found = stopped(text, code == 0, tried, self._context.root.resolve())
+                jobs = self._context.jobs.all() if self._context.jobs is not None else ()
+                serving = any(job.info.state == "running" for job in jobs)
+                found = stopped(text, code == 0, tried, self._context.root.resolve(), serving)
             if found is not None:
                 self._attempts.undo()
         if found is None:

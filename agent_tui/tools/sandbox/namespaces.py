@@ -14,7 +14,6 @@ from agent_tui.tools.sandbox.landlock import watches
 from agent_tui.tools.sandbox.policy import (
     GIT_HELD,
     NO_HOME,
-    NO_SOCKETS,
     NO_WRITING,
     PROJECT_WRITING,
     Domain,
@@ -22,6 +21,7 @@ from agent_tui.tools.sandbox.policy import (
     Loopback,
     Network,
     SandboxPolicy,
+    look_words,
     network_words,
 )
 from agent_tui.tools.sandbox.start import confined
@@ -73,8 +73,7 @@ class Namespaces:
 
     def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]:
         if domain == "look":
-            words = [NO_WRITING, NO_HOME]
-            return [*words, NO_SOCKETS, "sees no other processes"]
+            return [NO_WRITING, NO_HOME, look_words(loopback != "deny"), "sees no other processes"]
         words = [PROJECT_WRITING, NO_HOME]
         words += [GIT_HELD]
         words += [network_words(network, "own" if loopback == "machine" else loopback)]
@@ -134,11 +133,11 @@ def _closed(domain: Domain, policy: SandboxPolicy) -> bool:
 
 
 def _filter(domain: Domain, policy: SandboxPolicy) -> bytes | None:
-    # A command of its own namespace may listen and connect in it; to look nobody needs to.
-    families: tuple[int, ...] = (filters.AF_UNIX,)
+    # What listens at a unix socket in the project was started by somebody else; to look nobody needs to reach it.
+    families: tuple[int, ...] = (filters.AF_UNIX,) if domain == "work" else ()
     if not _closed(domain, policy) or policy.loopback != "deny":
         families += filters.INTERNET
-    return filters.program(families if domain == "work" else (), metadata=True)
+    return filters.program(families, metadata=True)
 
 
 def _arguments(kind: Kind, source: str, target: str) -> list[str]:
@@ -157,6 +156,9 @@ def plan(domain: Domain, policy: SandboxPolicy) -> list[Mount]:
     bound |= dict.fromkeys(folders, "write" if domain == "work" else "read")
     bound |= dict.fromkeys((folder.resolve() for folder in policy.private), "write")
     hidden, names = set(secrets), [str(path) for path in secrets]
+    kept = {folder: _kept(folder, policy, names) for folder in folders} if domain == "work" else {}
+    for folder, paths in kept.items():
+        bound |= dict.fromkeys(_ways(folder, paths, names), "write")
     mounts: list[Mount] = [*_links(), ("read", "/sys", "/sys"), ("write", str(policy.temporary), "/tmp")]
     if not any(path.is_relative_to("/var/tmp") for path in (*bound, home)):
         mounts.append(("link", "/tmp", "/var/tmp"))
@@ -167,9 +169,10 @@ def plan(domain: Domain, policy: SandboxPolicy) -> list[Mount]:
             mounts += [(bound[path], str(path), str(path)), *_masks(names, str(path))]
     # Root's settings of the kernel are files in /proc, and root needs no capability to write them.
     mounts += [("proc", "", "/proc"), ("lock", "", "/proc"), ("dev", "", "/dev")]
-    if domain == "work":
-        for folder in folders:
-            mounts += _kept(folder, policy, names)
+    for folder, paths in kept.items():
+        for path in paths:
+            # Laid over a mask, it would show what is below that again.
+            mounts += [("read", str(path), str(path)), *_masks(_inside(folder, names), str(path))]
     masks: list[Mount] = [("lock", "", target) for kind, _, target in mounts if kind == "empty"]
     return [*mounts, *masks, ("lock", "", "/")]
 
@@ -204,19 +207,28 @@ def _masks(secrets: Iterable[str], bound: str) -> list[Mount]:
     return mounts
 
 
-def _kept(folder: Path, policy: SandboxPolicy, secrets: Sequence[str]) -> list[Mount]:
-    """What stays read-only. A mount cannot be moved away, so ``.git`` is made one: its hooks stay below it."""
-    mounts: list[Mount] = []
-    for git in places.git_folders(folder):
-        if git.is_dir() and not git.is_symlink():
-            mounts.append(("write", str(git), str(git)))
-    # Laid over a mask, it would show what is below that again. A folder inside a secret place has no mask.
-    masks = [secret for secret in secrets if places.is_within(secret, str(folder))]
-    for path in places.protected(folder, policy):
-        masked = any(places.is_within(str(path), secret) for secret in masks)
-        if not masked and _mountable(path, folder):
-            mounts += [("read", str(path), str(path)), *_masks(masks, str(path))]
-    return mounts
+def _inside(folder: Path, secrets: Sequence[str]) -> list[str]:
+    """The secrets that have a mask in ``folder``. A folder inside a secret place has none."""
+    return [secret for secret in secrets if places.is_within(secret, str(folder))]
+
+
+def _kept(folder: Path, policy: SandboxPolicy, secrets: Sequence[str]) -> list[Path]:
+    """What stays read-only, as far as it is there."""
+    masks = _inside(folder, secrets)
+    return [
+        path
+        for path in places.protected(folder, policy)
+        if not any(places.is_within(str(path), mask) for mask in masks) and _mountable(path, folder)
+    ]
+
+
+def _ways(folder: Path, kept: Iterable[Path], secrets: Sequence[str]) -> list[Path]:
+    """The folders that lead from ``folder`` to what is kept or masked in it, and git's own. A mount cannot be moved
+    away, but a folder around it can, and takes it along: these are made mounts, too."""
+    masked = [Path(target) for _, _, target in _masks(_inside(folder, secrets), str(folder))]
+    gits = [git for git in places.git_folders(folder) if git.is_dir()]
+    found = {*gits, *(way for path in (*kept, *masked, *gits) for way in path.parents)}
+    return [way for way in found if way != folder and way.is_relative_to(folder) and _mountable(way, folder)]
 
 
 def _mountable(path: Path, folder: Path) -> bool:

@@ -55,6 +55,42 @@ async def test_all_protected_names_stay(place: world.Place, sandbox: Sandbox, tm
     assert world.tree(place.project, times=False) == before
 
 
+async def test_none_of_them_goes_with_a_folder_around_it(place: world.Place, sandbox: Sandbox, tmp_path: Path) -> None:
+    """A folder above a place that is kept may be moved away with it, and another one made in its stead."""
+    module = place.project / ".git" / "modules" / "deep" / "sub"
+    deep = [place.project / name for name in root_places() if "/" in name]
+    deep += [module / name / "inside" for name in ("hooks", "info")]
+    for path in deep:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    (module / "HEAD").write_text("ref: refs/heads/main\n")
+    (module / "config").write_text("[core]\n")
+    deep.append(module / "config")
+    script = "\n".join(
+        f"mv '{way}' '{way}-moved' 2> /dev/null"
+        for path in deep
+        for way in path.relative_to(place.project).parents[:-1]
+    )
+    script += "\n" + "\n".join(f"mkdir -p '{path.parent}'; echo evil > '{path}'" for path in deep)
+    script += f"\n[ -e '{module}/HEAD' ] || echo ref: x > '{module}/HEAD'"
+    await world.run(_jail(sandbox, place, tmp_path), "work", place, script, {})
+    assert {path: path.read_text() for path in deep} == {
+        path: "[core]\n" if path.name == "config" and path.parent == module else "mine" for path in deep
+    }
+
+
+async def test_a_secret_stays_masked_when_a_folder_around_it_is_moved(
+    place: world.Place, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    secret = place.project / "around" / "it" / "secret"
+    secret.mkdir(parents=True)
+    (secret / "key").write_text(world.SECRET)
+    jail = Jail(SandboxConfig(), place.project, tmp_path / "cache", hidden=[secret], sandbox=sandbox)
+    await world.run(jail, "work", place, "mv around other; mv around/it around/other", {})
+    code, output = await world.run(jail, "work", place, "grep -r SECRET- . || echo none", {})
+    assert world.SECRET not in output, (code, output)
+
+
 async def test_none_of_them_is_made(place: world.Place, sandbox: Sandbox, tmp_path: Path) -> None:
     made = [name for name in NAMES if name in root_places()]
     script = "\n".join(f"mkdir -p '{Path(name).parent}'; echo evil > '{name}'" for name in made)
