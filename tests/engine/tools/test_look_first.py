@@ -247,7 +247,7 @@ def test_rules_of_the_network_are_rules(tmp_path: Path) -> None:
     made = Permissions(tmp_path, tmp_path, PermissionsConfig(allow=rules, deny=["network(bad.example.com)"]))
     assert made.grants("pypi.org", True) and made.grants("a.example.com", False)
     assert not made.grants("bad.example.com", False) and not made.grants("example.org", False)
-    assert made.forget("network(registries)") and not made.grants("pypi.org", True)
+    assert made.rules.forget("network(registries)") and not made.grants("pypi.org", True)
 
 
 async def test_a_grant_for_the_session_is_listed_and_can_be_taken_back(
