@@ -57,7 +57,7 @@ def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
 
 def _always(rule: str) -> str:
     if rule.startswith("network("):
-        return f"Always, {_reach(rule)} in this project"
+        return f"Always allow {_reach(rule)} in this project"
     return f"Always allow {shorten(spelled(rule, line=True), LONG_PATTERN)} in this project"
 
 
@@ -70,7 +70,7 @@ def _reach(rule: str) -> str:
 def _for_session(rule: str) -> str:
     """A rule like ``edit(./src/**)`` in words."""
     if rule.startswith("network("):
-        return f"Yes, {_reach(rule)} this session"
+        return f"Yes, and {_reach(rule)} for this session"
     what, _, where = rule.removesuffix(")").partition("(")
     where = where.removesuffix("/**").removeprefix("./")
     verb = "edits" if what == "edit" else "reading"

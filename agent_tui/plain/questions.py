@@ -70,6 +70,17 @@ class Numbered(Question):
         self.rows = rows
         self._words_prompt = words_prompt
         self._writing = False
+        self._all_said = False
+
+    @property
+    def _long(self) -> bool:
+        """Whether the text above the choices is said in two parts."""
+        return self.body().count("\n") >= BODY_LINES
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether the second of them was not said."""
+        return self._long and not self._all_said
 
     @property
     def prompt(self) -> str:  # type: ignore[override]
@@ -98,7 +109,8 @@ class Numbered(Question):
             return "answered" if text else "again"
         if not text:
             return "again"
-        if text.lower() == "m" and self.body().count("\n") >= BODY_LINES:
+        if text.lower() == "m" and self._long:
+            self._all_said = True
             self.voice.quote("\n".join(self.body().split("\n")[BODY_LINES:]), indent="  ")
             return "again"
         at = self._row(text.lower())
@@ -141,7 +153,7 @@ def _beginning(body: str) -> str:
 
 
 class PermissionQuestion(Numbered):
-    """May this call be made?"""
+    """May this call be made? What was not said to its end is allowed by the second of two equal answers."""
 
     def __init__(self, asked: PermissionAsked, voice: Voice, answer: Callable[[bool, str | None, str], None]) -> None:
         self._choices: list[PermissionChoice] = permission_choices(asked)
@@ -150,6 +162,7 @@ class PermissionQuestion(Numbered):
         )
         self._asked = asked
         self._answer = answer
+        self._warned: int | None = None
 
     def body(self) -> str:
         display = self._asked.display or {}
@@ -170,6 +183,10 @@ class PermissionQuestion(Numbered):
         choice = self._choices[at]
         if choice.feedback:
             return self.ask_for_words()
+        if choice.allow and self.unsaid and at != self._warned:
+            self._warned = at
+            self.voice.say(f"its end was not said: m says it, {choice.key or at + 1} again allows.", "Note")
+            return "again"
         self._answer(choice.allow, choice.pattern, "")
         return "answered"
 

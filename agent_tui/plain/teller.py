@@ -49,12 +49,12 @@ if TYPE_CHECKING:
     from agent_tui.models.context import ContextUsage
     from agent_tui.plain.asking import Asking
     from agent_tui.plain.queue import Queue
-    from agent_tui.plain.voice import Voice
+    from agent_tui.plain.voice import Mark, Voice
 
 log = logging.getLogger(__name__)
 
-_COMPACTION = {"done": "Compacted", "failed": "Error", "not_worth_it": "Warning"}
-LEVELS = {"info": "Note", "warning": "Warning", "error": "Error"}
+_COMPACTION: dict[str, Mark] = {"done": "Compacted", "failed": "Error", "not_worth_it": "Warning"}
+LEVELS: dict[str, Mark] = {"info": "Note", "warning": "Warning", "error": "Error"}
 
 
 class Teller:

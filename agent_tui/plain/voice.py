@@ -4,21 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TextIO
+from typing import Literal, TextIO, TypeAlias, get_args
 
 from agent_tui import door
 from agent_tui.plain.spoken import spoken
-from agent_tui.text.clean import clean, newlines, printable
+from agent_tui.text.clean import as_read, clean, newlines
 
-_OURS = re.compile(
-    r"\s*(?:(?:You|Agent|Note|Warning|Error|Reason|Plan|Question|Thought|Compacted|Done|Stopped):"
-    r"|You, from the queue:|Permission needed:|Answer, |Number, |Tool |Thinking…)",
-    re.IGNORECASE,
-)
+Mark: TypeAlias = Literal[
+    "You", "You, from the queue", "Agent", "Note", "Warning", "Error", "Reason", "Plan", "Question",
+    "Permission needed", "Thought", "Compacted", "Done", "Stopped", "Taken back", "Your message was",
+]  # fmt: skip
+"""What stands, with a colon, before words in a line of ours."""
+BEGINNINGS = (*(f"{mark}:" for mark in get_args(Mark)), "More:", "Answer, ", "Number, ", "Tool ", "Thinking…")
 """What our own lines begin with. A line of the model's that begins like that says whose it is."""
+
+
+def _like(beginning: str) -> str:
+    """A pattern of all that reads like a beginning: blanks between its letters change nothing."""
+    letters = " ?".join(map(re.escape, as_read(beginning).replace(" ", "")))
+    return letters + (" " if beginning.endswith(" ") else "")
+
+
+_OURS = re.compile("|".join(map(_like, BEGINNINGS)))
+_LONGEST = 2 * max(map(len, BEGINNINGS))
+_STRETCHED = 4_000
+"""Characters of a line that are looked at: one that shows next to nothing in so many hides something."""
 _SENTENCE = re.compile(r"[.!?:;…](?:[\"')\]*_]*)\s")
 SOON = 160
 """Characters of a line that are written at the end of a word although no sentence is over: nobody waits longer."""
+
+
+def looks_like_ours(line: str) -> bool:
+    """Whether a line could be taken for one of the program's, however it is spelled."""
+    read = as_read(line[:_STRETCHED])
+    return _OURS.match(read) is not None or (len(line) > _STRETCHED and len(read) <= _LONGEST)
 
 
 class Voice:
@@ -45,24 +64,28 @@ class Voice:
         self._answer = ""
         self._begun = False
 
-    def say(self, text: str, mark: str = "") -> None:
+    def say(self, text: str, mark: Mark | None = None) -> None:
         """Words of ours: a line, or several, in words for the ear."""
-        self.quote(spoken(text), mark)
-
-    def quote(self, text: str, mark: str = "", indent: str = "") -> None:
-        """Words of others, as they are but harmless; ``mark`` stands before the first line, ``indent`` before each."""
         self.end_answer()
-        self._lines(text, mark, indent)
+        self._lines(spoken(text), mark)
 
-    def remark(self, text: str, mark: str) -> None:
+    def quote(self, text: str, mark: Mark | None = None, indent: str = "") -> None:
+        """Words of others, as they are but harmless; ``indent`` stands before each line, ``mark`` before the first and
+        before those that look like ours."""
+        self.end_answer()
+        first, *rest = clean(text).rstrip("\n").split("\n")
+        front = f"{mark}: " if mark else "  "
+        said = [first, *(f"{front}{line}" if not indent and looks_like_ours(line) else line for line in rest)]
+        self._lines("\n".join(f"{indent}{line}" for line in said), mark)
+
+    def remark(self, text: str, mark: Mark) -> None:
         """Words of ours while the answer may be coming: a word of it that has only begun waits for its end."""
         self._interject()
         self._lines(spoken(text), mark)
 
-    def _lines(self, text: str, mark: str = "", indent: str = "") -> None:
-        lines = clean(text).rstrip("\n").split("\n")
-        whole = "\n".join(f"{indent}{line}" for line in lines)
-        self._line(f"{mark}: {whole}" if mark else whole)
+    def _lines(self, text: str, mark: Mark | None) -> None:
+        text = clean(text).rstrip("\n")
+        self._line(f"{mark}: {text}" if mark else text)
 
     def prompt(self, text: str) -> None:
         """A question whose answer is typed behind it."""
@@ -109,7 +132,11 @@ class Voice:
             return line
         if sentences:
             return sentences[-1]
-        return text.rfind(" ", 0, SOON) + 1 if len(text) > SOON else 0
+        if len(text) <= SOON:
+            return 0
+        # A beginning of ours that is stretched by what cannot be seen is not told in parts.
+        ends = (text.rfind(" ", 0, SOON) + 1, text.rfind(" ") + 1)
+        return next((end for end in ends if end > _STRETCHED or len(as_read(text[:end])) > _LONGEST), 0)
 
     def _piece(self, piece: str) -> None:
         if not self._begun:
@@ -118,7 +145,7 @@ class Voice:
             self._begun = True
             self._new_line()
             piece = f"Agent: {piece.lstrip()}"
-        elif self._fresh and _OURS.match(printable(piece)):
+        elif self._fresh and looks_like_ours(piece):
             piece = f"Agent: {piece}"
         self._write(piece)
         self._fresh = piece.endswith("\n")

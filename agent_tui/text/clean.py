@@ -11,6 +11,7 @@
 | a line that is typed, cell by cell         | a blank each                    | `blanked`                         |
 | the transcript, letter by letter           | shown in place                  | `drawable`, `drawable_output`     |
 | what the user is asked to allow            | shown as what they are          | `visible`, `spelled`              |
+| comparing with words of ours               | dropped                         | `as_read`                         |
 | a provider's wire                          | kept, if they can be encoded    | `encodable`                       |
 """
 
@@ -212,6 +213,25 @@ def _code(char: str) -> str:
     if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs") or re.match(_BLANK, char):
         return f"⟨U+{code:04X}⟩"
     return char
+
+
+_GAPS = "\u115f\u1160\u2800"
+"""Letters and a symbol that show as a gap, in Unicode's compatibility form."""
+
+
+def as_read(text: str) -> str:
+    """Text as people read it, for telling whether it looks like other words: whatever its case, its width and its
+    letters' font (Unicode's compatibility form); without accents and without what cannot be seen; blanks of any kind
+    and number are one blank, at its ends none."""
+    for _ in range(2):  # folding the case can leave letters that have a compatibility form of their own
+        text = unicodedata.normalize("NFKD", text).casefold()
+    return " ".join("".join(map(_as_read, text)).split())
+
+
+def _as_read(char: str) -> str:
+    if char.isspace() or char in _GAPS:
+        return " "
+    return "" if unicodedata.category(char)[0] in "CM" else char
 
 
 _SURROGATE = "[\ud800-\udfff]"

@@ -90,7 +90,7 @@ def test_flags_that_do_not_go_together(cli: Cli, arguments: tuple[str, ...], wor
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("-p", "hi", "--permission-mode", "yolo"), "accept-edits"),
+        (("-p", "hi", "--permission-mode", "sometimes"), "accept-edits"),
         (("-p", "hi", "--output-format", "xml"), "stream-json"),
         (("--nonsense",), "--nonsense"),
         (("export", "x", "--format", "pdf"), "pdf"),

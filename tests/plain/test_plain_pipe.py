@@ -262,3 +262,27 @@ def test_a_command_that_sends_a_message_is_answered(cli: Cli) -> None:
     cli.script(step("I looked around.") + step("Bye."))
     done = piped(cli, "/init", "thanks")
     in_order(done.out, "You: /init\n", "Agent: I looked around.", "You: thanks\n", "Agent: Bye.")
+
+
+LONG = "".join(f"line {number}\n" for number in range(200))
+
+
+@pytest.mark.parametrize(
+    ("answers", "written"),
+    [
+        (("y", "n"), False),
+        (("y", "2", "n"), False),
+        (("y", "1"), True),
+        (("a", "a"), True),
+        (("m", "y"), True),
+        (("y", "m", "2"), True),
+    ],
+)
+def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(
+    cli: Cli, answers: tuple[str, ...], written: bool
+) -> None:
+    cli.script(step("", write={"path": "a.txt", "content": LONG}) + step("Done."))
+    done = piped(cli, "go", *answers)
+    assert ("its end was not said: m says it, " in done.out) == (answers[0] != "m")
+    assert ("line 199" in done.out) == ("m" in answers)
+    assert (cli.project / "a.txt").exists() == written, done.out

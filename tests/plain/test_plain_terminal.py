@@ -88,6 +88,25 @@ def test_a_refusal_with_a_word_reaches_the_model(tmp_path: Path) -> None:
     assert not (tmp_path / "project" / "notes.txt").exists()
 
 
+def test_a_call_that_was_not_said_to_its_end_is_not_allowed_by_a_first_yes(tmp_path: Path) -> None:
+    content = "".join(f"line {number}\n" for number in range(200))
+    script = step("", write={"path": "a", "content": content}) + step("First.")
+    script += step("", write={"path": "b", "content": content}) + step("Second.")
+    with talk(tmp_path, script) as chat:
+        chat.hears("You: ")
+        chat.says("one", "+line 100", "more lines: m says them", "Answer, 1 to")
+        chat.says("y", "Note: its end was not said: m says it, y again allows.", "Answer, 1 to")
+        assert not (tmp_path / "project" / "a").exists() and chat.count("+line 199") == 0
+        chat.terminal.type(b"\x1b[200~y\ny\x1b[201~")  # a paste of two answers is none
+        chat.terminal.type(b"\n")
+        chat.hears("That is no answer", "Answer, 1 to")
+        assert not (tmp_path / "project" / "a").exists()
+        chat.says("y", "Tool write a: 200 lines added", "Agent: First.", "You, from the queue")
+        chat.hears("more lines: m says them", "Answer, 1 to")
+        chat.says("m", "+line 199", "Answer, 1 to")
+        chat.says("y", "Tool write b: 200 lines added", "Agent: Second.", "You: ")
+
+
 def test_what_is_typed_at_a_question_and_answers_nothing_is_queued(tmp_path: Path) -> None:
     script = step("", write={"path": "a", "content": "x"}) + step("First done.") + step("Second done.")
     with talk(tmp_path, script) as chat:
@@ -173,7 +192,7 @@ def test_hostile_words_drive_no_terminal(tmp_path: Path) -> None:
     evil = "\\u001b]0;owned\\u0007\\u001b[2J\\r\\u009b"
     script = (
         f'[[step]]\ntext = "a{evil}b\\nYou: pay me\\nTool bash: done"\n'
-        f'[[step]]\ntext = ""\n[[step.tool_calls]]\nname = "bash"\narguments = \'{{"command": "curl {evil} x"}}\'\n'
+        f'[[step]]\ntext = ""\n[[step.tool_calls]]\nname = "bash"\narguments = \'{{"command": "rm ../{evil} x"}}\'\n'
         + step("Done.")
     )
     with talk(tmp_path, script) as chat:

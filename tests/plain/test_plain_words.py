@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import re
+import sys
+import unicodedata
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from agent_tui.config.early import SCREEN_READERS, why_plain
 from agent_tui.plain.silence import Silence
 from agent_tui.plain.spoken import spoken
-from agent_tui.plain.voice import Voice
+from agent_tui.plain.voice import BEGINNINGS, Mark, Voice
 
 
 def test_the_flag_wins_over_the_setting_and_both_over_the_environment() -> None:
@@ -82,6 +84,61 @@ def test_the_model_cannot_speak_as_the_program(line: str) -> None:
     voice.answer(f"Well.\n{line}\nEnd.")
     voice.end_answer()
     assert out.getvalue() == f"Agent: Well.\nAgent: {line}\nEnd.\n"
+
+
+ALIKE: dict[str, list[str]] = {}
+"""Characters whose compatibility form is one of ASCII, by that one."""
+for _char in map(chr, range(0x80, sys.maxunicode + 1)):
+    if len(_form := unicodedata.normalize("NFKC", _char)) == 1 and " " < _form <= "~":
+        ALIKE.setdefault(_form.lower(), []).append(_char)
+UNSEEN = "\u200b\u200d\u2060\u00ad\ufeff\u034f\u180b\ufe0f\U000e0041\u202e\u2066\x07\x1b"
+BLANKS = " \t\u00a0\u2003\u3000\u2028\u205f\u3164\uffa0\u2800\u115f\x0b\x1c\x85"
+
+
+@st.composite
+def respelled(draw: st.DrawFn) -> str:
+    """The beginning of a line of the program's, as it looks or nearly, of other characters."""
+    much = draw(st.sampled_from((3, 3, 400, 6_000)))
+    said = ""
+    for letter in draw(st.sampled_from(BEGINNINGS)):
+        if letter == " ":
+            said += draw(st.text(BLANKS, min_size=1, max_size=3)) * draw(st.integers(1, much))
+        else:
+            others = [letter.upper(), letter.lower(), *ALIKE.get(letter.lower(), ())]
+            said += draw(st.sampled_from(others)) + draw(st.text(UNSEEN, max_size=2)) * draw(st.integers(1, much))
+    return draw(st.text(BLANKS + UNSEEN, max_size=3)) * draw(st.integers(1, much)) + said
+
+
+@given(respelled(), st.integers(1, 5_000))
+def test_the_model_cannot_speak_as_the_program_however_it_spells(beginning: str, chunk: int) -> None:
+    out = io.StringIO()
+    voice = Voice(out)
+    answer = f"Well.\n{beginning} x\nEnd.\n"
+    chunk = max(chunk, len(answer) // 50)
+    for at in range(0, len(answer), chunk):
+        voice.answer(answer[at : at + chunk])
+    voice.end_answer()
+    well, *lines, end = out.getvalue().split("\n")[:-1]
+    assert (well, end) == ("Agent: Well.", "End.")
+    assert lines[0].startswith("Agent: ") and len(lines) == 1
+
+
+@given(respelled())
+def test_nor_can_what_is_quoted_in_several_lines(beginning: str) -> None:
+    marks: list[tuple[Mark | None, str]] = [("Thought", "Thought: "), (None, "  ")]
+    for mark, front in marks:
+        out = io.StringIO()
+        Voice(out).quote(f"Well.\n{beginning} x\nEnd.", mark)
+        _, *lines, end = out.getvalue().split("\n")[:-1]
+        assert end == "End." and len(lines) == 1 and lines[0].startswith(front)
+
+
+@pytest.mark.parametrize("line", ["Toolbox is here", "Notes: x", "Yours: x", "1. Yes", "Answers, many", "Émile: ça va"])
+def test_an_ordinary_line_stands_as_it_is(line: str) -> None:
+    out = io.StringIO()
+    voice = Voice(out)
+    voice.answer(f"Well.\n{line}\n")
+    assert out.getvalue() == f"Agent: Well.\n{line}\n"
 
 
 @pytest.mark.parametrize("acting", ["\x07", "\x1b", "\u202e", "\x9b"])

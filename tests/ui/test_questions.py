@@ -325,3 +325,91 @@ async def test_a_text_that_fits_says_nothing_of_more(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question(display={"kind": "diff", "text": "+one\n+two"}))
         assert "more line" not in run.shown() and "the end of" not in run.shown()
+
+
+LONG = {
+    "kind": "command",
+    "text": "\n".join(["cat > a <<'E'", *(f"line {number}" for number in range(60)), "E", "end"]),
+}
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (40, 12), (200, 50)])
+@pytest.mark.parametrize("key", ["y", "a", "s", "enter", "1", "click"])
+async def test_what_was_not_shown_to_its_end_is_allowed_by_the_second_press(
+    tmp_path: Path, size: tuple[int, int], key: str
+) -> None:
+    async with running(tmp_path, size=size) as run:
+        await shown(run, question(display=LONG, session=["network(registries)"]))
+        panel = run.app.chat.permissions.panel
+        assert panel is not None
+        if panel._choices.short and key in ("1", "click"):
+            return  # no rows are shown
+
+        async def press() -> None:
+            run.clock.now += 1
+            await (run.pilot.click("Choices", offset=(5, 0)) if key == "click" else run.pilot.press(key))
+            await run.pilot.pause()
+
+        await press()
+        await run.until(lambda: "PgDn shows it" in run.shown() or "no room to show it" in run.shown())
+        assert not run.agent.called("answer_permission")
+        await press()
+        await run.until(lambda: run.agent.called("answer_permission"))
+        assert run.agent.called("answer_permission")[0][:2] == ("r1", True)
+
+
+async def test_a_held_key_or_another_answer_is_no_second_press(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question(display=LONG))
+        run.clock.now += 1
+        await run.pilot.press("y", "y", "y")
+        await run.until(lambda: run.app.prompt.text == "yy")
+        run.clock.now += 1
+        await run.pilot.press("tab")
+        await run.until(lambda: run.app.chat.permissions.panel and run.app.chat.permissions.panel.has_focus)
+        run.clock.now += 1
+        await run.pilot.press("a")
+        await run.until(lambda: "a again allows" in run.shown())
+        run.clock.now += 1
+        run.app.post_message(events.Paste("a"))
+        await run.until(lambda: "a" in run.app.prompt.text)
+        assert not run.agent.called("answer_permission")
+
+
+@pytest.mark.parametrize("way", ["end", "pagedown"])
+async def test_who_went_to_the_end_is_not_asked_twice(tmp_path: Path, way: str) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question(display=LONG))
+        run.clock.now += 1
+        await run.pilot.press("y")
+        await run.until(lambda: "PgDn shows it" in run.shown())
+        while "more line" in run.shown():
+            await run.pilot.press(way)
+            await run.pilot.pause()
+        await run.until(lambda: "PgDn shows it" not in run.shown() and "Allow bash?" in run.shown())
+        await run.pilot.press("home")
+        await run.pilot.pause()
+        run.clock.now += 1
+        await run.pilot.press("a")
+        await run.until(lambda: run.agent.called("answer_permission"))
+
+
+@pytest.mark.parametrize("key", ["n", "f"])
+async def test_no_needs_no_reading(tmp_path: Path, key: str) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question(display=LONG))
+        run.clock.now += 1
+        await run.pilot.press(key, *(["x", "enter"] if key == "f" else []))
+        await run.until(lambda: run.agent.called("answer_permission"))
+        assert run.agent.called("answer_permission")[0][1] is False
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (80, 16), (120, 40)])
+@pytest.mark.parametrize("why", ["", "pip needs the network", "changes a file; " * 40, "x" * 500, "a · b" * 100])
+async def test_where_a_call_would_run_is_never_cut(tmp_path: Path, size: tuple[int, int], why: str) -> None:
+    where = "runs outside the sandbox, with your rights"
+    reason = f"{why} · {where}" if why else where
+    async with running(tmp_path, size=size) as run:
+        await shown(run, question(reason=reason))
+        assert where in run.shown() and "make test" in run.shown()
+        assert "y yes" in run.shown() or "Yes, this once" in run.shown()

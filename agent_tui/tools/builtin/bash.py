@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -89,61 +90,81 @@ class BashTool:
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = _arguments(arguments)
         timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
-        shell = shutil.which("bash") or "/bin/sh"
-        command, cwd, jail = [shell, "-c", args.command], context.cwd.resolve(), context.jail
-        attempts: Attempts | None = None
-        broker: GitBroker | None = None
+        with contextlib.closing(await self._ready(args, context)) as line:
+            # What only looks changes nothing, and what the user runs is theirs.
+            if self._own or line.launch.domain == "look" or context.keeping is None:
+                return await self._ran(args, line, context, timeout, None)
+            keeping, notes = context.keeping, list[str]()
+            await keeping.before()
+            goes_on = False
+            try:
+                outcome = await self._ran(args, line, context, timeout, keeping)
+                goes_on = bool(args.background)
+            finally:
+                if not goes_on:
+                    notes = await asyncio.shield(keeping.after())
+            return replace(outcome, text="\n".join([outcome.text, *notes])) if notes else outcome
+
+    async def _ready(self, args: BashArguments, context: ToolContext) -> _Line:
+        """The command as it is to be started, in its domain. Raises ToolError."""
+        command, jail = [shutil.which("bash") or "/bin/sh", "-c", args.command], context.jail
         if self._own:
             from agent_tui.tools.sandbox.environment import QUIET
 
-            launch = free(command, dict(os.environ) | QUIET)
-        elif jail is None:
-            launch = free(command, environment())
-        else:
-            if context.first_look and context.domain == "look" and not args.background and jail.holds("look"):
-                attempts = jail.attempts()
-            if context.remotes:
-                launch, broker = await launched(jail, command, context.domain, cwd, context.network, context.remotes)
-            else:
-                launch = await jail.launch(command, context.domain, cwd, context.network, attempts)
-        # What only looks changes nothing, and what the user runs is theirs.
-        keeping = context.keeping if not self._own and launch.domain != "look" else None
-        if keeping is None:
-            return await self._started(args, launch, context, timeout, None, attempts, broker)
+            return _Line(free(command, dict(os.environ) | QUIET))
+        if jail is None:
+            return _Line(free(command, environment()))
+        cwd = context.cwd.resolve()
+        if context.remotes:
+            return _Line(*await launched(jail, command, context.domain, cwd, context.network, context.remotes))
+        first_look = context.first_look and context.domain == "look" and not args.background and jail.holds("look")
+        attempts = jail.attempts() if first_look else None
         try:
-            await keeping.before()
+            launch = await jail.launch(command, context.domain, cwd, context.network, attempts)
         except BaseException:
-            launch.close()
+            if attempts is not None:
+                attempts.end()
             raise
-        going_on = False
-        notes: list[str] = []
-        try:
-            outcome = await self._started(args, launch, context, timeout, keeping, attempts, broker)
-            going_on = bool(args.background)
-        finally:
-            if not going_on:
-                notes = await asyncio.shield(keeping.after())
-        return replace(outcome, text="\n".join([outcome.text, *notes])) if notes else outcome
+        return _Line(launch, attempts=attempts)
 
-    async def _started(
-        self,
-        args: BashArguments,
-        launch: Launch,
-        context: ToolContext,
-        timeout: float,
-        keeping: Keeping | None,
-        attempts: Attempts | None,
-        broker: GitBroker | None,
+    async def _ran(
+        self, args: BashArguments, line: _Line, context: ToolContext, timeout: float, keeping: Keeping | None
     ) -> ToolOutcome:
+        """Runs it to its end, or starts it in the background: then ``keeping`` is told of its end there."""
         cwd, jail = context.cwd.resolve(), context.jail
-        if args.background:
-            from agent_tui.tools.background.starting import start
+        if not args.background:
+            group = await ProcessGroup.start(line.launch, cwd, held=jail.held if jail is not None else None)
+            return await _Run(group, context, line).outcome(timeout)
+        from agent_tui.tools.background.starting import start
 
-            if broker is not None:
-                broker.alone = True
-            return await start(args.command, launch, cwd, context, args.timeout, keeping)
-        group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
-        return await _Run(group, context, launch, attempts, broker).outcome(timeout)
+        line.leave()
+        try:
+            return await start(args.command, line.launch, cwd, context, args.timeout, keeping)
+        except BaseException:
+            line.leave(False)
+            raise
+
+
+@dataclass(slots=True)
+class _Line:
+    """A command to be started: who answers its git, and who notes what it tries."""
+
+    launch: Launch
+    broker: GitBroker | None = None
+    attempts: Attempts | None = None
+
+    def leave(self, alone: bool = True) -> None:
+        """Whether what belongs to it goes on by itself, and ends with it."""
+        if self.broker is not None:
+            self.broker.alone = alone
+
+    def close(self) -> None:
+        """Gives back what it has and does not go on by itself. Safe to call again."""
+        self.launch.close()
+        if self.broker is not None and not self.broker.alone:
+            self.broker.close()
+        if self.attempts is not None:
+            self.attempts.end()
 
 
 def _arguments(arguments: Metadata) -> BashArguments:
@@ -166,16 +187,11 @@ def environment() -> dict[str, str]:
 
 
 class _Run:
-    def __init__(
-        self,
-        group: ProcessGroup,
-        context: ToolContext,
-        launch: Launch,
-        attempts: Attempts | None = None,
-        broker: GitBroker | None = None,
-    ) -> None:
-        self._group, self._context, self._domain, self._env = group, context, launch.domain, launch.env
-        self._attempts, self._broker = attempts, broker
+    """A command that is waited for. Who made ``line`` closes it."""
+
+    def __init__(self, group: ProcessGroup, context: ToolContext, line: _Line) -> None:
+        self._group, self._context, self._domain, self._env = group, context, line.launch.domain, line.launch.env
+        self._attempts, self._broker = line.attempts, line.broker
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
         self._cleaned = Cleaned(context.secrets)
         self._bytes = 0
@@ -220,14 +236,12 @@ class _Run:
             waiting.cancel()
             if self._flush_later is not None:
                 self._flush_later.cancel()
-            await self._group.end()
-            self._group.close()
-            if self._broker is not None:
-                self._broker.close()
-            await asyncio.gather(reading, waiting, return_exceptions=True)
-            self._collector.close()
-            if self._attempts is not None:
-                self._attempts.end()
+            try:
+                await self._group.end()
+                await asyncio.gather(reading, waiting, return_exceptions=True)
+            finally:
+                self._group.close()
+                self._collector.close()
 
     async def _read(self) -> bool:
         """Takes output until its end (True) or until there is too much of it (False)."""
@@ -276,7 +290,9 @@ class _Run:
             tried = self._attempts.end()
             # One that was ended may be half through: whether it did its work is not known.
             if not ended and code >= 0:
-                found = stopped(text, code == 0, tried, self._context.root.resolve())
+                jobs = self._context.jobs.all() if self._context.jobs is not None else ()
+                serving = any(job.info.state == "running" for job in jobs)
+                found = stopped(text, code == 0, tried, self._context.root.resolve(), serving)
             if found is not None:
                 self._attempts.undo()
         if found is None:

@@ -117,11 +117,15 @@ class Remotes:
         self.begin()
         found = Reach(tuple(argv), folder.resolve())
         words = list(argv[1:])
-        while words[:1] == ["-C"] and len(words) > 1:
-            folder, words = folder / words[1], words[2:]
+        own = False
+        while words[:1] in (["-C"], ["-c"]) and len(words) > 1:
+            folder = folder / words[1] if words[0] == "-C" else folder
+            own = own or words[0] == "-c"
+            words = words[2:]
         while words[:1] in (["--no-pager"], ["-P"]):
             words = words[1:]
-        if not words or words[0].startswith("-"):
+        # A fetch has them inside the sandbox; what pushes is outside.
+        if not words or words[0].startswith("-") or (own and words[0] == "push"):
             return _refused(found, "git with settings of its own")
         folder = folder.resolve()
         repository = find_repository(folder)

@@ -14,7 +14,14 @@ from agent_tui.tools.judge.always import prefix
 from agent_tui.tools.judge.folders import git_shows_denied, holds_denied, names_its_folders, takes_all_below
 from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
 from agent_tui.tools.judge.paths import named_paths
-from agent_tui.tools.judge.programs.git import changes_settings, git_changes, git_looks, git_remote, messages
+from agent_tui.tools.judge.programs.git import (
+    changes_settings,
+    git_changes,
+    git_looks,
+    git_remote,
+    messages,
+    without_globals,
+)
 from agent_tui.tools.judge.programs.kinds import (
     CHANGERS,
     DELETERS,
@@ -150,16 +157,21 @@ def acts_beyond(subject: Subject) -> bool:
 def _git(subject: Subject) -> _Need | None:
     words, ground, command = subject.words, subject.ground, subject.command
     remote = git_remote(words, ground.cwd)
-    named = " ".join(["git", *words[1:2]])
+    named = " ".join(["git", *(word.text for word in without_globals(command.words[1:])[:1])])
     if not remote:
         changes = changes_settings(words)
         return _Need(f"{named} changes what decides what git starts", "free", exactly=True) if changes else None
-    plain = words[0] == "git" and not subject.started.given and not command.assignments
-    if remote == "other" or not plain or any(word.dynamic or word.glob or word.tilde for word in command.words):
-        return _Need(f"{named} reaches a remote in a way that may start other programs", "free", never=True)
-    if subject.folders != {ground.cwd}:
-        return _Need(f"{named} would run outside the sandbox, in another folder than the project's", "free", never=True)
-    remotes = (RemoteGit(tuple(words), ground.cwd),)
+    known = not subject.started.given and not any(word.dynamic or word.glob or word.tilde for word in command.words)
+    plain = remote in ("named", "address") and words[0] == "git" and not command.assignments
+    there = subject.folders == {ground.cwd} and words[1] != "-C"
+    if not known or remote == "other" or not (ground.holds("work") or (plain and there)):
+        why = "for another folder than the project's" if plain else "in a way that may start other programs"
+        return _Need(f"{named} reaches a remote {why}", "free", never=True)
+    # After `cd` it may run in any of them: what it reaches is looked up for each.
+    remotes = tuple(RemoteGit(tuple(words), folder) for folder in sorted(subject.folders))
+    if not plain or not there:
+        why = "in a way that is not known here" if there else "for another folder than the project's"
+        return _Need(f"{named} would talk to a remote {why}", remotes=remotes, never=True)
     return _Need(f"{named} talks to a remote, outside the sandbox", remotes=remotes, exactly=remote == "address")
 
 

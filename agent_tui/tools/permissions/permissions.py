@@ -343,10 +343,15 @@ class Permissions:
         remotes = tuple(replace(r, reach=reach) for r, reach in zip(decision.remotes, reaches, strict=True))
         decision = replace(decision, remotes=remotes)
         why: list[str] = []
+        if decision.action == "ask" and self.holds("work") and all(reach.problem for reach in reaches):
+            why.append(f"it stays in the sandbox: {reaches[0].problem}")
         for reach in reaches:
-            new = self._remotes.unfamiliar(reach) if self.trusted else [address.text for address in reach.addresses]
+            all_of_it = [address.text for address in reach.addresses]
+            new = self._remotes.unfamiliar(reach) if self.trusted else all_of_it
             if new:
-                why.append(f"git {reach.argv[1]} would use {', '.join(new[:3])}, not seen before")
+                why.append(f"git would use {', '.join(new[:3])}, not seen before")
+            elif decision.action == "ask" and reach.folder != self.cwd and all_of_it:
+                why.append(f"git would use {', '.join(all_of_it[:3])}")
             if not self.holds("work") and starts_when_fetched(reach.folder):
                 why.append("the repository's hooks or configuration name programs that would run")
         if not why or decision.action == "deny":

@@ -75,7 +75,9 @@ class Attempts:
         self._over.set()
         with contextlib.suppress(OSError):
             self._ours.shutdown(socket.SHUT_RDWR)
-        if self._thread.ident is not None:
+        if self._thread.ident is None:
+            self._ours.close()
+        else:
             self._thread.join(2.0)
         self._theirs.close()
         return dict(self._found)

@@ -9,7 +9,6 @@ from pathlib import Path
 from agent_tui.tools.sandbox import filters, places
 from agent_tui.tools.sandbox.policy import (
     NO_HOME,
-    NO_SOCKETS,
     NO_WRITING,
     PROJECT_WRITING,
     Domain,
@@ -18,6 +17,7 @@ from agent_tui.tools.sandbox.policy import (
     Network,
     SandboxPolicy,
     Watch,
+    look_words,
     network_words,
 )
 
@@ -64,8 +64,7 @@ class Landlock:
 
     def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]:
         if domain == "look":
-            words = [NO_WRITING, NO_HOME]
-            words += [NO_SOCKETS]
+            words = [NO_WRITING, NO_HOME, look_words(loopback in self.loopback)]
         else:
             words = [PROJECT_WRITING, NO_HOME]
             words += ["git hooks and configuration are put back as they were"]
@@ -80,7 +79,7 @@ class Landlock:
 def spec(domain: Domain, policy: SandboxPolicy, ports: bool = False) -> dict[str, object]:
     """What the starter lays on."""
     network = domain == "work" and policy.network == "allow"
-    own = ports and domain == "work" and not network and policy.loopback != "deny"
+    own = ports and not network and policy.loopback != "deny"
     # A unix socket leads to whoever listens: containers, agents, the desktop. Landlock does not see it.
     sockets = filters.INTERNET if network or own else ()
     return {

@@ -14,7 +14,6 @@ from agent_tui.tools.sandbox.landlock import watches
 from agent_tui.tools.sandbox.policy import (
     GIT_HELD,
     NO_HOME,
-    NO_SOCKETS,
     NO_WRITING,
     PROJECT_WRITING,
     Domain,
@@ -22,6 +21,7 @@ from agent_tui.tools.sandbox.policy import (
     Loopback,
     Network,
     SandboxPolicy,
+    look_words,
     network_words,
 )
 from agent_tui.tools.sandbox.start import confined
@@ -73,8 +73,7 @@ class Namespaces:
 
     def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]:
         if domain == "look":
-            words = [NO_WRITING, NO_HOME]
-            return [*words, NO_SOCKETS, "sees no other processes"]
+            return [NO_WRITING, NO_HOME, look_words(loopback != "deny"), "sees no other processes"]
         words = [PROJECT_WRITING, NO_HOME]
         words += [GIT_HELD]
         words += [network_words(network, "own" if loopback == "machine" else loopback)]
@@ -134,11 +133,11 @@ def _closed(domain: Domain, policy: SandboxPolicy) -> bool:
 
 
 def _filter(domain: Domain, policy: SandboxPolicy) -> bytes | None:
-    # A command of its own namespace may listen and connect in it; to look nobody needs to.
-    families: tuple[int, ...] = (filters.AF_UNIX,)
+    # What listens at a unix socket in the project was started by somebody else; to look nobody needs to reach it.
+    families: tuple[int, ...] = (filters.AF_UNIX,) if domain == "work" else ()
     if not _closed(domain, policy) or policy.loopback != "deny":
         families += filters.INTERNET
-    return filters.program(families if domain == "work" else (), metadata=True)
+    return filters.program(families, metadata=True)
 
 
 def _arguments(kind: Kind, source: str, target: str) -> list[str]:

@@ -207,8 +207,12 @@ NO_WRITING = "writes nothing but private temporary files"
 PROJECT_WRITING = "writes only in the project and added folders"
 NO_HOME = "reads the project and the system, not your home"
 GIT_HELD = "git hooks and configuration read-only"
-NO_SOCKETS = "no sockets of any kind"
 """What a backend enforces, in the words that /status lists."""
+
+
+def look_words(ports: bool) -> str:
+    """What ``look`` reaches, in the words that /status lists."""
+    return "no network but ports that a command opens itself" if ports else "no network, not even on this machine"
 
 
 def network_words(network: Network, loopback: Loopback) -> str:

@@ -17,6 +17,7 @@ from agent_tui.tools.sandbox.policy import (
     Loopback,
     Network,
     SandboxPolicy,
+    look_words,
     network_words,
 )
 
@@ -56,7 +57,7 @@ class Seatbelt:
     def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]:
         words = [NO_HOME]
         if domain == "look":
-            return [NO_WRITING, *words, "no network"]
+            return [NO_WRITING, *words, look_words(False)]
         words = [PROJECT_WRITING, *words, GIT_HELD]
         return [*words, network_words(network, loopback if loopback == "machine" else "deny")]
 

@@ -20,6 +20,7 @@ _SOCKET = re.compile(
     r"|SocketException: (?:Permission denied|Operation not permitted)",
     re.IGNORECASE,
 )
+_NOBODY = re.compile(r"ECONNREFUSED|connection refused|(?:failed to|couldn't|could not) connect", re.IGNORECASE)
 _IN_PYTHON = re.compile(r"socket\.socket|create_server|_socket\.")
 _REFUSAL = re.compile(
     r"permission denied|operation not permitted|read-only file system|\b(?:EACCES|EPERM|EROFS)\b", re.I
@@ -43,9 +44,12 @@ class Stopped:
     hosts: tuple[str, ...] = ()
 
 
-def stopped(output: str, succeeded: bool, attempts: Mapping[Path, bool] | None, root: Path) -> Stopped | None:
+def stopped(
+    output: str, succeeded: bool, attempts: Mapping[Path, bool] | None, root: Path, serving: bool = False
+) -> Stopped | None:
     """What was stopped, by what the kernel told of it (None: it could not tell) and by what it said; None where it did
-    its work, or failed for reasons of its own."""
+    its work, or failed for reasons of its own. ``serving``: another command may have ports open that this one could not
+    reach."""
     tail = output[-_TAIL:]
     wanted: list[str] = []
     if written := (_written(attempts, root, succeeded) if attempts is not None else _said(tail, succeeded)):
@@ -57,6 +61,9 @@ def stopped(output: str, succeeded: bool, attempts: Mapping[Path, bool] | None, 
     elif not succeeded and (line := _socket_line(tail)):
         port = _PORT.search(line)
         wanted.append(f"to open port {port.group(1) or port.group(2)}" if port else "to open a port")
+    elif not succeeded and serving and (line := next(filter(_NOBODY.search, tail.split("\n")), "")):
+        port = _PORT.search(line)
+        wanted.append(f"to reach port {port.group(1) or port.group(2)}" if port else "to reach a port")
     return Stopped(" and ".join(wanted), bool(unreached), hosts) if wanted else None
 
 

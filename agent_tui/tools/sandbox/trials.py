@@ -116,7 +116,7 @@ def _trial(backend: Backend, domain: Domain, folder: Path, shared: SessionNetwor
 
 def _verdict(backend: Backend, domain: Domain, could: set[str]) -> str:
     needed = _ALWAYS | ({"write project"} if domain == "work" else set())
-    needed |= {"ports of its own"} if domain == "work" and "own" in backend.loopback else set()
+    needed |= {"ports of its own"} if "own" in backend.loopback else set()
     refused = _NEVER | (set() if domain == "work" else {"write project"})
     if domain == "look" or backend.subtracts:
         refused |= {"write hooks"}

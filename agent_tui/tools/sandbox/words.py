@@ -18,7 +18,7 @@ _OFFLINE = re.compile(
     r"|getaddrinfo|no address associated|unable to resolve|dns error|offline",
     re.IGNORECASE,
 )
-_ELSEWHERE = re.compile(r"/home/|/root/|/Users/|~/|\$HOME", re.IGNORECASE)
+_HOMES = ("/home/", "/root/", "/Users/", "~/", "$HOME")
 _MISSING = re.compile(r"no such file or directory|not found|ENOENT", re.IGNORECASE)
 _SURELY = re.compile(
     r"(?m)(?:permission denied|operation not permitted|read-only file system)(?: \(os error \d+\)|: '[^'\n]*')?\.?$"
@@ -40,7 +40,8 @@ def place_words(domain: Domain, network: Network, loopback: Loopback) -> str:
     writes = "the project and $TMPDIR" if domain == "work" else "$TMPDIR alone"
     reaches = {"allow": "the network", "registries": "no network but package registries"}
     net = reaches.get(network, "no network") if domain == "work" else "no network"
-    ports = "; ports on 127.0.0.1 are for each other" if domain == "work" and loopback != "deny" else ""
+    theirs = "; ports on 127.0.0.1 are for each other" if domain == "work" else "; a command has 127.0.0.1 for itself"
+    ports = "" if loopback == "deny" else theirs
     return (
         f"Commands run in a sandbox: they read the project and the system, not the home, write {writes}, have {net}"
         f'{ports}. "outside": true asks the user to let one out.'
@@ -58,16 +59,16 @@ def refused(
     tail = output[-_TAIL:]
     again = ' If it is needed, call it again with "outside": true; the user is asked.' if domain == "work" else ""
     if _OFFLINE.search(tail) and not (domain == "work" and network == "allow"):
-        whose = "that commands in the sandbox have open" if shares else "that it opens itself"
+        whose = "that commands in the sandbox have open" if shares and domain == "work" else "that it opens itself"
         ports = f" It reaches ports {whose}, no others of this machine." if _HERE.search(tail) else ""
-        return [f"[sandbox: this ran without a network ({domain}).{ports if domain == 'work' else ''}{again}]"]
+        return [f"[sandbox: this ran without a network ({domain}).{ports}{again}]"]
     what = "reads only" if domain == "look" else "writes only in the project, added folders and $TMPDIR"
     if _REFUSED.search(tail):
         path = _path(tail, _DENIED)
         if path:
             return [f"[sandbox: {path}: not allowed here, it {what} ({domain}).{again}]"]
         return [f"[sandbox: this ran where it {what} ({domain}); that may be why.{again}]"]
-    if _MISSING.search(tail) and _ELSEWHERE.search(tail):
+    if _MISSING.search(tail) and any(home in tail for home in (*_HOMES, f"{Path.home()}/")):
         path = _path(tail, _ABSENT)
         if path:
             return [f"[sandbox: {path}: cannot be seen here, like most of the home folder ({domain}).{again}]"]

@@ -31,7 +31,6 @@ class More(Lines):
         self.refresh()
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        below = self._text.count - round(self._text.scroll_offset.y) - self._text.size.height
-        if below > 0:
+        if (below := self._text.below) > 0:
             return [(f"… {plural(below, 'more line')}, {self.way}PgDn", paint("accent"))]
         return [(f"That is the end of {plural(self._text.count, 'line')}, {self.way}PgUp goes back", paint("muted"))]

@@ -17,22 +17,45 @@ from agent_tui.text.clean import one_line, spelled
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.theme import Paint
-from agent_tui.ui.widgets.body import Body
+from agent_tui.ui.widgets.body import Body, pieces_of
 from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.question import Choice, Choices, QuestionPanel, TakesTyped
 
 MAX_COMPARED = 100_000
+PARTS = " · "
+"""What stands between the parts of a reason."""
+REASON, SHORT_REASON = 3, 2
+"""Lines of the reason that are shown, and on low screens."""
 SHORT_WORDS = {"y": "yes", "a": "always", "s": "session", "n": "no", "f": "no, because…"}
 
 
 class _Header(Lines):
     def __init__(self, asked: PermissionAsked) -> None:
-        super().__init__(height=2 if asked.reason else 1)
+        super().__init__(height=1)
         self.asked = asked
+        self._instead = ""
+        self._reason: list[str] = []
+
+    def fit(self, width: int, most: int) -> int:
+        """Wraps the reason into at most so many lines. Its last part, which says where the call would run, then has one
+        of its own. Returns the lines of all."""
+        reason = spelled(self.asked.reason, line=True)
+        self._reason = _at_most(reason, width, most) if reason else []
+        head, between, tail = reason.rpartition(PARTS)
+        if len(self._reason) > 1 and between:
+            self._reason = [*_at_most(head, width, most - 1), shorten(tail, width)]
+        return 1 + len(self._reason)
+
+    def tell(self, words: str) -> None:
+        """Words that stand where the question does, until there are none."""
+        self._instead = words
+        self.refresh()
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        if y == 1:
-            return [(shorten(spelled(self.asked.reason, line=True), width), paint("muted"))]
+        if y:
+            return [(self._reason[y - 1], paint("muted"))] if y <= len(self._reason) else []
+        if self._instead:
+            return [(shorten(self._instead, width), paint("warning", bold=True))]
         what = f"Allow {shorten(spelled(self.asked.tool, line=True), 40)}?"
         return [
             (what, paint("warning", bold=True)),
@@ -55,6 +78,12 @@ class _Header(Lines):
         return "" if display.get("kind") == "command" and same else shorten(subject, width)
 
 
+def _at_most(text: str, width: int, most: int) -> list[str]:
+    """A text in at most so many lines."""
+    pieces = pieces_of(text, width)
+    return pieces if len(pieces) <= most else [*pieces[: most - 1], shorten("".join(pieces[most - 1 :]), width)]
+
+
 def _color(kind: str) -> Callable[[str], str]:
     """The colours of a diff's lines; everything else has one."""
 
@@ -69,7 +98,8 @@ def _color(kind: str) -> Callable[[str], str]:
 
 
 class PermissionPanel(QuestionPanel):
-    """Asks for one call. Answers by ``Answered``."""
+    """Asks for one call. Answers by ``Answered``. What does not fit is allowed when its end was on the screen, or with
+    the second press of the same key: the first says that there is more."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('y')", "Yes", show=False, id="allow"),
@@ -88,21 +118,47 @@ class PermissionPanel(QuestionPanel):
 
     def __init__(self, asked: PermissionAsked, guard: TypingGuard, typed: TakesTyped) -> None:
         display = asked.display or {}
+        self._question = _Header(asked)
         super().__init__(
             asked,
             guard,
             typed,
-            _Header(asked),
+            self._question,
             Body(str(display.get("text") or ""), _color(str(display.get("kind") or "text"))),
             Choices(permission_choices(asked), SHORT_WORDS),
             "What to do instead · Enter sends · Esc back",
         )
         self._permission = asked
+        self._whole = False
+        self._warned: Choice | None = None
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.watch(self._body, "scroll_y", self._look, init=False)
+
+    def _drawn(self) -> None:
+        super()._drawn()
+        self.call_after_refresh(self._look)
+
+    def _header_rows(self, width: int, short: bool) -> int:
+        return self._question.fit(width, SHORT_REASON if short else REASON)
+
+    def _look(self) -> None:
+        """Notes when the end of the text is on the screen."""
+        if not self._whole and self._body.below <= 0:
+            self._whole = True
+            self._question.tell("")
 
     def choose(self, choice: Choice) -> None:
         assert isinstance(choice, PermissionChoice)
+        self._look()
         if choice.feedback:
             self.ask_for_words(choice)
+        elif choice.allow and not self._whole and choice is not self._warned:
+            self._warned = choice
+            where = "Its end was not shown: PgDn shows it" if self._body.size.height else "There is no room to show it"
+            self._question.tell(f"{where}, {choice.key or 'Enter'} again allows")
+            self.guard.appeared()  # a key that is held, or pressed twice at once, has not read that
         else:
             self._answer(choice.allow, choice.pattern, "")
 

@@ -282,7 +282,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         # Nothing has a width before it is laid out; the first frame shows it as it will be.
         width = self.content_region.width or self.screen.size.width - (2 if tiny else 4)
         self._body.wrap(self._body.scrollable_content_region.width or width)
-        self._header.set_height(1 if tiny else self._header_height)
+        self._header.set_height(1 if tiny else self._header_rows(width, short))
         siblings = [w for w in self.screen.children if w is not self and w.display and w.id != "transcript"]
         others = sum(w.outer_size.height for w in siblings) + (1 if short else TRANSCRIPT_ROOM)
         room = max(0, height - others - (0 if tiny else 2) - self._header.line_count)
@@ -293,6 +293,10 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         long = lines > shown > 1
         self._more.set_height(1 if long else 0)
         self._body.styles.height = shown - 1 if long and shown == room else shown
+
+    def _header_rows(self, width: int, short: bool) -> int:
+        """Lines of the header, when they have so many cells."""
+        return self._header_height
 
     def action_move(self, by: int) -> None:
         self._to((self._choices.cursor + by) % len(self.choices))

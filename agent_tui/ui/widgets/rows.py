@@ -63,6 +63,11 @@ class RowList(Guarded, ScrollView, can_focus=True):
         self.count = 0
         self.cursor = 0
 
+    @property
+    def below(self) -> int:
+        """How many rows are below those that are to be seen."""
+        return self.count - round(self.scroll_offset.y) - self.size.height
+
     # For subclasses
 
     @abstractmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,39 @@ async def test_what_only_looks_or_fails_by_itself_asks_nothing(
         asked = answering(agent)
         await say(agent, "go")
         assert asked == [] and runs(made) == 1
+
+
+async def test_ports_are_opened_unasked_and_those_of_a_server_in_the_background_asked_about(
+    tmp_path: Path, project: Path, sandbox: Sandbox
+) -> None:
+    """A command that looks has ports for itself alone: what it cannot reach another one may have open."""
+    if not sandbox.has_ports("own") or not sandbox.shares:
+        pytest.skip("commands share no ports here")
+    (project / "own.py").write_text(
+        "import socket\nserver = socket.create_server(('127.0.0.1', 0))\n"
+        "socket.create_connection(server.getsockname()).close()\nprint('connected')\n"
+    )
+    (project / "reach.py").write_text(
+        "import pathlib, socket\nport = int(pathlib.Path('port').read_text())\n"
+        "print('it says', socket.create_connection(('127.0.0.1', port)).recv(9).decode())\n"
+    )
+    (project / "serve.py").write_text(
+        "import pathlib, socket\nserver = socket.create_server(('127.0.0.1', 0))\n"
+        "pathlib.Path('part').write_text(str(server.getsockname()[1]))\npathlib.Path('part').rename('port')\n"
+        "while True:\n    server.accept()[0].sendall(b'served')\n"
+    )
+    script = step(bash={"command": f"{COUNTS}{sys.executable} own.py"})
+    script += step(bash={"command": f"{sys.executable} serve.py", "background": True})
+    script += step(bash={"command": "while ! test -f port; do :; done; echo it is up"})
+    script += step(bash={"command": f"{sys.executable} reach.py"}) + step("ok")
+    made = held(tmp_path, project, script, sandbox)
+    async with running(made) as (agent, _):
+        asked = answering(agent)
+        await say(agent, "go")
+        said = [result.text for result in results(agent)]
+        assert said[0] == "connected" and "it is up" in said[2] and said[3] == "it says served", said
+        assert [a.reason.split(" · ")[0] for a in asked] == ["runs it", "wants to reach a port"]
+        assert runs(made) == 1
 
 
 @pytest.mark.parametrize("more", [{"timeout": 0.5}, {"background": True}])

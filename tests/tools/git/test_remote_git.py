@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.errors import ToolError
 from agent_tui.models.messages import NO_OUTPUT
 from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.builtin.bash import BashTool
@@ -250,3 +251,46 @@ async def test_in_the_background_it_ends_with_its_job(world: World, tmp_path: Pa
     assert git(world.remote, "rev-parse", "new") == git(world.project, "rev-parse", "HEAD")
     await jobs.close()
     assert not list((world.base / "cache/sandbox").glob("git-for-*"))
+
+
+class Failing:
+    """What keeps a project, and cannot."""
+
+    async def before(self) -> None:
+        raise ToolError("no room")
+
+    async def after(self) -> list[str]:
+        raise AssertionError("it never began")
+
+
+async def test_what_cannot_start_gives_back_all_that_was_opened_for_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object, **__: object) -> None:
+        raise ToolError("no process")
+
+    both(world, "web")
+    work = replace(world.context(), remotes=(world.jail.remotes.reach(["git", "fetch"], world.project),))
+    look = replace(world.context(), domain="look", first_look=True)
+    await BashTool().run({"command": "git fetch"}, work)
+    await BashTool().run({"command": "ls"}, look)
+
+    def opened() -> int:
+        return len(os.listdir("/dev/fd"))  # noqa: PTH208
+
+    before = opened()
+    with pytest.raises(ToolError, match="no room"):
+        await BashTool().run({"command": "git fetch"}, replace(work, keeping=Failing()))
+    assert opened() == before
+    with pytest.raises(ToolError, match="background"):
+        await BashTool().run({"command": "git fetch", "background": True}, replace(work, jobs=None))
+    assert opened() == before
+    monkeypatch.setattr("agent_tui.tools.builtin.bash.ProcessGroup.start", refused)
+    for context in (work, look):
+        with pytest.raises(ToolError, match="no process"):
+            await BashTool().run({"command": "ls"}, context)
+        assert opened() == before
+    monkeypatch.setattr(type(world.jail), "launch", refused)
+    with pytest.raises(ToolError, match="no process"):
+        await BashTool().run({"command": "ls"}, look)
+    assert opened() == before

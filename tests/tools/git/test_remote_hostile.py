@@ -103,6 +103,46 @@ async def test_a_configuration_that_changes_meanwhile_starts_nothing_outside(wor
     assert "evil" not in (world.project / ".git/config").read_text()
 
 
+@pytest.mark.parametrize(
+    "line", ["cd sub && {}", "git -C sub {}", "GIT_TERMINAL_PROMPT=0 git -C sub -c core.pager=cat {}"]
+)
+async def test_git_in_another_folder_reaches_what_the_question_showed_and_starts_nothing_outside(
+    world: World, line: str
+) -> None:
+    evil, mark = evil_program(world.base)
+    world.jail.remotes.begin()
+    sub = world.project / "sub"
+    git(world.project, "clone", "-q", world.addresses["folder"], "sub")
+    git(sub, "remote", "set-url", "origin", world.addresses["web"])
+    git(sub, "config", "core.sshCommand", str(evil))
+    git(sub, "config", "remote.origin.uploadpack", str(evil))
+    (sub / ".git/hooks").mkdir(exist_ok=True)
+    for hook in ("reference-transaction", "pre-push"):
+        (sub / ".git/hooks" / hook).write_text(f"#!/bin/sh\n{evil} 2>/dev/null; true\n")
+        (sub / ".git/hooks" / hook).chmod(0o755)
+    permissions = Permissions(
+        world.project,
+        world.project,
+        PermissionsConfig("auto", allow=["bash(git *)"]),
+        holds=lambda domain: True,
+        remotes=world.jail.remotes,
+    )
+    world.more("a")
+    (sub / "mine").write_text("mine")
+    git(sub, "-c", "core.hooksPath=/dev/null", "checkout", "-qb", "new")
+    for words in ("fetch", "push origin new"):
+        command = line.format(f"git {words}" if line.startswith("cd") else words)
+        decision = permissions.decide("bash", Intent("command", command, command=command))
+        assert (decision.action, decision.domain, decision.patterns) == ("ask", "work", [])
+        reaches = tuple(remote.reach for remote in decision.remotes if remote.reach is not None)
+        problem = "-c" in command and "push" in command
+        assert problem or world.addresses["web"] in decision.reason
+        done = await BashTool().run({"command": command, "timeout": 60}, replace(world.context(), remotes=reaches))
+        assert done.is_error is problem and not mark.exists(), done.text
+        permissions.seen_remotes(decision)
+    assert git(sub, "rev-parse", "origin/main") == git(world.remote, "rev-parse", "main")
+
+
 ASK = r"""
 import json, os, socket, sys, tempfile
 def ask(request, out=None):

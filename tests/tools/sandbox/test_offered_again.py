@@ -37,6 +37,14 @@ def test_what_failed_because_of_the_sandbox_names_the_place_and_the_way_out(outp
     assert refused(output, "free") == []
 
 
+def test_a_home_that_lies_anywhere_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Path("/var/lib/jenkins")
+    assert refused(f"cat: {home}/.netrc: No such file or directory", "work") == []
+    monkeypatch.setattr(Path, "home", lambda: home)
+    (line,) = refused(f"cat: {home}/.netrc: No such file or directory", "work")
+    assert line.startswith("[sandbox: ~/.netrc: cannot be seen here")
+
+
 def test_what_is_missing_and_what_needs_the_network_say_so_too() -> None:
     (line,) = refused(f"cat: {HOME}/.netrc: No such file or directory", "work")
     assert line.startswith("[sandbox: ~/.netrc: cannot be seen here") and '"outside": true' in line

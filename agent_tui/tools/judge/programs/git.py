@@ -109,9 +109,9 @@ def shown_contents(arguments: Sequence[Word]) -> Literal["", "tree", "history"]:
     return ""
 
 
-Remote = Literal["", "named", "address", "other"]
-"""Whether git talks to a remote: to one of the repository's by its name, to an address, or in a way that may start
-programs or reach what is not seen."""
+Remote = Literal["", "named", "address", "unclear", "other"]
+"""Whether git talks to a remote: to one of the repository's by its name, to an address, in a way that may start
+programs or reach what is not seen, or by another program's means."""
 
 _REMOTE_FLAGS = re.compile(
     r"-[46adfknpqrtuv]+|-[jn]\d+|-j|--(all|append|atomic|autostash|commit|delete|dry-run|edit|ff|ff-only|follow-tags|force"
@@ -139,23 +139,24 @@ def git_remote(words: Sequence[str], folder: Path) -> Remote:
         return "other"
     elif subcommand not in _TALKS:
         return ""
-    if rest != list(words[1:]):
-        return "other"  # options in front may have it start anything
+    front = words[1 : len(words) - len(rest)]
+    if any(word != "-C" for word in front[::2]) or len(front) % 2:
+        return "unclear"  # options in front may have it start anything
     operands, before = [], ""
     for word in arguments:
         if word.startswith("-") and word != "--":
             if not _REMOTE_FLAGS.fullmatch(word):
-                return "other"
+                return "unclear"
         elif word != "--" and not (before in _NUMBERED and word.isdigit()):
             operands.append(word)
         before = word
     if any("::" in word for word in operands):
-        return "other"
+        return "unclear"
     if not operands or subcommand == "submodule":
-        return "named" if subcommand != "clone" else "other"
+        return "named" if subcommand != "clone" else "unclear"
     if re.fullmatch(r"\w[\w-]*(\.[\w-]+)*", operands[0]) and subcommand != "clone":
-        return "other" if (folder / operands[0]).exists() else "named"
-    return "address" if _ADDRESS.fullmatch(operands[0]) else "other"
+        return "unclear" if (folder / operands[0]).exists() else "named"
+    return "address" if _ADDRESS.fullmatch(operands[0]) else "unclear"
 
 
 def changes_settings(words: Sequence[str]) -> bool:
