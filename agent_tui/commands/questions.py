@@ -46,7 +46,7 @@ def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
         PermissionChoice(("s", "")[i > 0], _for_session(rule), True, rule) for i, rule in enumerate(asked.session)
     ]
     return [
-        PermissionChoice("y", "Yes, this once", True),
+        PermissionChoice("y", "Yes, until the session ends" if asked.lasts else "Yes, this once", True),
         *always,
         *session,
         PermissionChoice("n", "No", False),

@@ -90,7 +90,7 @@ class PermissionAsked:
 
     ``display`` holds what would happen: ``{"kind": "diff"|"command"|"text", "text": …, "path": …}``;
     ``patterns`` are what "always" would allow from now on in this project, ``session`` what may be allowed until the
-    program ends; an answer names one of either.
+    program ends; an answer names one of either. ``lasts``: a plain yes holds until the session ends, too.
     """
 
     request_id: str
@@ -101,6 +101,7 @@ class PermissionAsked:
     patterns: list[str] = field(default_factory=list)
     reason: str = ""
     session: list[str] = field(default_factory=list)
+    lasts: bool = False
 
 
 @dataclass(slots=True, frozen=True)

@@ -143,6 +143,7 @@ class PermissionDesk:
                 decision.patterns,
                 f"{asker}: {reason}" if asker else reason,
                 decision.session,
+                lasts=bool(decision.grants),
             )
         )
         try:

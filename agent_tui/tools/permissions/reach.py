@@ -133,7 +133,7 @@ class Reach:
             return ALLOWED
         why = f"after {since}" if known else "which neither you nor the project's files name"
         why += f", after {since}" if since and not known else ""
-        reason = f"fetches from {host}, {why}; yes is for this host, until the session ends"
+        reason = f"fetches from {host}, {why}"
         return Decision("ask", reason, patterns=[rule], grants=rule)
 
     def call(self, name: str, called: ServerTool, reads_unasked: bool, has_consent: bool) -> Decision:
@@ -152,9 +152,9 @@ class Reach:
             if self.granted(rule, leaves=True, but=own):
                 return ALLOWED
             if since:
-                reason = f"a tool of the MCP server {server} that may reach beyond it{after}; yes is for this tool"
+                reason = f"a tool of the MCP server {server} that may reach beyond it{after}"
                 return Decision("ask", reason, patterns=rules, grants=rule)
-            reason = f"uses the MCP server {server}; yes lets its tools that only read run until the session ends"
+            reason = f"uses the MCP server {server}; yes is for its tools that only read"
             return Decision("ask", reason, patterns=[consent] if is_plain(called.server) else [], grants=consent)
         if self.granted(name, leaves=called.open_world, but=own):
             return ALLOWED

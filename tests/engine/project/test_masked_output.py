@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.models.events import ToolOutput
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.providers.failures.secrets import MASK
@@ -39,7 +40,8 @@ async def test_no_key_reaches_the_store_the_screen_or_the_model(
     project = tmp_path / "project"
     project.mkdir()
     (project / ".env").write_text(f"KEY={KEY}\nA=1\n")
-    parts = parts_for(tmp_path / "home", project, script=SCRIPT, can_ask=False)
+    settings = Settings(permissions=PermissionsConfig("auto", allow=["bash(base64 .env)"]))
+    parts = parts_for(tmp_path / "home", project, script=SCRIPT, settings=settings, can_ask=False)
     parts.secrets.add(RING)
     async with running(parts) as (agent, recorder):
         attachment = AttachmentPart(".env", "text/plain", text=f"KEY={KEY}")
