@@ -16,7 +16,7 @@ from typing import Literal
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.base import Intent, ServerTool
-from agent_tui.tools.files.beneath import is_read_only
+from agent_tui.tools.files.beneath import has_other_names, is_read_only
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.git.config import starts_when_fetched
 from agent_tui.tools.git.remotes import Remotes
@@ -327,8 +327,11 @@ class Permissions:
         """The decision on a file that one of our own tools reads or changes: it goes by what was said for the session,
         too. Commands do not: what they name is not all that they reach."""
         decision = self.path(tool, kind, path)
-        if kind == "edit" and decision.action == "allow" and self.mode != "bypass" and is_read_only(path):
-            return Decision("ask", f"{path} is read-only")
+        if kind == "edit" and decision.action == "allow" and self.mode != "bypass":
+            if is_read_only(path):
+                return Decision("ask", f"{path} is read-only")
+            if has_other_names(path):
+                return Decision("ask", f"{path} has further names (hard links), which would change with it")
         asks = self.rules.for_path("ask", tool, kind, path)
         if decision.action == "ask" and kind == "read" and not asks and self._commands_read(path):
             return ALLOWED

@@ -67,6 +67,11 @@ def runs(made: Any) -> int:
         ("sed -i s/a/b/ src/calc.py", "wants to write src/"),
         ("cd src && mv calc.py was.py", "wants to write src/"),
         ("rm -rf src", "wants to write src/"),
+        ("ln -s l $TMPDIR/l; : > $TMPDIR/l/a; touch new", "wants to write new"),
+        (
+            "python3 -c 'import ctypes; ctypes.CDLL(None).open(ctypes.c_void_p(-16), 1)'; touch new",
+            "wants to write new",
+        ),
     ],
 )
 async def test_what_was_stopped_is_asked_about_however_it_was_said(
