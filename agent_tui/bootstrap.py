@@ -265,7 +265,6 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         temporary=jail.policy().temporary,
         remotes=jail.remotes,
         trusted=lambda: trust.trusted,
-        looking_tools=settings.permissions.mcp_read_only,
         reach=Reach(await asyncio.to_thread(ProjectHosts, root)),
     )
     jail.granted = permissions.grants

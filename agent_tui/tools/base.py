@@ -149,10 +149,10 @@ class BackgroundJobs(Protocol):
         jail: Jail | None = None,
         network: Network | None = None,
         timeout: float | None = None,
-        keeping: Keeping | None = None,
+        at_end: Callable[[], Awaitable[list[str]]] | None = None,
     ) -> BackgroundJob:
         """Starts ``launch``, which is ``command`` to people; its log goes into ``folder``, and its end is told to
-        ``keeping``. Raises ToolError."""
+        ``at_end``, which answers what else there is to tell. Raises ToolError."""
 
     def all(self) -> Sequence[BackgroundJob]: ...
     def get(self, id: str) -> BackgroundJob: ...

@@ -222,7 +222,7 @@ async def test_a_remembered_rule_is_asked_again_in_another_repository_at_the_pat
 
     agent = await opened()
     assert agent.parts.permissions.decide("bash", call).action == "ask"
-    agent.parts.permissions.remember(["bash(make install)"])
+    agent.parts.permissions.rules.remember(["bash(make install)"])
     assert agent.parts.permissions.decide("bash", call).action == "allow"
     agent.store.close()
     agent = await opened()

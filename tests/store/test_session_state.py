@@ -19,6 +19,8 @@ FULL = SessionState(
     budget={"session": 5.0, "tokens": None},
     back="msg_1",
     going="msg_2",
+    named_hosts=("example.org",),
+    read_outside=("/etc/hosts", "/p/\ud800"),
     newer={"later": {"x": [1]}},
 )
 
@@ -32,6 +34,8 @@ WRONG: dict[str, list[JSON]] = {
     "budget": [None, [], {"week": 1.0}, {"day": -1}, {"day": True}, {"day": "5"}, {"turn": 0}],
     "back": [1, False, ["msg"], {}],
     "going": [1, False, ["msg"], {}],
+    "named_hosts": [None, "example.org", 1, {}, ["example.org", 1]],
+    "read_outside": [None, "/etc/hosts", 1, {}, ["/etc/hosts", None]],
 }
 
 

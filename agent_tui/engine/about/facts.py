@@ -47,15 +47,15 @@ class ProjectFacts:
         """(decision, rule, source) of every rule."""
         parts = self._parts
         rules = report.permission_rules(parts.settings, parts.store, parts.root, self._trusting.identity)
-        return [*rules, *(("allow", rule, "this session") for rule in parts.permissions.for_session)]
+        return [*rules, *(("allow", rule, "this session") for rule in parts.permissions.rules.for_session)]
 
     def remove_permission_rule(self, rule: str) -> bool:
         """Forgets a rule that was remembered, or holds for the session; False when there was none. Rules of the
         configuration are changed there."""
         stored = self._parts.store.remove_permission_rule(self._parts.root, rule)
         if stored:
-            self._parts.permissions.forget(rule)
-        return self._parts.permissions.forget_for_session(rule) or stored
+            self._parts.permissions.rules.forget(rule)
+        return self._parts.permissions.rules.forget_for_session(rule) or stored
 
     def tools(self) -> list[ToolRow]:
         """(name, group, description, tokens, enabled) of every tool."""

@@ -162,7 +162,7 @@ class PermissionDesk:
                 self.permissions.allow_for_session(answer.pattern)
             elif answer.pattern is not None:
                 # What was chosen and no more: a question about two programs is no answer for both.
-                self.permissions.remember([answer.pattern])
+                self.permissions.rules.remember([answer.pattern])
             if (answer.pattern or "").startswith("network(") and self.permissions.tells_hosts_apart:
                 decision = replace(decision, network=False)
             return self._allowed(call, name, intent, decision, asker)

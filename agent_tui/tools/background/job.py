@@ -7,13 +7,13 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from agent_tui.models.jobs import JobInfo, JobState, Reach
 from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import duration
 from agent_tui.tools.background.output import Cleaned, JobOutput
-from agent_tui.tools.base import Keeping, StoppedBy
+from agent_tui.tools.base import StoppedBy
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Network
@@ -27,7 +27,8 @@ _PAUSE = 0.01
 
 
 class Job:
-    """Reads what ``group`` writes and waits for its end; ``changed`` is called when that has come.
+    """Reads what ``group`` writes and waits for its end; ``at_end`` then says what else there is to tell, and
+    ``changed`` is called.
 
     Like any command it ends with what it left behind.
     """
@@ -44,13 +45,13 @@ class Job:
         network: Network | None = None,
         jail: Jail | None = None,
         timeout: float | None = None,
-        keeping: Keeping | None = None,
+        at_end: Callable[[], Awaitable[list[str]]] | None = None,
         changed: Callable[[Job], None],
     ) -> None:
         self.id, self.command = id, command
         self._group, self._output, self._cleaned = group, output, cleaned
         self._domain, self._network, self._jail = domain, network, jail
-        self._keeping, self._changed = keeping, changed
+        self._at_end, self._changed = at_end, changed
         self._started = time.time()
         self._finished: float | None = None
         self._code: int | None = None
@@ -197,9 +198,11 @@ class Job:
             waiting.cancel()
         await group.end()
         await asyncio.wait({self._reading}, timeout=_DRAIN_SECONDS)
-        if self._keeping is not None:
-            self._notes += await self._keeping.after()
-        self._finish(await group.wait())
+        try:
+            if self._at_end is not None:
+                self._notes += await self._at_end()
+        finally:
+            self._finish(await group.wait())
 
     def _finish(self, code: int) -> None:
         from agent_tui.tools.sandbox.words import refused, undone

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agent_tui.errors import ToolError
@@ -13,7 +13,7 @@ from agent_tui.models.jobs import JobInfo
 from agent_tui.providers.failures.secrets import Redactor
 from agent_tui.tools.background.job import Job
 from agent_tui.tools.background.output import LOG_BYTES, Cleaned, JobOutput
-from agent_tui.tools.base import BackgroundJobs, Keeping, StoppedBy
+from agent_tui.tools.base import BackgroundJobs, StoppedBy
 from agent_tui.tools.children.process import KeptLog, ProcessGroup
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Launch, Network
@@ -50,10 +50,10 @@ class Jobs:
         jail: Jail | None = None,
         network: Network | None = None,
         timeout: float | None = None,
-        keeping: Keeping | None = None,
+        at_end: Callable[[], Awaitable[list[str]]] | None = None,
     ) -> Job:
         """Starts ``launch``, which is ``command`` to people; its log goes into ``folder``, and its end is told to
-        ``keeping``. Raises ToolError."""
+        ``at_end``, which answers what else there is to tell. Raises ToolError."""
         domain = launch.domain
         try:
             if len(self.running()) >= MAX_RUNNING:
@@ -80,7 +80,7 @@ class Jobs:
             network=network,
             jail=jail,
             timeout=timeout,
-            keeping=keeping,
+            at_end=at_end,
             changed=self._over,
         )
         self._jobs[job.id] = job

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from agent_tui.errors import ToolError
 from agent_tui.models.jobs import Reach
-from agent_tui.tools.base import Keeping, ToolContext, ToolOutcome
+from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.sandbox.policy import Launch
 
 STARTED = "Runs in the background as "
@@ -28,7 +28,7 @@ async def start(
     cwd: Path,
     context: ToolContext,
     timeout: float | None,
-    keeping: Keeping | None = None,
+    at_end: Callable[[], Awaitable[list[str]]] | None = None,
 ) -> ToolOutcome:
     """Starts a command and answers at once, with its id. Raises ToolError."""
     if context.jobs is None:
@@ -45,7 +45,7 @@ async def start(
         jail=context.jail,
         network=context.network,
         timeout=timeout,
-        keeping=keeping,
+        at_end=at_end,
     )
     lines = [f"{STARTED}{job.id}; you will be told when it ends. It ends with the session."]
     if (reach := job.info.reach) in PORTS:

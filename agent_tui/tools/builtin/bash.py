@@ -92,17 +92,15 @@ class BashTool:
         timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
         with contextlib.closing(await self._ready(args, context)) as line:
             # What only looks changes nothing, and what the user runs is theirs.
-            if self._own or line.launch.domain == "look" or context.keeping is None:
-                return await self._ran(args, line, context, timeout, None)
-            keeping, notes = context.keeping, list[str]()
-            await keeping.before()
-            goes_on = False
+            if context.keeping is not None and not self._own and line.launch.domain != "look":
+                await context.keeping.before()
+                line.keeping = context.keeping
+            notes: list[str] = []
             try:
-                outcome = await self._ran(args, line, context, timeout, keeping)
-                goes_on = bool(args.background)
+                outcome = await self._ran(args, line, context, timeout)
             finally:
-                if not goes_on:
-                    notes = await asyncio.shield(keeping.after())
+                if not line.goes_on:
+                    notes = await asyncio.shield(line.over())
             return replace(outcome, text="\n".join([outcome.text, *notes])) if notes else outcome
 
     async def _ready(self, args: BashArguments, context: ToolContext) -> _Line:
@@ -127,41 +125,39 @@ class BashTool:
             raise
         return _Line(launch, attempts=attempts)
 
-    async def _ran(
-        self, args: BashArguments, line: _Line, context: ToolContext, timeout: float, keeping: Keeping | None
-    ) -> ToolOutcome:
-        """Runs it to its end, or starts it in the background: then ``keeping`` is told of its end there."""
+    async def _ran(self, args: BashArguments, line: _Line, context: ToolContext, timeout: float) -> ToolOutcome:
+        """Runs it to its end, or starts it in the background."""
         cwd, jail = context.cwd.resolve(), context.jail
-        if not args.background:
-            group = await ProcessGroup.start(line.launch, cwd, held=jail.held if jail is not None else None)
-            return await _Run(group, context, line).outcome(timeout)
-        from agent_tui.tools.background.starting import start
+        if args.background:
+            from agent_tui.tools.background.starting import start
 
-        line.leave()
-        try:
-            return await start(args.command, line.launch, cwd, context, args.timeout, keeping)
-        except BaseException:
-            line.leave(False)
-            raise
+            outcome = await start(args.command, line.launch, cwd, context, args.timeout, line.over)
+            line.goes_on = True
+            return outcome
+        group = await ProcessGroup.start(line.launch, cwd, held=jail.held if jail is not None else None)
+        return await _Run(group, context, line.launch, line.attempts).outcome(timeout)
 
 
 @dataclass(slots=True)
 class _Line:
-    """A command to be started: who answers its git, and who notes what it tries."""
+    """A command to be started. ``broker`` answers its git, ``attempts`` notes what it tries, and ``keeping`` was told
+    that it runs. ``goes_on``: in the background."""
 
     launch: Launch
     broker: GitBroker | None = None
     attempts: Attempts | None = None
+    keeping: Keeping | None = None
+    goes_on: bool = False
 
-    def leave(self, alone: bool = True) -> None:
-        """Whether what belongs to it goes on by itself, and ends with it."""
-        if self.broker is not None:
-            self.broker.alone = alone
+    async def over(self) -> list[str]:
+        """It has ended: what it leaves behind is written, recorded or put back. Answers what to tell."""
+        told = await self.broker.over() if self.broker is not None else []
+        return [*told, *(await self.keeping.after() if self.keeping is not None else [])]
 
     def close(self) -> None:
-        """Gives back what it has and does not go on by itself. Safe to call again."""
+        """Gives back what was opened for it, but for what goes on. Safe to call again."""
         self.launch.close()
-        if self.broker is not None and not self.broker.alone:
+        if self.broker is not None and not self.goes_on:
             self.broker.close()
         if self.attempts is not None:
             self.attempts.end()
@@ -187,18 +183,17 @@ def environment() -> dict[str, str]:
 
 
 class _Run:
-    """A command that is waited for. Who made ``line`` closes it."""
+    """A command that is waited for."""
 
-    def __init__(self, group: ProcessGroup, context: ToolContext, line: _Line) -> None:
-        self._group, self._context, self._domain, self._env = group, context, line.launch.domain, line.launch.env
-        self._attempts, self._broker = line.attempts, line.broker
+    def __init__(self, group: ProcessGroup, context: ToolContext, launch: Launch, attempts: Attempts | None) -> None:
+        self._group, self._context, self._domain, self._env = group, context, launch.domain, launch.env
+        self._attempts = attempts
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
         self._cleaned = Cleaned(context.secrets)
         self._bytes = 0
         self._live = ""
         self._flush_later: asyncio.TimerHandle | None = None
         self._note = ""
-        self._told: list[str] = []
         self._begun = time.monotonic()
 
     async def outcome(self, timeout: float) -> ToolOutcome:
@@ -224,8 +219,6 @@ class _Run:
                     self._note = "[processes left in the background were ended]"
             await self._group.end()
             await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
-            if self._broker is not None:
-                self._told = await self._broker.over()
             return self._finish(await self._group.wait(), notes)
         except asyncio.CancelledError:
             reading.cancel()
@@ -284,7 +277,7 @@ class _Run:
         from agent_tui.tools.sandbox.stopped import stopped
         from agent_tui.tools.sandbox.words import kept_from, refused, undone
 
-        notes += [*self._told, *undone(self._group.kept)]
+        notes += undone(self._group.kept)
         found: Stopped | None = None
         if self._attempts is not None:
             tried = self._attempts.end()

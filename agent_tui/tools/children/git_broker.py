@@ -19,8 +19,9 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from agent_tui.errors import ToolError
 from agent_tui.paths import private_dir
@@ -33,6 +34,8 @@ from agent_tui.tools.git.repository import read_small
 from agent_tui.tools.sandbox import start
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, free
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -118,8 +121,7 @@ def _script(role: str, program: str) -> str:
 class GitBroker:
     """Made for one line, before it starts; there until the last of its processes is gone. ``folders`` are those that
     the model may write in, ``base`` a private folder of ours. ``environment`` and ``fd`` are what the line is started
-    with, and ``folder`` what it must be able to read; who starts it closes ``fd``. ``alone``: nobody waits for the end
-    of the line."""
+    with, and ``folder`` what it must be able to read; who starts it closes ``fd``."""
 
     def __init__(self, reaches: Sequence[Reach], folders: Sequence[Path], base: Path, folder: Path) -> None:
         self._reaches, self._folders, self._base = reaches, folders, base
@@ -127,8 +129,6 @@ class GitBroker:
         self._upstreams: dict[Path, list[tuple[str, str]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._served = 0
-        self._last: asyncio.Task[list[str]] | None = None
-        self.alone = False
         self.environment: dict[str, str] = {}
         self.folder = folder
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, _SEQUENCED)
@@ -203,8 +203,6 @@ class GitBroker:
             data, fds = b"", []
         if not data:
             self.close()  # nobody is left who could ask
-            if self.alone:
-                self._last = asyncio.get_running_loop().create_task(self.over())
             return
         self._served += 1
         if len(self._tasks) >= AT_ONCE or self._served > IN_ALL or len(fds) < 2:
@@ -220,7 +218,7 @@ class GitBroker:
         try:
             if not stat.S_ISREG(os.fstat(fds[0]).st_mode) or not all(_is_pipe(fd) for fd in fds[1:]):
                 return
-            request = await asyncio.to_thread(_whole, fds[0])
+            request = await _in_thread(_whole, fds[0])
             answer = await _Answer.to(fds[1])
             fds[1] = -1
             try:
@@ -237,7 +235,7 @@ class GitBroker:
         finally:
             _close(*(fd for fd in fds if fd >= 0))
             if private is not None:
-                await asyncio.to_thread(shutil.rmtree, private, ignore_errors=True)
+                await _in_thread(shutil.rmtree, private, ignore_errors=True)
 
     async def _done(self, request: dict[str, object], answer: _Answer, private: Path, streams: list[int]) -> int:
         """Does what is asked; its exit code. Raises ToolError with a line for what may not be."""
@@ -251,13 +249,13 @@ class GitBroker:
             why = next((one.problem for one in self._reaches if one.problem), "")
             shown = asked.text if asked is not None else "that"
             raise ToolError(f"git may not reach {shown} for this line{f': {why}' if why else ''}.")
-        outside = await asyncio.to_thread(OutsideGit, private, self._folders, reach.repository)
-        there = await asyncio.to_thread(outside.resolved, address)
+        outside = await _in_thread(OutsideGit, private, self._folders, reach.repository)
+        there = await _in_thread(outside.resolved, address)
         if there is None or there.kind != address.kind:
             raise ToolError(
                 f"git is configured to reach {address.text} in a way that is not possible from the sandbox."
             )
-        process = await asyncio.to_thread(outside.takes, there, str(request["protocol"]), [*_RELAY, "gate"])
+        process = await _in_thread(outside.takes, there, str(request["protocol"]), [*_RELAY, "gate"])
         return await self._run(process, answer, private, (streams[0], streams[1]), streams)
 
     def _allowing(self, asked: Address | None) -> Iterator[tuple[Reach, Address]]:
@@ -276,11 +274,11 @@ class GitBroker:
             why = f": {reach.problem}" if reach is not None and reach.problem else ""
             raise ToolError(f"git push was not allowed outside the sandbox for this line{why}.")
         told = _told(request)
-        outside = await asyncio.to_thread(OutsideGit, private, self._folders, reach.repository)
-        process = await asyncio.to_thread(outside.pushes, reach, told)
-        before = await asyncio.to_thread(outside.settings)
+        outside = await _in_thread(OutsideGit, private, self._folders, reach.repository)
+        process = await _in_thread(outside.pushes, reach, told)
+        before = await _in_thread(outside.settings)
         code = await self._run(process, answer, private)
-        after = await asyncio.to_thread(outside.references)
+        after = await _in_thread(outside.references)
         tracked = {name: at for name, at in told.references.items() if name.startswith("refs/remotes/")}
         changed = [
             (name, tracked.get(name, ""), after.get(name, ""))
@@ -288,7 +286,7 @@ class GitBroker:
             if tracked.get(name) != after.get(name)
         ]
         await answer.send(RESULT, json.dumps({"references": changed}).encode("utf-8", "surrogateescape"))
-        new = [pair for pair in await asyncio.to_thread(outside.settings) if pair not in before]
+        new = [pair for pair in await _in_thread(outside.settings) if pair not in before]
         if reach.repository is not None and new:
             self._upstreams.setdefault(reach.repository, []).extend(p for p in new if p[0].startswith("branch."))
         return code
@@ -464,6 +462,16 @@ def _remember(repository: Path, settings: Iterable[tuple[str, str]], path: str) 
     except OSError as error:
         return f"[the upstream was not set: {error.strerror}]"
     return ""
+
+
+async def _in_thread(work: Callable[..., T], *arguments: object, **named: object) -> T:
+    """Does it in a thread, and waits for that also when it is cancelled: its files are there as long as it runs."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work, *arguments, **named))
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait({doing})
+        raise
 
 
 def _is_pipe(fd: int) -> bool:

@@ -142,6 +142,12 @@ def is_read_only(path: Path) -> bool:
     return info is not None and stat.S_ISREG(info.st_mode) and not info.st_mode & stat.S_IWUSR
 
 
+def has_other_names(path: Path) -> bool:
+    """Whether a file has further names (hard links), which nobody judged: one may be of what decides what runs."""
+    info = info_of(path)
+    return info is not None and stat.S_ISREG(info.st_mode) and info.st_nlink > 1
+
+
 def names_in(folder: int) -> Iterator[os.DirEntry[str]]:
     """What a folder holds, of which the caller holds a descriptor. Raises OSError."""
     readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)

@@ -28,10 +28,13 @@ from agent_tui.tools.git.repository import Repository, find_repository
 
 OBJECT_BYTES = 500_000_000
 SMALL_BYTES = 20_000_000
+FILES_BYTES = 200_000_000
 ENTRIES = 100_000
 SECONDS = 3.0
-"""Copied are objects up to so many bytes altogether; of the other files those up to this size; in folders of so many
-entries, and as long as that takes no longer."""
+"""Copied are objects up to so many bytes altogether; of the other files those up to this size, up to so many bytes
+altogether; in folders of so many entries, and as long as that takes no longer."""
+
+_REFERENCE_BYTES = 4_096
 
 _CHECK_SECONDS = 20.0
 _MOST_TIPS = 20_000
@@ -56,6 +59,7 @@ class _State:
     objects: dict[str, _Key] = field(default_factory=dict)
     files: dict[str, tuple[_Key, bytes]] = field(default_factory=dict)
     modes: dict[str, int] = field(default_factory=dict)
+    bytes: int = 0
 
 
 class KeptHistory:
@@ -71,7 +75,7 @@ class KeptHistory:
 
     def look(self) -> None:
         """Takes the repository as it is. Raises OSError, and TooMuchError where not all of it is kept."""
-        self._before = now = self._looked(self._before)
+        self._before = now = self._looked(self._before, whole=True)
         deadline = time.monotonic() + SECONDS
         if not self._copied:
             self._copied = set(self._there())
@@ -115,14 +119,16 @@ class KeptHistory:
 
     # ------------------------------------------------------------------------------------------------ looking
 
-    def _looked(self, known: _State) -> _State:
+    def _looked(self, known: _State, whole: bool = False) -> _State:
+        """The repository as it is. Where there is too much, TooMuchError if it is to be the ``whole``; else what is
+        known is looked at all the same, so that a command cannot bury it, and of the rest no more."""
         state = _State()
         with contextlib.suppress(OSError), at(self._git) as place:
             state.modes[""] = stat.S_IMODE(place.info().st_mode)
-            self._look_in(place.folder, place.name, "", state, known)
+            self._look_in(place.folder, place.name, "", state, known, whole)
         return state
 
-    def _look_in(self, above: int, entry: str, prefix: str, state: _State, known: _State) -> None:
+    def _look_in(self, above: int, entry: str, prefix: str, state: _State, known: _State, whole: bool) -> None:
         try:
             folder = os.open(entry, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
         except OSError:
@@ -131,11 +137,18 @@ class KeptHistory:
             for name in os.listdir(folder):  # noqa: PTH208 - of a descriptor
                 with contextlib.suppress(FileNotFoundError):
                     info = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                    self._take(folder, name, prefix + name, info, state, known)
+                    self._take(folder, name, prefix + name, info, state, known, whole)
         finally:
             os.close(folder)
 
-    def _take(self, folder: int, entry: str, name: str, info: os.stat_result, state: _State, known: _State) -> None:
+    def _take(
+        self, folder: int, entry: str, name: str, info: os.stat_result, state: _State, known: _State, whole: bool
+    ) -> None:
+        if len(state.modes) + len(state.objects) > ENTRIES:
+            if whole:
+                raise TooMuchError(f"it has more than {ENTRIES:,} files")
+            if name not in known.modes and name not in known.objects:
+                return
         key = (info.st_size, info.st_mtime_ns, info.st_ctime_ns)
         if stat.S_ISREG(info.st_mode):
             if name.endswith(".lock") or entry.startswith("tmp_"):
@@ -144,16 +157,19 @@ class KeptHistory:
                 state.objects[name] = key
                 return
             old = known.files.get(name)
-            content = old[1] if old is not None and old[0] == key else _read(folder, entry, info.st_size)
+            short = name.startswith("refs/") or state.bytes > FILES_BYTES
+            most = _REFERENCE_BYTES if short else SMALL_BYTES
+            content = old[1] if old is not None and old[0] == key else _read(folder, entry, info.st_size, most)
             if content is not None:
                 state.files[name] = (key, content)
+                state.bytes += len(content)
+                if whole and state.bytes > FILES_BYTES:
+                    raise TooMuchError(f"its references, logs and lists have more than {FILES_BYTES:,} bytes")
         elif not stat.S_ISDIR(info.st_mode) or name in ("modules", "lfs", "annex") or name.count("/") > _DEPTH:
             return
         state.modes[name] = stat.S_IMODE(info.st_mode)
-        if len(state.modes) + len(state.objects) > ENTRIES:
-            raise TooMuchError(f"it has more than {ENTRIES:,} files")
         if stat.S_ISDIR(info.st_mode):
-            self._look_in(folder, entry, name + "/", state, known)
+            self._look_in(folder, entry, name + "/", state, known, whole)
 
     # ------------------------------------------------------------------------------------------------ copies
 
@@ -202,7 +218,11 @@ class KeptHistory:
     def _is_its_copy(self, name: str) -> bool:
         try:
             with at(self._git / name) as place, (self._folder / name).open("rb") as copy:
-                return place.read()[0] == copy.read()
+                with os.fdopen(place.open(os.O_RDONLY), "rb") as file:
+                    while (piece := file.read(1 << 20)) == copy.read(1 << 20):
+                        if not piece:
+                            return True
+                return False
         except OSError:
             return name not in self._copied
 
@@ -349,7 +369,8 @@ def _references(state: _State) -> dict[str, str]:
     return found
 
 
-def _read(folder: int, name: str, size: int) -> bytes | None:
+def _read(folder: int, name: str, size: int, most: int) -> bytes | None:
+    """The first ``most`` bytes of a file; None for one that is larger than what is kept of any."""
     if size > SMALL_BYTES:
         return None
     try:
@@ -357,7 +378,7 @@ def _read(folder: int, name: str, size: int) -> bytes | None:
     except OSError:
         return None
     with os.fdopen(descriptor, "rb") as file:
-        return file.read(SMALL_BYTES + 1)
+        return file.read(most)
 
 
 def _copy_bytes(source: int, target: int) -> None:

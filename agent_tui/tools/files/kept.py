@@ -112,14 +112,14 @@ class KeptFiles:
             os.close(inner)
 
     def _folder(self, folder: int, prefix: str, above: list[Rules], now: _Folders, depth: int) -> None:
-        if time.monotonic() > self._deadline:
-            raise TooMuchError("looking at its files takes too long")
         names = os.listdir(folder)
         rules = [*above, *self._rules_in(folder, prefix, names)]
         known = self._files.get(prefix, {})
         files: dict[str, _Kept] = {}
         same, lstat = True, os.stat
         for name in names:
+            if time.monotonic() > self._deadline:
+                raise TooMuchError("looking at its files takes too long")
             kept = known.get(name)
             if kept is None and (prefix + name in self._left_out or name == ".git"):
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _IGNORE_BYTES = 1_000_000
+_STAR, _FOLDERS = "[^/]*", "(?:/.+)?"
+"""What ``pathspec`` makes of ``*`` and of ``**`` between folders."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -105,7 +108,13 @@ def rules_of(folder: Path) -> list[Rules]:
     from pathspec import GitIgnoreSpec
 
     patterns = [line for line in lines if _usable(line)]
-    return [Rules(folder, GitIgnoreSpec.from_lines(patterns))] if patterns else []
+    if not patterns:
+        return []
+    spec = GitIgnoreSpec.from_lines(patterns)
+    for pattern in spec.patterns:
+        if isinstance(regex := getattr(pattern, "regex", None), re.Pattern):
+            pattern.regex = linear(regex)
+    return [Rules(folder, spec)]
 
 
 def _usable(line: str) -> bool:
@@ -114,10 +123,33 @@ def _usable(line: str) -> bool:
     from pathspec import GitIgnoreSpec
 
     try:
-        GitIgnoreSpec.from_lines([line])
-    except ValueError:  # git itself skips a pattern it cannot read
+        for pattern in GitIgnoreSpec.from_lines([line]).patterns:
+            if isinstance(regex := getattr(pattern, "regex", None), re.Pattern):
+                linear(regex)
+    except (ValueError, re.error):  # git itself skips a pattern it cannot read
         return False
     return True
+
+
+def linear(regex: re.Pattern[str]) -> re.Pattern[str]:
+    """What ``pathspec`` made of a pattern, taking what a star took for good where another one follows: the first place
+    where the text between them fits is as good as any. Else one line of thirty stars keeps the program busy for years.
+    """
+    first, *rest = regex.pattern.split(_FOLDERS)
+    text = _linear_names(first)
+    for piece in rest[:-1]:
+        text += f"(?>(?:/.+?)??{_linear_names(piece)}(?=/|$))"
+    if rest:
+        text += _FOLDERS + _linear_names(rest[-1])
+    return re.compile(text)
+
+
+def _linear_names(text: str) -> str:
+    first, *rest = text.split(_STAR)
+    for piece in rest[:-1]:
+        plain = re.sub(r"\\.|\[[^\]]*\]", "", piece)
+        first += f"{_STAR}{piece}" if "/" in plain or "(" in plain else f"(?>[^/]*?{piece})"
+    return first + (_STAR + rest[-1] if rest else "")
 
 
 def ignored(path: Path, is_dir: bool, rules: list[Rules]) -> bool:

@@ -6,7 +6,6 @@ allow rules; the mode. Nothing a model says takes part: only what the call would
 
 from __future__ import annotations
 
-import fnmatch
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
@@ -17,15 +16,14 @@ from typing import Literal
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.base import Intent, ServerTool
-from agent_tui.tools.files.beneath import is_read_only
+from agent_tui.tools.files.beneath import has_other_names, is_read_only
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.git.config import starts_when_fetched
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.permissions.reach import Reach
-from agent_tui.tools.rules.bound import Configuration, changed, configuration
+from agent_tui.tools.permissions.session_rules import SessionRules, Which
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
-from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
-from agent_tui.tools.rules.rule import Rule, command_matches, parse_rule, path_matches, plain_start, url_matches
+from agent_tui.tools.rules.rule import Rule, parse_rule, plain_start, url_matches
 from agent_tui.tools.sandbox.gitconfig import led_to
 from agent_tui.tools.sandbox.places import secret_places
 from agent_tui.tools.sandbox.policy import Domain, Network
@@ -46,10 +44,9 @@ class Permissions:
     reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports
     on 127.0.0.1 and ::1 while that is closed; in a folder that is not ``trusted`` git never runs outside the sandbox.
     ``temporary`` is where commands that are held keep their temporary files. ``remotes`` are those of the session's
-    repositories, and ``reach`` is what may leave the machine. ``looking_tools`` are the tools of MCP servers that the
-    user declares to only look (names, with ``*``): they run in every mode without a question, where their server says
-    the same of them. ``brought`` are the rules of ``config`` that came with the project. With ``can_ask`` False what
-    would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a rule that cannot be read.
+    repositories, and ``reach`` is what may leave the machine. ``brought`` are
+    the rules of ``config`` that came with the project. With ``can_ask`` False what would be asked is refused, and the
+    refusal says how to allow it. Raises ConfigError for a rule that cannot be read.
     """
 
     def __init__(
@@ -72,7 +69,6 @@ class Permissions:
         trusted: Callable[[], bool] = lambda: True,
         tells_hosts_apart: Callable[[], bool] = lambda: False,
         sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False,
-        looking_tools: Sequence[str] = (),
         temporary: Path | None = None,
         remotes: Remotes | None = None,
         reach: Reach | None = None,
@@ -82,25 +78,14 @@ class Permissions:
         self.folders = [self.root, *(folder.resolve() for folder in added_dirs)]
         self._readable = [folder.resolve() for folder in readable]
         self._protected = [folder.resolve() for folder in protected]
-        self._deny = checked_rules(config.deny, "permissions.deny")
-        self._ask = checked_rules(config.ask, "permissions.ask")
-        self._allow = [*checked_rules(config.allow, "permissions.allow"), *(parse_rule(rule) for rule in remembered)]
-        theirs = frozenset(brought)
-        self._own = [parse_rule(rule) for rule in config.allow if rule not in theirs]
-        self._session: list[Rule] = []
-        self._begun: Configuration | None = None
-        self._bound: dict[Rule, Configuration] = {}
+        self.rules = SessionRules(self.root, config, remembered, brought, save)
+        self.has_denied_files = self.rules.deny_files
         self._when_changed: list[Callable[[], None]] = []
-        self._save = save
         self.can_ask = can_ask
         self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
         self._tells_hosts_apart = tells_hosts_apart
         self.has_ports, self._temporary, self._remotes = has_ports, temporary, remotes
         self.reach = reach or Reach()
-        self._looking_tools = checked_servers_tools(looking_tools, "permissions.mcp_read_only")
-        self.has_denied_files = any(
-            rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
-        )
 
     def unheld(self, mode: PermissionMode) -> Permissions:
         """A copy that judges by ``mode`` as where no sandbox holds."""
@@ -132,48 +117,17 @@ class Permissions:
     def when_mode_changes(self, changed: Callable[[], None]) -> None:
         self._when_changed.append(changed)
 
-    def remember(self, rules: Iterable[str]) -> None:
-        """Allows what ``rules`` say from now on, and stores them for the project."""
-        for text in rules:
-            rule = parse_rule(text)
-            self._bound[rule] = configuration(self.root)
-            if rule not in self._allow:
-                self._allow.append(rule)
-                self._save(text)
-
     def allow_for_session(self, text: str) -> None:
         """Allows what a rule says until the program ends: edits, folders outside the project, hosts, tools."""
-        rule = parse_rule(text)
-        if rule.tool.startswith("mcp__"):
-            self.reach.grant(rule.tool)
-        elif rule not in self._session:
-            self._session.append(rule)
-
-    @property
-    def for_session(self) -> list[str]:
-        """The rules that hold until the program ends."""
-        return [rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})" for rule in self._session]
-
-    def forget_for_session(self, text: str) -> bool:
-        """Takes such a rule out of force; False when there is none like it."""
-        rule = parse_rule(text)
-        if rule not in self._session:
-            return False
-        self._session.remove(rule)
-        return True
-
-    def forget(self, text: str) -> bool:
-        """Takes a remembered rule out of force; False when there is none like it."""
-        rule = parse_rule(text)
-        if rule not in self._allow:
-            return False
-        self._allow.remove(rule)
-        return True
+        tool = parse_rule(text).tool
+        if tool.startswith("mcp__"):
+            self.reach.grant(tool)
+        else:
+            self.rules.allow_for_session(text)
 
     def decide(self, tool: str, intent: Intent) -> Decision:
         """What is to happen with a call of ``tool`` that would do ``intent``."""
-        if self._begun is None:  # no tool has run before
-            self._begun = configuration(self.root)
+        self.rules.begin()
         return self.put(tool, intent, self._decide(tool, intent))
 
     def put(self, tool: str, intent: Intent, decision: Decision) -> Decision:
@@ -228,37 +182,27 @@ class Permissions:
             return worst([self._file(tool, intent.kind, path) for path in intent.paths])
         if intent.kind == "network":
             return self._network(tool, intent.url or "")
-        if rule := self._matching(self._deny, tool, None):
+        if rule := self.rules.for_every_call("deny", tool):
             return denied_by(rule)
         if intent.kind in ("internal", "question"):
             return ALLOWED
-        called = intent.server or ServerTool(tool, tool)
-        if rule := self._of_server(self._deny, called):
+        return self._server(tool, intent.server or ServerTool(tool, tool))
+
+    def _server(self, tool: str, called: ServerTool) -> Decision:
+        rules = self.rules
+        if rule := rules.for_server("deny", called):
             return denied_by(rule)
-        asks = self._matching(self._ask, tool, None) or self._of_server(self._ask, called)
+        asks = rules.for_every_call("ask", tool) or rules.for_server("ask", called)
         if self.mode == "bypass":
             return Decision("ask", "a rule says to ask") if asks else ALLOWED
-        declared = called.only_looks and any(rule.names(tool) for rule in self._looking_tools)
+        declared = called.only_looks and rules.only_looks(tool)
         if self.mode == "plan" and not declared:
             return Decision("deny", PLAN_REASON, _not_known_to_look(tool))
         if asks:
             return Decision("ask", "a rule says to ask", patterns=[])
-        if declared or self._matching(self._allow, tool, None) or self._of_server(self._allow, called, whole=False):
+        if declared or rules.for_every_call("allow", tool) or rules.for_server("allow", called, whole=False):
             return ALLOWED
-        consent = any(rule.tool == "mcp" and rule.pattern == called.server for rule in self._allow)
-        return self.reach.call(tool, called, self.mode in ("accept-edits", "auto"), consent)
-
-    @staticmethod
-    def _of_server(rules: Sequence[Rule], called: ServerTool, whole: bool = True) -> Rule | None:
-        """The rule ``mcp(server.tool)`` that is about a tool; ``whole``: also one that names just its server."""
-        name = f"{called.server}.{called.tool}"
-
-        def meant(pattern: str | None) -> bool:
-            if pattern is None or pattern == called.server:
-                return pattern is None or whole
-            return "." in pattern and command_matches(pattern, name)
-
-        return next((rule for rule in rules if rule.tool == "mcp" and meant(rule.pattern)), None)
+        return self.reach.call(tool, called, self.mode in ("accept-edits", "auto"), rules.has_consent(called.server))
 
     def passed(self, tool: str, intent: Intent, decision: Decision) -> None:
         """A call may run now, the user's yes included."""
@@ -307,17 +251,13 @@ class Permissions:
 
     def grants(self, host: str, registry: bool) -> bool:
         """Whether commands may reach a host; ``registry``: packages come from there."""
-
-        def named(rules: Sequence[Rule]) -> bool:
-            hosts = [rule.pattern for rule in rules if rule.tool == "network" and rule.pattern]
-            return any(fnmatch.fnmatchcase(host, pattern.lower()) for pattern in hosts)
-
-        return not named(self._deny) and (named(self._granted) or (registry and self._registries))
+        said = self.rules.for_host(host)
+        return said if said is not None else registry and self._registries
 
     @property
     def granted_network(self) -> Network | None:
         """What a command in ``work`` reaches by what was granted; None for what the configuration says."""
-        granted = self.network == "registries" or any(rule.tool == "network" for rule in self._granted)
+        granted = self.network == "registries" or self.rules.grant_network
         return "registries" if granted and self.network in ("ask", "registries") else None
 
     @property
@@ -325,14 +265,9 @@ class Permissions:
         return self._tells_hosts_apart()
 
     @property
-    def _granted(self) -> list[Rule]:
-        return [*self._allow, *self._session]
-
-    @property
     def _registries(self) -> bool:
-        denied = any(rule.tool == "network" and rule.pattern in (None, "registries") for rule in self._deny)
-        granted = any(rule.tool == "network" and rule.pattern in (None, "registries") for rule in self._granted)
-        return not denied and (self.network == "registries" or granted)
+        said = self.rules.for_registries()
+        return said if said is not None else self.network == "registries"
 
     def _with_remotes(self, decision: Decision) -> Decision:
         """With what its git commands may reach: a rule was given for the remotes of the session's beginning. Others are
@@ -368,16 +303,13 @@ class Permissions:
 
     def path(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision:
         """The decision on reading or changing one resolved path; ``tool`` is ``edit`` for what a command writes."""
-
-        def matching(rules: Sequence[Rule]) -> Rule | None:
-            return next((r for r in rules if self._path_rule(r, tool, kind, path)), None)
-
-        if rule := matching(self._deny):
+        if rule := self.rules.for_path("deny", tool, kind, path):
             return denied_by(rule)
+        asks = self.rules.for_path("ask", tool, kind, path)
         if kind == "edit" and self.mode == "plan":
             return Decision("deny", PLAN_REASON, PLAN_MESSAGE)
         if self.mode == "bypass":
-            return Decision("ask", "a rule says to ask") if matching(self._ask) else ALLOWED
+            return Decision("ask", "a rule says to ask") if asks else ALLOWED
         within = is_within(path, self.folders)
         if kind == "read" and not within and is_within(path, self._readable):
             return ALLOWED
@@ -385,9 +317,9 @@ class Permissions:
             return Decision("ask", f"{path} is outside the project")
         if kind == "edit" and self.protected(path):
             return Decision("ask", f"{path} decides what may run, or belongs to git itself")
-        if matching(self._ask):
+        if asks:
             return Decision("ask", "a rule says to ask")
-        if kind == "read" or matching(self._allow) or self.mode in ("accept-edits", "auto"):
+        if kind == "read" or self.rules.for_path("allow", tool, kind, path) or self.mode in ("accept-edits", "auto"):
             return ALLOWED
         return Decision("ask", "changes a file", patterns=self._path_patterns(path))
 
@@ -395,18 +327,19 @@ class Permissions:
         """The decision on a file that one of our own tools reads or changes: it goes by what was said for the session,
         too. Commands do not: what they name is not all that they reach."""
         decision = self.path(tool, kind, path)
-        if kind == "edit" and decision.action == "allow" and self.mode != "bypass" and is_read_only(path):
-            return Decision("ask", f"{path} is read-only")
-        if decision.action == "ask" and kind == "read" and self._commands_read(tool, path):
+        if kind == "edit" and decision.action == "allow" and self.mode != "bypass":
+            if is_read_only(path):
+                return Decision("ask", f"{path} is read-only")
+            if has_other_names(path):
+                return Decision("ask", f"{path} has further names (hard links), which would change with it")
+        asks = self.rules.for_path("ask", tool, kind, path)
+        if decision.action == "ask" and kind == "read" and not asks and self._commands_read(path):
             return ALLOWED
         if decision.action != "ask":
             return decision
         if self.protected(path):
-            asked = any(self._path_rule(rule, tool, kind, path) for rule in self._ask)
-            return ALLOWED if kind == "edit" and not asked and self._is_named(tool, path) else decision
-        if any(rule.tool == kind and path_matches(rule.pattern, path, self.root) for rule in self._session) and not any(
-            self._path_rule(rule, tool, kind, path) for rule in self._ask
-        ):
+            return ALLOWED if kind == "edit" and not asks and self._is_named(tool, path) else decision
+        if self.rules.for_session_path(kind, path) and not asks:
             return ALLOWED
         return replace(decision, session=self._for_session(kind, path))
 
@@ -415,21 +348,12 @@ class Permissions:
         the project may be changed."""
         if not path.is_relative_to(self.root) or is_within(path, self._protected):
             return False
-        return any(
-            self._path_rule(rule, tool, "edit", path) and is_protected(PurePath(plain_start(rule.pattern)))
-            for rule in self._own
-            if rule.pattern is not None
-        )
+        return any(is_protected(PurePath(plain_start(pattern))) for pattern in self.rules.users_own(tool, path))
 
-    def _commands_read(self, tool: str, path: Path) -> bool:
+    def _commands_read(self, path: Path) -> bool:
         """Whether a path outside the project is there for every command that is held: asking about it would be no
         protection. Their ``/tmp`` is another one than that of file tools."""
-        return (
-            not is_within(path, [*self.folders, Path("/tmp")])
-            and self.holds("look")
-            and self.sees(path, "read")
-            and not any(self._path_rule(rule, tool, "read", path) for rule in self._ask)
-        )
+        return not is_within(path, [*self.folders, Path("/tmp")]) and self.holds("look") and self.sees(path, "read")
 
     def _for_session(self, kind: Literal["read", "edit"], path: Path) -> list[str]:
         """What may be said of a file for the whole session: all edits of the project, and all in this folder."""
@@ -449,7 +373,7 @@ class Permissions:
 
     def denies_reading(self, path: Path) -> bool:
         """Whether a deny rule covers reading a resolved path: searches leave such files out of what they find."""
-        return any(self._path_rule(rule, "grep", "read", path) for rule in self._deny if rule.pattern is not None)
+        return self.rules.denies_reading(path)
 
     def protected(self, path: Path) -> bool:
         """True for a resolved path whose change always asks."""
@@ -460,41 +384,38 @@ class Permissions:
 
     def guards(self, tool: str) -> bool:
         """Whether a rule denies, or asks about, anything that a command could do."""
-        return any(r.names(tool) or r.names("edit") or r.names("write") for r in (*self._deny, *self._ask))
+        return any(
+            r.names(tool) or r.names("edit") or r.names("write")
+            for r in (*self.rules.of("deny"), *self.rules.of("ask"))
+        )
 
     def command_rule(
         self, tool: str, which: Literal["deny", "ask", "allow"], matches: Callable[[Rule], bool]
     ) -> Rule | None:
         """The first rule of a kind that names ``tool`` and satisfies ``matches``."""
-        rules = {"deny": self._deny, "ask": self._ask, "allow": self._allow}[which]
-        return next((rule for rule in rules if rule.names(tool) and matches(rule)), None)
+        return self.rules.for_tool(which, tool, matches)
 
     def changed_since(self, rule: Rule, of_git: bool) -> str:
         """The name of a file of the project's configuration that is another since ``rule`` was given, or the session
         began, whichever is later; empty where there is none. ``of_git``: of those that git reads."""
-        return changed(self._bound.get(rule) or self._begun or {}, configuration(self.root), of_git)
+        return self.rules.changed_since(rule, of_git)
 
     def _network(self, tool: str, url: str) -> Decision:
         from agent_tui.tools.urls import parse_url
 
-        def matching(rules: Sequence[Rule]) -> Rule | None:
-            return next((r for r in rules if r.names(tool) and url_matches(r.pattern, url)), None)
+        def matching(which: Which) -> Rule | None:
+            return self.rules.for_tool(which, tool, lambda rule: url_matches(rule.pattern, url))
 
-        if rule := matching(self._deny):
+        if rule := matching("deny"):
             return denied_by(rule)
         if self.mode == "bypass":
-            return Decision("ask", "a rule says to ask") if matching(self._ask) else ALLOWED
+            return Decision("ask", "a rule says to ask") if matching("ask") else ALLOWED
         parsed = parse_url(url)
         if not parsed.public:
             return Decision("ask", f"{parsed.host} is on this machine or a private network")
-        if matching(self._ask):
+        if matching("ask"):
             return Decision("ask", "a rule says to ask")
-        return ALLOWED if matching(self._allow) else self.reach.fetch(parsed)
-
-    def _path_rule(self, rule: Rule, tool: str, kind: str, path: Path) -> bool:
-        # A patch creates files too: what is said of ``write`` holds for it.
-        named = rule.names(tool) or rule.tool == kind or (tool == "apply_patch" and rule.tool == "write")
-        return named and path_matches(rule.pattern, path, self.root)
+        return ALLOWED if matching("allow") else self.reach.fetch(parsed)
 
     def _path_patterns(self, path: Path) -> list[str]:
         if not path.is_relative_to(self.root):
@@ -502,10 +423,6 @@ class Permissions:
         relative = path.relative_to(self.root).as_posix()
         # A name with pattern characters would match more than itself.
         return [] if set(relative) & set("*?[]{}\\()\n") else [f"edit(./{relative})"]
-
-    @staticmethod
-    def _matching(rules: Sequence[Rule], tool: str, pattern: str | None) -> Rule | None:
-        return next((rule for rule in rules if rule.names(tool) and rule.pattern is pattern), None)
 
 
 def _not_known_to_look(tool: str) -> str:

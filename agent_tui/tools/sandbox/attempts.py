@@ -8,6 +8,7 @@ refuses it as ever. Where the kernel has no such filter nothing is noticed.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
 import shutil
@@ -20,6 +21,8 @@ from pathlib import Path
 
 from agent_tui.tools.sandbox import filters
 from agent_tui.tools.sandbox.start import confined
+
+log = logging.getLogger(__name__)
 
 _RECEIVE, _ANSWER, _GO_ON = 0xC0502100, 0xC0182101, 1
 _NOTICE = struct.Struct("<QIIiIQ6Q")
@@ -117,9 +120,11 @@ class Attempts:
                 except OSError:
                     continue  # who called is gone
                 id_, pid, _, number, _, _, *arguments = _NOTICE.unpack(notice)
-                # A command waits for the answer: whatever goes wrong here, it gets one.
-                with contextlib.suppress(OSError, ValueError, UnicodeError):
+                # A command waits for the answer, and what it names may be anything: whatever goes wrong, it gets one.
+                try:
                     self._note(pid, self._calls.get(number, ""), arguments)
+                except Exception as error:
+                    log.debug("A call was not understood: %s", error)
                 with contextlib.suppress(OSError):
                     fcntl.ioctl(fd, _ANSWER, _REPLY.pack(id_, 0, 0, _GO_ON))
             elif events or self._over.is_set():

@@ -11,13 +11,14 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import re
 import socket
 import threading
 import time
 import urllib.request
 from base64 import b64encode
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from urllib.parse import unquote, urlsplit
 
 from agent_tui.tools.urls import is_public
@@ -31,6 +32,10 @@ PATIENCE = 30.0
 """Seconds for a request to be said, and for a connection to be made."""
 _PIECE = 1 << 16
 _PORTS = (80, 443)
+_OF_THIS_CONNECTION = ("proxy-", "connection:", "host:", "keep-alive:", "upgrade:")
+_REQUEST = re.compile(r"(?P<method>[A-Z]+) (?P<target>[!-~]+) (?P<version>HTTP/1\.[01])")
+_PLACE = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?", re.ASCII)
+_FIELD = re.compile(r"[\w!#$%&'*+.^`|~-]+:[^\x00-\x08\x0a-\x1f\x7f]*", re.ASCII)
 
 
 class HostProxy:
@@ -93,13 +98,15 @@ class HostProxy:
         async with asyncio.timeout(PATIENCE):
             head = await reader.readuntil(b"\r\n\r\n")
         line, *fields = head.decode("latin-1").split("\r\n")[:-2]
-        method, target, version = line.split(" ")
-        tunnel = method == "CONNECT"
-        parts = urlsplit(f"//{target}" if tunnel else target)
-        host, port = (parts.hostname or "").rstrip(".").lower(), parts.port or (443 if tunnel else 80)
-        if not host or not (tunnel or parts.scheme == "http"):
-            await _say(writer, "400 Bad Request", "this is not a request for a proxy of HTTP")
+        request, length = _REQUEST.fullmatch(line), _length(fields)
+        tunnel = request is not None and request["method"] == "CONNECT"
+        parts = urlsplit(f"//{request['target']}" if tunnel else request["target"]) if request is not None else None
+        host = (parts.hostname or "").rstrip(".").lower() if parts is not None else ""
+        plain = parts is not None and _PLACE.fullmatch(parts.netloc) and (tunnel or parts.scheme == "http")
+        if request is None or parts is None or not host or not plain or length is None:
+            await _say(writer, "400 Bad Request", "this is not a request that a proxy of HTTP takes here")
             return
+        port = parts.port or (443 if tunnel else 80)
         if not self._granted(host, port):
             self._refused.append((time.monotonic(), host))
             await _say(
@@ -118,14 +125,13 @@ class HostProxy:
             if tunnel:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
-                kept = [
-                    f for f in fields if not f.lower().startswith(("proxy-", "connection:", "host:", "keep-alive:"))
-                ]
-                path = target if proxied else (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-                name = f"[{host}]" if ":" in host else host
-                own = [f"Host: {name}" + (f":{port}" if port != 80 else ""), "Connection: close", *proxied]
-                far_writer.write("\r\n".join([f"{method} {path} {version}", *kept, *own, "", ""]).encode("latin-1"))
-            await _both_ways(reader, writer, far_reader, far_writer)
+                kept = [f for f in fields if not f.lower().startswith(_OF_THIS_CONNECTION)]
+                name = (f"[{host}]" if ":" in host else host) + (f":{port}" if port != 80 else "")
+                path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+                first = f"{request['method']} {f'http://{name}' if proxied else ''}{path} {request['version']}"
+                own = [f"Host: {name}", "Connection: close", *proxied]
+                far_writer.write("\r\n".join([first, *own, *kept, "", ""]).encode("latin-1"))
+            await _both_ways(reader, writer, far_reader, far_writer, None if tunnel else length)
         finally:
             far_writer.close()
 
@@ -177,14 +183,30 @@ class HostProxy:
         return addresses
 
 
+def _length(fields: Sequence[str]) -> int | None:
+    """How many bytes follow the head of a request; None where whoever is behind the proxy could see another end of
+    it, and take what follows for a request of its own, which nobody has looked at."""
+    lengths: list[str] = []
+    for field in fields:
+        name, _, value = field.partition(":")
+        if not _FIELD.fullmatch(field) or name.lower() == "transfer-encoding":
+            return None
+        if name.lower() == "content-length":
+            lengths.append(value.strip())
+    if not lengths:
+        return 0
+    return int(lengths[0]) if len(lengths) == 1 and re.fullmatch(r"[0-9]{1,15}", lengths[0]) else None
+
+
 async def _both_ways(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     far_reader: asyncio.StreamReader,
     far_writer: asyncio.StreamWriter,
+    length: int | None,
 ) -> None:
-    """Carries bytes until both ends have said all."""
-    there = asyncio.ensure_future(_carry(reader, far_writer))
+    """Carries bytes until both ends have said all, of the first no more than ``length``."""
+    there = asyncio.ensure_future(_carry(reader, far_writer, length))
     try:
         await _carry(far_reader, writer)
     finally:
@@ -192,10 +214,13 @@ async def _both_ways(
         await asyncio.gather(there, return_exceptions=True)
 
 
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(_PIECE):
+async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, length: int | None = None) -> None:
+    while length != 0 and (data := await reader.read(_PIECE if length is None else min(length, _PIECE))):
         writer.write(data)
         await writer.drain()
+        length = None if length is None else length - len(data)
+    if length is not None:
+        return
     if writer.can_write_eof():
         writer.write_eof()
 

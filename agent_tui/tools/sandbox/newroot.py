@@ -43,13 +43,33 @@ def _set(fd: int, path: str, attributes: int, recursive: bool) -> None:
     _call(path, _libc.syscall(_SET_ATTRIBUTES, fd, b"", flags, ctypes.byref(record), ctypes.c_size_t(32)))
 
 
+def _folder(root: int, path: str) -> int:
+    """A descriptor of the folder at ``path``, which is made where there is none. A link on the way is an error: it
+    could lead to the old root."""
+    try:
+        return _opened(root, path)
+    except FileNotFoundError:
+        above, _, name = path.rstrip("/").rpartition("/")
+        way = _folder(root, above)
+        try:  # noqa: SIM105 - an import more for every command
+            os.mkdir(name, dir_fd=way)
+        except FileExistsError:
+            pass
+        os.close(way)
+    return _opened(root, path)
+
+
 def _bind(old: int, source: str, target: str, attributes: int) -> None:
     origin, root = _opened(old, source), os.open("/", os.O_PATH | os.O_CLOEXEC)
     folder = os.fstat(origin).st_mode & 0o170000 == 0o040000
-    if not os.path.lexists(target):
-        os.makedirs(target if folder else os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
-        if not folder:
-            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+    above, _, name = target.rpartition("/")
+    if folder:
+        os.close(_folder(root, target))
+    elif name:
+        way = _folder(root, above)
+        if not os.path.lexists(target):
+            os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=way))
+        os.close(way)
     place = _opened(root, target)
     flags = _CLONE | _CLOEXEC | _EMPTY_PATH | _RECURSIVE
     tree = _call(source, _libc.syscall(_OPEN_TREE, origin, b"", flags))
@@ -59,8 +79,18 @@ def _bind(old: int, source: str, target: str, attributes: int) -> None:
         os.close(fd)
 
 
+def _mount_at(target: str, kind: str, flags: int, data: str = "") -> None:
+    root = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    place = _folder(root, target)
+    os.fchdir(place)
+    _mount(kind, ".", kind, flags, data)
+    os.chdir("/")
+    os.close(place)
+    os.close(root)
+
+
 def _devices(old: int) -> None:
-    _mount("tmpfs", "/dev", "tmpfs", _NOSUID | _NOEXEC, "mode=0755")
+    _mount_at("/dev", "tmpfs", _NOSUID | _NOEXEC, "mode=0755")
     for name in _DEVICES:
         _bind(old, f"/dev/{name}", f"/dev/{name}", _NOSUID)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
@@ -83,24 +113,27 @@ def make(plan: "list[tuple[str, str, str]]", cwd: str) -> None:
     _call("pivot_root", _libc.pivot_root(b".", _OLD[1:].encode()))
     os.chdir("/")
     old = os.open(_OLD, os.O_PATH | os.O_CLOEXEC)
+    root = os.open("/", os.O_PATH | os.O_CLOEXEC)
     for kind, source, target in plan:
-        if kind in ("dir", "proc", "dev", "empty"):
-            os.makedirs(target, exist_ok=True)  # noqa: PTH103
         if kind in ("read", "write"):
             _bind(old, source, target, _ALL & ~1 if kind == "write" else _ALL)
+        elif kind == "dir":
+            os.close(_folder(root, target))
         elif kind == "link":
-            os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
-            os.symlink(source, target)  # noqa: PTH211
+            way = _folder(root, os.path.dirname(target))  # noqa: PTH120
+            os.symlink(source, os.path.basename(target), dir_fd=way)  # noqa: PTH119
+            os.close(way)
         elif kind == "proc":
-            _mount("proc", target, "proc", _NOSUID | _NODEV | _NOEXEC)
+            _mount_at(target, "proc", _NOSUID | _NODEV | _NOEXEC)
         elif kind == "dev":
             _devices(old)
         elif kind == "empty":
-            _mount("tmpfs", target, "tmpfs", _NOSUID | _NODEV, "mode=0755")
+            _mount_at(target, "tmpfs", _NOSUID | _NODEV, "mode=0755")
         elif kind == "lock" and target != "/":
-            fd = os.open(target, os.O_PATH | os.O_CLOEXEC)
+            fd = _opened(root, target)
             _set(fd, target, _LOCK, recursive=False)
             os.close(fd)
+    os.close(root)
     os.close(old)
     _call(_OLD, _libc.umount2(_OLD.encode(), _DETACH))
     os.rmdir(_OLD)  # noqa: PTH106

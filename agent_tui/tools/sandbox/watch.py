@@ -6,6 +6,7 @@ command is left. Links are never followed on the way to a place: the command may
 
 import os
 import stat
+import sys
 import time
 
 MAX_ENTRIES = 20_000
@@ -165,23 +166,31 @@ class Keeper:
             raise OSError("not remembered")
         if occupied:
             self._away(path)
-        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+        way = self._way(path, make=True)
+        try:
+            self._make(path, _in(way, path), before)
+        finally:
+            os.close(way)
+
+    def _make(self, path: str, place: str, before: "tuple[object, ...]") -> None:
+        """Makes what was at ``path``, which is reached as ``place``."""
+        kind, value = before[0], before[-1]
         if kind == "link":
-            os.symlink(str(value), path)  # noqa: PTH211
+            os.symlink(str(value), place)  # noqa: PTH211
         elif kind == "file":
             assert isinstance(value, bytes) and isinstance(before[1], int)
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             with os.fdopen(fd, "wb") as file:
                 file.write(value)
                 os.fchmod(fd, stat.S_IMODE(before[1]))
         else:
             assert isinstance(before[1], int)
-            os.mkdir(path, 0o700)  # noqa: PTH102
+            os.mkdir(place, 0o700)  # noqa: PTH102
             if isinstance(value, dict):
                 for name, inner in value.items():
                     if inner is not None:
                         self._restore(f"{path}/{name}", inner, False)
-            _chmod(path, stat.S_IMODE(before[1]))
+            _chmod(place, stat.S_IMODE(before[1]))
 
     def _take_away(self, path: str, words: "list[Word]") -> None:
         """Removes what is new, unless it is what ``git init`` makes and runs nothing."""
@@ -201,6 +210,8 @@ class Keeper:
     def _away(self, path: str) -> None:
         os.makedirs(self._held, exist_ok=True, mode=0o700)  # noqa: PTH103
         target = f"{self._held}/{len(os.listdir(self._held))}-{os.path.basename(path)}"  # noqa: PTH119, PTH208
+        way = self._way(path)
+        path = _in(way, path)
         try:
             os.rename(path, target)  # noqa: PTH104
         except OSError:
@@ -209,6 +220,28 @@ class Keeper:
             if _is_folder(path):
                 _open_all(path)
             shutil.move(path, target)
+        finally:
+            os.close(way)
+
+    def _way(self, path: str, make: bool = False) -> int:
+        """A descriptor of the folder that ``path`` is in, as far as no link leads there: another command of the
+        project may run, and put one in its place at any time. Raises OSError."""
+        found = os.open(self._folder, _NOFOLLOW | os.O_DIRECTORY)
+        for name in os.path.dirname(path)[len(self._folder) :].strip("/").split("/"):  # noqa: PTH120
+            above = found
+            try:
+                if name and make and name not in os.listdir(above):  # noqa: PTH208
+                    os.mkdir(name, dir_fd=above)
+                found = os.open(name or ".", _NOFOLLOW | os.O_DIRECTORY, dir_fd=above)
+            finally:
+                os.close(above)
+        return found
+
+
+def _in(way: int, path: str) -> str:
+    """The path by which what ``path`` names is reached in the folder ``way``, where the system has such paths."""
+    name = os.path.basename(path)  # noqa: PTH119
+    return f"/proc/self/fd/{way}/{name}" if sys.platform == "linux" else path
 
 
 def _is_folder(path: str) -> bool:

@@ -71,6 +71,11 @@ def runs(made: Any) -> int:
         ("sed -i s/a/b/ src/calc.py", "wants to write src/"),
         ("cd src && mv calc.py was.py", "wants to write src/"),
         ("rm -rf src", "wants to write src/"),
+        ("ln -s l $TMPDIR/l; : > $TMPDIR/l/a; touch new", "wants to write new"),
+        (
+            "python3 -c 'import ctypes; ctypes.CDLL(None).open(ctypes.c_void_p(-16), 1)'; touch new",
+            "wants to write new",
+        ),
     ],
 )
 async def test_what_was_stopped_is_asked_about_however_it_was_said(
@@ -256,7 +261,7 @@ def test_rules_of_the_network_are_rules(tmp_path: Path) -> None:
     made = Permissions(tmp_path, tmp_path, PermissionsConfig(allow=rules, deny=["network(bad.example.com)"]))
     assert made.grants("pypi.org", True) and made.grants("a.example.com", False)
     assert not made.grants("bad.example.com", False) and not made.grants("example.org", False)
-    assert made.forget("network(registries)") and not made.grants("pypi.org", True)
+    assert made.rules.forget("network(registries)") and not made.grants("pypi.org", True)
 
 
 async def test_a_grant_for_the_session_is_listed_and_can_be_taken_back(

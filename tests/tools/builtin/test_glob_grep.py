@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from pathlib import Path
 
 import pytest
+from pathspec import GitIgnoreSpec, RegexPattern
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
@@ -14,6 +16,7 @@ from agent_tui.tools.builtin.glob import GlobTool
 from agent_tui.tools.builtin.grep import GrepTool
 from agent_tui.tools.builtin.searcher import PIECE
 from agent_tui.tools.files.globs import Glob
+from agent_tui.tools.files.walk import linear, walk
 from tests.support.tool_context import make_context
 
 RIPGREP = shutil.which("rg")
@@ -186,3 +189,31 @@ def test_the_dialect_and_the_cap_are_said(searcher: str, dialect: str) -> None:
 async def test_a_pattern_that_cannot_be_used_names_the_dialect(searcher: str, context: ToolContext) -> None:
     with pytest.raises(ToolError, match=r"The pattern is a regex \((Rust|Python)'s syntax.*backslash"):
         await grep(searcher, context, "f(")
+
+
+def test_ignore_files_take_no_time_whatever_they_say(tmp_path: Path) -> None:
+    """Matched by a search that goes back, each of these lines takes longer than anybody lives."""
+    stars, folders = "*a" * 30, "/".join(["**/a"] * 30)
+    (tmp_path / ".gitignore").write_text(f"{stars}b\n{folders}/b\n*[!x]{stars}[b]\n**{stars.replace('*', '**')}b/\n")
+    deep = tmp_path.joinpath(*["a"] * 100)
+    deep.mkdir(parents=True)
+    for folder in (tmp_path, deep):
+        (folder / ("a" * 200)).touch()
+    found = [entry.path for entry in walk(tmp_path, tmp_path) if not entry.is_dir]
+    assert found == [".gitignore", "/".join(["a"] * 100 + ["a" * 200]), "a" * 200]
+
+
+def test_ignore_files_mean_what_pathspec_makes_of_them() -> None:
+    chosen = random.Random(7)
+    for _ in range(4_000):
+        line = "".join(
+            chosen.choices(["a", "b", "*", "**", "/", "?", "[ab]", "**/", "/**/", "\\*"], k=chosen.randint(1, 9))
+        )
+        try:
+            patterns = [p for p in GitIgnoreSpec.from_lines([line]).patterns if isinstance(p, RegexPattern)]
+        except ValueError:
+            continue
+        for regex in (p.regex for p in patterns if p.regex is not None):
+            names = ("".join(chosen.choices("ab*", k=chosen.randint(1, 4))) for _ in range(chosen.randint(1, 6)))
+            path = "/".join(names) + chosen.choice(["", "/"])
+            assert bool(regex.search(path)) == bool(linear(regex).search(path)), (line, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -261,6 +262,24 @@ async def test_what_is_too_much_is_said_once_and_left_out(
     said = await other.run("rm -rf .git/objects")
     assert "put back" in said, "further names of the objects outlive a removal"
     assert git(other.root, "log", "--format=%H") == log
+
+
+async def test_the_history_cannot_be_buried(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More files than are looked at, and larger ones, hide nothing of what was known, and are not all read."""
+    monkeypatch.setattr(history, "ENTRIES", 200)
+    monkeypatch.setattr(history, "FILES_BYTES", 50_000_000)
+    log = git(project.root, "log", "--all", "--format=%H %s")
+    tracemalloc.start()
+    said = await project.run(
+        "rm -rf .git/objects; mkdir .git/0 .git/refs/0; touch .git/{a,0/,refs/0/}{1..300};"
+        " truncate -s 19M .git/refs/heads/* .git/{b,refs/0/b}{1..20} .git/refs/tags/*"
+    )
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "history was put back: " in said and "[the repository's history could not" not in said
+    assert peak < 150_000_000
+    git(project.root, "fsck", "--full", "--no-dangling", "HEAD")
+    assert git(project.root, "log", "--branches", "--tags", "--format=%H %s") == log
 
 
 async def test_an_interrupted_command_is_undone_too(project: Project) -> None:

@@ -14,6 +14,7 @@ from agent_tui.errors import ToolError
 from agent_tui.models.messages import NO_OUTPUT
 from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.builtin.bash import BashTool
+from tests.support.forms import examples
 from tests.support.git import git
 from tests.support.git_remotes import World
 
@@ -186,7 +187,7 @@ async def test_submodules_come_with_it(world: World) -> None:
 
 async def test_much_comes_through_whole(world: World) -> None:
     both(world, "web")
-    (world.base / "other/large").write_bytes(os.urandom(20_000_000))
+    (world.base / "other/large").write_bytes(os.urandom(examples(2_000_000, 20_000_000)))
     world.more("a")
     done = await world.run("git fetch --progress", "git fetch --progress")
     assert not done.is_error and "100%" in done.text
@@ -228,7 +229,7 @@ async def test_it_ends_with_its_line(world: World) -> None:
     for command in ("git fetch", "git push"):
         line = f"{command} & while ! [ -s pid ]; do cp '{pid}' pid 2>/dev/null; sleep 0.01; done"
         known = world.jail.remotes.reach(command.split(), world.project)
-        arguments = {"command": line, "timeout": 3}
+        arguments = {"command": line, "timeout": 1.5}
         done = await BashTool().run(arguments, replace(world.context(), remotes=(known,)))
         assert "timed out" in done.text, done.text
         assert not Path("/proc", pid.read_text().strip()).exists()

@@ -18,6 +18,7 @@ from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision, RemoteGit
+from tests.support.forms import LONG, examples
 from tests.support.git import git
 from tests.support.git_remotes import World, make_world
 from tests.support.hostile_git import HOSTILE, Hostile, evil_program, make_hostile
@@ -25,12 +26,12 @@ from tests.support.sandbox_world import MEANS
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
-TIMES = 12
+TIMES = examples(1, 12)
 
 
 def groups() -> list[list[Hostile]]:
-    """Each trap by itself where there is time; else those together that do not stand in each other's way."""
-    if os.environ.get("AGENT_TUI_LONG_TESTS"):
+    """Each trap by itself in the long form; else those together that do not stand in each other's way."""
+    if LONG:
         return [[trap] for trap in HOSTILE]
     whole = [
         trap

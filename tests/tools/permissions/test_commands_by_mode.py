@@ -182,15 +182,15 @@ def test_always_adds_what_was_asked_and_no_more(make: Make) -> None:
     permissions = make(save=saved.append)
     decision = bash(permissions, "git commit -m x && pytest -q src")
     assert decision.patterns == ["bash(git commit *)", "bash(pytest *)"]
-    permissions.remember(decision.patterns)
-    permissions.remember(decision.patterns)
+    permissions.rules.remember(decision.patterns)
+    permissions.rules.remember(decision.patterns)
     assert saved == decision.patterns
     assert bash(permissions, "git commit -m 'y'; pytest").action == "allow"
     assert bash(permissions, "git push").action == "ask"
     assert bash(make(remembered=saved), "git commit --amend").action == "allow"
     for command in ("rm *.pyc", "python -c 'a * b'", "sudo ls", "X=1 make", "./run.sh src/*"):
         decision = bash(permissions, command)
-        permissions.remember(decision.patterns)
+        permissions.rules.remember(decision.patterns)
         assert bash(permissions, command).action == "allow", command
         other = command.replace("*", "/x")
         assert command == other or bash(permissions, other).action == "ask"

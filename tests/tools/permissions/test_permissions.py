@@ -175,3 +175,14 @@ def test_a_file_that_its_owner_may_not_write_is_asked_about(make: Make, root: Pa
     assert read(make(), path).action == "allow"
     path.chmod(0o644)
     assert edit(make("auto"), path).action == "allow"
+
+
+def test_a_file_with_further_names_is_asked_about(make: Make, root: Path) -> None:
+    """A command may have given a second name to a file that decides what runs, where it cannot change that itself."""
+    (root / ".envrc").write_text("mine")
+    (root / "src/other.txt").hardlink_to(root / ".envrc")
+    assert edit(make("auto", allow=["edit(**)"]), root / "src/other.txt").action == "ask"
+    assert edit(make("bypass"), root / "src/other.txt").action == "allow"
+    assert read(make(), root / "src/other.txt").action == "allow"
+    (root / ".envrc").unlink()
+    assert edit(make("auto"), root / "src/other.txt").action == "allow"

@@ -43,7 +43,9 @@ def run(permissions: Permissions, intent: Intent, yes: str = "") -> bool:
     assert decision.action != "deny"
     if decision.action == "ask" and yes:
         assert yes in decision.patterns + decision.session
-        (permissions.allow_for_session if yes in decision.session else lambda rule: permissions.remember([rule]))(yes)
+        (permissions.allow_for_session if yes in decision.session else lambda rule: permissions.rules.remember([rule]))(
+            yes
+        )
     permissions.passed("fetch", intent, decision)
     return decision.action == "ask"
 

@@ -78,7 +78,7 @@ def test_what_the_rule_was_given_for_runs_as_it_was_shown(world: World, command:
     assert (asked.action, asked.domain, asked.patterns) == ("ask", "work", ["bash(git fetch *)"])
     shown = str(world.root).replace(str(Path.home()), "~", 1)
     assert shown in asked.reason, "the question says where the rule will hold"
-    permissions.remember(asked.patterns)
+    permissions.rules.remember(asked.patterns)
     decision = bash(permissions, command)
     words = tuple(command.partition(" |")[0].split())
     assert (decision.action, decision.domain) == ("allow", "work")
@@ -144,7 +144,7 @@ def test_a_program_that_reads_its_folder_asks_after_that_changed(
     (world.root / name).write_text("changed")
     decision = bash(permissions, command, outside)
     assert decision.action == "ask" and f"{name} has changed" in decision.reason
-    permissions.remember([rule])
+    permissions.rules.remember([rule])
     assert bash(permissions, command, outside).action == "allow", "given anew, for what is there now"
     (world.root / name).unlink()
     assert bash(permissions, command, outside).action == "ask"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_always_offers_the_program_with_its_subcommand_or_this_very_command(
     permissions = Permissions(world.root, world.root, PermissionsConfig(), save=saved.append)
     decision = permissions.decide("bash", Intent("command", command, command=command))
     assert decision.patterns == [f"bash({pattern})"]
-    permissions.remember(decision.patterns)
+    permissions.rules.remember(decision.patterns)
     assert saved == decision.patterns
     assert permissions.decide("bash", Intent("command", command, command=command)).action == "allow"
     program = command.split()[0]
@@ -159,21 +160,21 @@ def test_a_pattern_that_may_become_an_option_is_asked_about(tmp_path: Path) -> N
 
 
 def test_servers_tools_in_plan_mode_need_the_users_own_word(world: World) -> None:
-    def decide(tool: str, mode: PermissionMode, claims: bool = False, **more: object) -> str:
-        rules = PermissionsConfig(mode, allow=["github__*"], ask=["github__get_secret"])
-        permissions = Permissions(world.root, world.root, rules, **more)  # type: ignore[arg-type]
+    def decide(tool: str, mode: PermissionMode, claims: bool = False, looking: Sequence[str] = ()) -> str:
+        rules = PermissionsConfig(mode, allow=["github__*"], ask=["github__get_secret"], mcp_read_only=list(looking))
+        permissions = Permissions(world.root, world.root, rules)
         return permissions.decide(tool, Intent("mcp", "call", server=ServerTool("s", tool, only_looks=claims))).action
 
     assert decide("github__push", "plan") == "deny"
     assert decide("github__push", "ask") == "allow"
     looking = ["github__get_*", "gitlab__*"]
-    assert decide("github__get_issue", "plan", looking_tools=looking) == "deny", "its server does not say so"
+    assert decide("github__get_issue", "plan", looking=looking) == "deny", "its server does not say so"
     assert decide("github__get_issue", "plan", claims=True) == "deny", "the user does not"
-    assert decide("github__get_issue", "plan", claims=True, looking_tools=looking) == "allow"
-    assert decide("github__get_secret", "plan", claims=True, looking_tools=looking) == "ask"
-    assert decide("gitlab__list", "ask", claims=True, looking_tools=looking) == "allow"
+    assert decide("github__get_issue", "plan", claims=True, looking=looking) == "allow"
+    assert decide("github__get_secret", "plan", claims=True, looking=looking) == "ask"
+    assert decide("gitlab__list", "ask", claims=True, looking=looking) == "allow"
     assert decide("gitlab__list", "ask", claims=True) == "ask", "a claim alone is no reason not to ask"
-    assert decide("github__push", "plan", looking_tools=["github__get_*"]) == "deny"
+    assert decide("github__push", "plan", looking=["github__get_*"]) == "deny"
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_a_servers_tools_are_named_with_and_without_what_they_begin_with(name: s
 
 def test_what_plan_mode_may_use_are_tools_of_servers() -> None:
     with pytest.raises(ConfigError, match="mcp_read_only: 'bash' names no tool of an MCP server"):
-        Permissions(Path("/p"), Path("/p"), PermissionsConfig(), looking_tools=["bash"])
+        Permissions(Path("/p"), Path("/p"), PermissionsConfig(mcp_read_only=["bash"]))
 
 
 def test_a_remembered_rule_for_a_tool_that_is_gone_allows_nothing_and_stops_nothing() -> None:
@@ -80,12 +80,11 @@ def test_a_remembered_rule_for_a_tool_that_is_gone_allows_nothing_and_stops_noth
 def test_the_examples_of_the_readme_do_what_they_say(tmp_path: Path) -> None:
     blocks = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", README, re.DOTALL)]
     (rules,) = [block["permissions"] for block in blocks if "permissions" in block]
-    looking = rules.pop("mcp_read_only")
     (tmp_path / "src").mkdir()
 
     def decide(tool: str, intent: Intent, mode: str = "ask") -> str:
         config = PermissionsConfig(mode, **rules)  # type: ignore[arg-type]
-        return Permissions(tmp_path, tmp_path, config, looking_tools=looking).decide(tool, intent).action
+        return Permissions(tmp_path, tmp_path, config).decide(tool, intent).action
 
     def bash(command: str, mode: str = "ask") -> str:
         return decide("bash", Intent("command", command, command=command), mode)

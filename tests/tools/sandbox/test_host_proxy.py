@@ -261,6 +261,38 @@ def test_the_proxy_of_the_user_is_behind_it(serve: Serve, monkeypatch: pytest.Mo
         upstream.close()
 
 
+def test_nothing_follows_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another request on the same connection is for whoever the far side takes it: a proxy of the user's, say."""
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    upstream = socket.create_server(("127.0.0.1", 0))
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{upstream.getsockname()[1]}")
+    proxy = HostProxy(socket.create_server(("127.0.0.1", 0)), lambda host, port: host == "granted.example", _nobodys)
+    try:
+        with socket.create_connection(("127.0.0.1", proxy.port), 10) as client:
+            client.sendall(
+                b"POST http://Granted.example./a?b HTTP/1.1\r\nConnection: keep-alive\r\nContent-Length: 2\r\n"
+            )
+            client.sendall(b"\r\nokGET http://other.example/ HTTP/1.1\r\n\r\n")
+            far, _ = upstream.accept()
+            with far:
+                got = b""
+                while not got.endswith(b"ok"):
+                    got += far.recv(4096)
+                far.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                assert client.recv(4096).startswith(b"HTTP/1.1 200")
+                far.shutdown(socket.SHUT_WR)
+                assert far.recv(4096) == b""
+        assert got.startswith(b"POST http://granted.example/a?b HTTP/1.1\r\n") and b"keep-alive" not in got
+    finally:
+        proxy.close()
+        upstream.close()
+
+
+def _nobodys(host: str, port: int) -> bool:
+    return False
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -269,10 +301,21 @@ def test_the_proxy_of_the_user_is_behind_it(serve: Serve, monkeypatch: pytest.Mo
         b"CONNECT :1 HTTP/1.1\r\n\r\n",
         b"\xff\x00 x y\r\n\r\n",
         b"GET http://[ HTTP/1.1\r\n\r\n",
+        b"GET http://granted.example/ HTTP/1.1\r\nX: a\n\nGET http://other.example/ HTTP/1.1\n\r\n\r\n",
+        b"GET http://granted.example/\tx HTTP/1.1\r\n\r\n",
+        b"GET http://other.example\\@granted.example/ HTTP/1.1\r\n\r\n",
+        b"GET http://other.example@granted.example/ HTTP/1.1\r\n\r\n",
+        b"GET http://granted.example/ HTTP/1.1\r\n folded: x\r\n\r\n",
+        b"POST http://granted.example/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12",
+        b"POST http://granted.example/ HTTP/1.1\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+        b"POST http://granted.example/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ],
 )
 def test_nonsense_ends_its_connection_and_nothing_else(said: bytes) -> None:
-    proxy = HostProxy(socket.create_server(("127.0.0.1", 0)), lambda host, port: False, lambda host, port: False)
+    granted = "granted.example".__eq__
+    proxy = HostProxy(
+        socket.create_server(("127.0.0.1", 0)), lambda host, port: granted(host), lambda host, port: False
+    )
     try:
         for _ in range(2):
             with socket.create_connection(("127.0.0.1", proxy.port), 10) as client:

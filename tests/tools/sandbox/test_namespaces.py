@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.tools.sandbox import filters
+from agent_tui.tools.sandbox import filters, namespaces
 from agent_tui.tools.sandbox.policy import Launch, SandboxPolicy
 from agent_tui.tools.sandbox.start import confined
 from tests.support import sandbox_world as world
@@ -107,3 +107,22 @@ def test_where_there_are_none_the_next_means_is_taken_and_said(tmp_path: Path) -
     refused = confined({"capabilities": False, "seccomp": program}, [sys.executable, "-c", code, str(tmp_path)])
     done = subprocess.run(refused, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("Landlock, the last resort (") and "not permitted" in done.stdout, done
+
+
+@pytest.mark.parametrize("kind", ["read", "empty", "dir", "link"])
+@pytest.mark.parametrize("way", ["{outside}", "/.old{outside}"])
+def test_a_link_put_in_the_way_of_a_mount_leads_nowhere(
+    way: str, kind: namespaces.Kind, policy: SandboxPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that runs already may exchange a folder between the plan and the mount."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (policy.root / "file").touch()
+    (policy.root / "way").symlink_to(way.format(outside=outside))
+    source = {"read": str(policy.root / "file"), "link": "file"}.get(kind, "")
+    made = namespaces.plan("work", policy)
+    at = next(number for number, mount in enumerate(made) if mount[0] == "proc")
+    made.insert(at, (kind, source, str(policy.root / "way" / "a")))
+    monkeypatch.setattr(namespaces, "plan", lambda domain, policy: made)
+    code, output = said("echo ran", policy)
+    assert (code != 0, "ran" in output, list(outside.iterdir())) == (True, False, [])

@@ -120,6 +120,32 @@ def test_a_repository_that_was_moved_away_does_not_lead_elsewhere(tmp_path: Path
     assert (folder / ".git" / "hooks" / "pre-commit").read_text() == "mine"
 
 
+@pytest.mark.parametrize("remembered", [False, True])
+def test_a_link_that_is_put_in_the_way_meanwhile_is_not_followed(
+    remembered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another command, which runs on: what is outside is neither taken away nor made."""
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    place, theirs = folder / "deep" / "er" / "place", outside / "er" / "place"
+    place.parent.mkdir(parents=True)
+    theirs.parent.mkdir(parents=True)
+    (place if remembered else theirs).write_text("mine")
+    keeper = watch.Keeper(str(folder), ("deep/er/place",), str(tmp_path / "held"))
+    removed(place) if remembered else place.write_text("evil")
+    looked = watch.Keeper._through_link
+
+    def late(self: watch.Keeper, path: str) -> bool:
+        found = looked(self, path)
+        if path == str(place) and not (folder / "deep").is_symlink():
+            (folder / "deep").rename(folder / "gone")
+            (folder / "deep").symlink_to(outside)
+        return found
+
+    monkeypatch.setattr(watch.Keeper, "_through_link", late)
+    assert ("changed", str(place)) in keeper.put_back()
+    assert theirs.exists() != remembered
+
+
 def test_what_git_makes_itself_may_stay(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
