@@ -30,7 +30,13 @@ _REPLY = struct.Struct("<QqiI")
 _HERE = -100
 """AT_FDCWD."""
 
-_ON_WHAT_IS_THERE = ("open", "creat", "truncate", "chmod", "fchmod")
+_OF_WHAT_IS_THERE = (
+    *("truncate", "chmod", "fchmod", "chown", "lchown", "fchown", "utime", "futimes"),
+    *("setxattr", "lsetxattr", "removexattr", "lremovexattr"),
+)
+"""How the names of calls begin that change a file and make none."""
+
+_ON_WHAT_IS_THERE = ("open", "creat", *_OF_WHAT_IS_THERE)
 
 MOST = 200
 """Paths that are kept of one command."""
@@ -167,9 +173,7 @@ class Attempts:
             mode: int | None = path.lstat().st_mode
         except OSError:
             mode = None
-        if mode is None and (
-            call.startswith(("unlink", "rmdir", "truncate", "chmod", "fchmod")) or not path.parent.is_dir()
-        ):
+        if mode is None and (call.startswith(("unlink", "rmdir", *_OF_WHAT_IS_THERE)) or not path.parent.is_dir()):
             return False
         if mode is not None and (call.startswith(("mkdir", "mknod", "link", "symlink")) or not _takes(call, mode)):
             return False

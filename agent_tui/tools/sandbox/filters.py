@@ -153,6 +153,9 @@ CHANGES: dict[str, tuple[tuple[int | None, int], ...]] = {
     "linkat": ((2, 3),),
     "symlink": ((None, 1),),
     "symlinkat": ((1, 2),),
+    **dict.fromkeys(("chown", "lchown", "utime", "utimes", "setxattr", "lsetxattr"), ((None, 0),)),
+    **dict.fromkeys(("removexattr", "lremovexattr"), ((None, 0),)),
+    **dict.fromkeys(("fchownat", "futimesat", "utimensat"), ((0, 1),)),
 }
 """The calls that change files by their name: the arguments that are the folder (None: the working one) and the name."""
 

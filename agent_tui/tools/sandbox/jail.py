@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shlex
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -220,7 +221,11 @@ class Jail:
         await self.ready()
         if attempts is None:
             return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network, more, readable)
-        launch = await asyncio.to_thread(self.wrapped, attempts.wrapped(argv), domain, cwd, network, TRYING)
+        # Where warnings are errors, a test that passes would fail for pytest's cache.
+        cache = shlex.quote(str(self.policy().cache / "pytest"))
+        addopts = f"{os.environ.get('PYTEST_ADDOPTS', '')} -o cache_dir={cache}".strip()
+        trying = {**TRYING, "PYTEST_ADDOPTS": addopts}
+        launch = await asyncio.to_thread(self.wrapped, attempts.wrapped(argv), domain, cwd, network, trying)
         launch.pass_fds = (*launch.pass_fds, attempts.begin())
         return launch
 

@@ -72,6 +72,9 @@ class SandboxPolicy:
         # pnpm's store has no variable that npm would not warn of.
         with contextlib.suppress(OSError):
             _write_beneath(self.scratch, ("config", "pnpm", "rc"), f"store-dir={self.cache / 'pnpm'}\n")
+        # pytest makes its cache with a mode of its own, which not every sandbox lets it set.
+        with contextlib.suppress(OSError):
+            _write_beneath(self.scratch, ("cache", "pytest", ".gitignore"), "*\n")
 
     @property
     def private(self) -> tuple[Path, ...]:
