@@ -15,7 +15,6 @@ import re
 import socket
 import threading
 import time
-import urllib.request
 from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -143,11 +142,9 @@ class HostProxy:
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, list[str]]:
         """A connection to a host, through the user's own proxy where their environment names one; then with the fields
         a request to that has. Raises OSError."""
-        proxy = (
-            None
-            if urllib.request.proxy_bypass(f"{host}:{port}")
-            else urllib.request.getproxies().get("https" if tunnel else "http")
-        )
+        from urllib.request import getproxies, proxy_bypass
+
+        proxy = None if proxy_bypass(f"{host}:{port}") else getproxies().get("https" if tunnel else "http")
         if not proxy:
             for address in (addresses := await self._addresses(host, port)):
                 with contextlib.suppress(OSError):
