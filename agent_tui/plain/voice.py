@@ -8,7 +8,7 @@ from typing import Literal, TextIO, TypeAlias, get_args
 
 from agent_tui import door
 from agent_tui.plain.spoken import spoken
-from agent_tui.text.clean import as_read, clean, newlines
+from agent_tui.text.clean import visible_form, clean, newlines
 
 Mark: TypeAlias = Literal[
     "You", "You, from the queue", "Agent", "Note", "Warning", "Error", "Reason", "Plan", "Question",
@@ -21,7 +21,7 @@ BEGINNINGS = (*(f"{mark}:" for mark in get_args(Mark)), "More:", "Answer, ", "Nu
 
 def _like(beginning: str) -> str:
     """A pattern of all that reads like a beginning: blanks between its letters change nothing."""
-    letters = " ?".join(map(re.escape, as_read(beginning).replace(" ", "")))
+    letters = " ?".join(map(re.escape, visible_form(beginning).replace(" ", "")))
     return letters + (" " if beginning.endswith(" ") else "")
 
 
@@ -36,7 +36,7 @@ SOON = 160
 
 def looks_like_ours(line: str) -> bool:
     """Whether a line could be taken for one of the program's, however it is spelled."""
-    read = as_read(line[:_STRETCHED])
+    read = visible_form(line[:_STRETCHED])
     return _OURS.match(read) is not None or (len(line) > _STRETCHED and len(read) <= _LONGEST)
 
 
@@ -136,7 +136,7 @@ class Voice:
             return 0
         # A beginning of ours that is stretched by what cannot be seen is not told in parts.
         ends = (text.rfind(" ", 0, SOON) + 1, text.rfind(" ") + 1)
-        return next((end for end in ends if end > _STRETCHED or len(as_read(text[:end])) > _LONGEST), 0)
+        return next((end for end in ends if end > _STRETCHED or len(visible_form(text[:end])) > _LONGEST), 0)
 
     def _piece(self, piece: str) -> None:
         if not self._begun:

@@ -11,7 +11,7 @@
 | a line that is typed, cell by cell         | a blank each                    | `blanked`                         |
 | the transcript, letter by letter           | shown in place                  | `drawable`, `drawable_output`     |
 | what the user is asked to allow            | shown as what they are          | `visible`, `spelled`              |
-| comparing with words of ours               | dropped                         | `as_read`                         |
+| comparing with words of ours               | dropped                         | `visible_form`                         |
 | a provider's wire                          | kept, if they can be encoded    | `encodable`                       |
 """
 
@@ -219,16 +219,16 @@ _GAPS = "\u115f\u1160\u2800"
 """Letters and a symbol that show as a gap, in Unicode's compatibility form."""
 
 
-def as_read(text: str) -> str:
+def visible_form(text: str) -> str:
     """Text as people read it, for telling whether it looks like other words: whatever its case, its width and its
     letters' font (Unicode's compatibility form); without accents and without what cannot be seen; blanks of any kind
     and number are one blank, at its ends none."""
     for _ in range(2):  # folding the case can leave letters that have a compatibility form of their own
         text = unicodedata.normalize("NFKD", text).casefold()
-    return " ".join("".join(map(_as_read, text)).split())
+    return " ".join("".join(map(_visible_form, text)).split())
 
 
-def _as_read(char: str) -> str:
+def _visible_form(char: str) -> str:
     if char.isspace() or char in _GAPS:
         return " "
     return "" if unicodedata.category(char)[0] in "CM" else char

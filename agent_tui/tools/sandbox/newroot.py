@@ -9,6 +9,8 @@ import os
 
 _PRIVATE, _NOSUID, _NODEV, _NOEXEC, _DETACH = 1 << 18 | 1 << 14, 2, 4, 8, 2
 _OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _SET_ATTRIBUTES = 428, 429, 437, 442
+_FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432
+_SET_STRING, _CREATE, _CLOEXEC_MOUNT = 1, 6, 1
 _CLONE, _CLOEXEC, _EMPTY_PATH, _RECURSIVE, _FROM_TO_EMPTY = 1, 0o2000000, 0x1000, 0x8000, 0x44
 _NO_SYMLINKS, _BENEATH = 4, 8
 _LOCK, _NO_DEVICES, _ALL = 1 | 2, 4, 1 | 2 | 4
@@ -80,13 +82,18 @@ def _bind(old: int, source: str, target: str, attributes: int) -> None:
 
 
 def _mount_at(target: str, kind: str, flags: int, data: str = "") -> None:
+    """Mounts by a descriptor of ``target``, which its user may not be let into: a folder of root's that is masked."""
     root = os.open("/", os.O_PATH | os.O_CLOEXEC)
     place = _folder(root, target)
-    os.fchdir(place)
-    _mount(kind, ".", kind, flags, data)
-    os.chdir("/")
-    os.close(place)
-    os.close(root)
+    made = _call(kind, _libc.syscall(_FSOPEN, kind.encode(), _CLOEXEC_MOUNT))
+    if data:
+        key, _, value = data.partition("=")
+        _call(kind, _libc.syscall(_FSCONFIG, made, _SET_STRING, key.encode(), value.encode(), 0))
+    _call(kind, _libc.syscall(_FSCONFIG, made, _CREATE, None, None, 0))
+    tree = _call(kind, _libc.syscall(_FSMOUNT, made, _CLOEXEC_MOUNT, flags))
+    _call(target, _libc.syscall(_MOVE_MOUNT, tree, b"", place, b"", _FROM_TO_EMPTY))
+    for fd in (tree, made, place, root):
+        os.close(fd)
 
 
 def _devices(old: int) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -166,7 +167,7 @@ def test_a_link_in_a_private_folder_of_an_earlier_command_is_replaced(tmp_path: 
     outside.mkdir()
     policy = SandboxPolicy(tmp_path, tmp_path / "scratch")
     policy.prepare()
-    policy.cache.rmdir()
+    shutil.rmtree(policy.cache)
     policy.cache.symlink_to(outside)
     policy.prepare()
     assert policy.cache.is_dir() and not policy.cache.is_symlink() and outside.is_dir()

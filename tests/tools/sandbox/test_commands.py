@@ -193,5 +193,5 @@ with tempfile.TemporaryDirectory(dir="/var/tmp") as base:
         pytest.skip(f"not to be tried here: {done.stderr.strip()[-200:]}")
     # What does not hold for root here is missing for everybody.
     here = {found.name for found in world.means().values() if isinstance(found, Sandbox)}
-    told = dict(line.rsplit(": ", 1) for line in done.stdout.splitlines())
+    told = dict(line.split(": ", 1) for line in done.stdout.splitlines())
     assert {told[f"{name} {domain}"] for name in here for domain in ("look", "work")} == {"holds"}, told
