@@ -8,7 +8,7 @@ from typing import Literal, TextIO, TypeAlias, get_args
 
 from agent_tui import door
 from agent_tui.plain.spoken import spoken
-from agent_tui.text.clean import visible_form, clean, newlines
+from agent_tui.text.clean import clean, newlines, visible_form
 
 Mark: TypeAlias = Literal[
     "You", "You, from the queue", "Agent", "Note", "Warning", "Error", "Reason", "Plan", "Question",

@@ -11,7 +11,7 @@
 | a line that is typed, cell by cell         | a blank each                    | `blanked`                         |
 | the transcript, letter by letter           | shown in place                  | `drawable`, `drawable_output`     |
 | what the user is asked to allow            | shown as what they are          | `visible`, `spelled`              |
-| comparing with words of ours               | dropped                         | `visible_form`                         |
+| comparing with words of ours               | dropped                         | `visible_form`                    |
 | a provider's wire                          | kept, if they can be encoded    | `encodable`                       |
 """
 
