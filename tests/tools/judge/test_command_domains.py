@@ -41,6 +41,21 @@ def test_a_question_names_the_narrowest_domain_that_does(
     assert (decision.action, decision.domain, decision.network) == ("ask", domain, network)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip install --no-index --find-links vendor x",
+        "python -m pip install --no-index x",
+        "npm install --offline",
+        "cargo add --offline x",
+    ],
+)
+def test_package_managers_that_are_told_to_stay_offline_need_no_network(world: World, command: str) -> None:
+    assert held(world, command, "auto").action == "allow"
+    assert not held(world, command, "ask").network
+    assert held(world, f"{command} && curl https://example.org", "auto").network
+
+
 def test_a_sandbox_lets_the_uncertain_be_looked_at(world: World) -> None:
     for command in ("cat $X", "find . | xargs cat", "env", "python --version", "npm --version", "cd src && git status"):
         assert (held(world, command, "ask").action, held(world, command, "ask").domain) == ("allow", "look"), command

@@ -34,6 +34,10 @@ _HERE = re.compile(
 )
 
 
+_OFFLINE = frozenset({"--offline", "--no-index"})
+"""Words by which package managers do without: who is wrong here has no network where the command is held."""
+
+
 def reaches_out(words: Sequence[str], folders: Iterable[Path]) -> bool:
     """Whether a command is one that needs the network to do what it is for, in whichever of ``folders`` it runs."""
     name = words[0].rpartition("/")[2]
@@ -41,6 +45,8 @@ def reaches_out(words: Sequence[str], folders: Iterable[Path]) -> bool:
         return False
     if name in _REACHES:
         return True
+    if _OFFLINE.intersection(words):
+        return False
     if re.fullmatch(r"python[\d.]*", name) and list(words[1:3]) == ["-m", "pip"]:
         return len(words) > 3 and words[3] in _FETCHING["pip"]
     return (name in _FETCHING and any(word in _FETCHING[name] for word in words[1:3])) or (
