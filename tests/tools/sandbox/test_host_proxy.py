@@ -100,6 +100,8 @@ def test_pip_installs_from_the_registry_that_the_user_names(
     port = serve(tmp_path / "index")
     for name in [name for name in os.environ if name.startswith(("PIP_", "UV_")) or name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
+    # Under Landlock pip ends at a folder of it that is there and cannot be read.
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", f"http://registry.example.net:{port}/simple/")
     monkeypatch.setattr(socket, "getaddrinfo", _as_here(socket.getaddrinfo))
