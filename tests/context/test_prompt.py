@@ -50,8 +50,10 @@ def test_what_is_told_of_the_place_is_what_holds_there(tmp_path: Path) -> None:
         permissions = Permissions(tmp_path, tmp_path, PermissionsConfig(mode), **more)
         return ToldMode(permissions, jail=Jail(SandboxConfig(), tmp_path, tmp_path / "cache", sandbox=sandbox)).text
 
-    held = Sandbox(Landlock(6), frozenset({"look", "work"}))
-    assert "write $TMPDIR alone, have no network." in told("ask", held)
+    held = Sandbox(Landlock(6, ports=True), frozenset({"look", "work"}))
+    assert "write $TMPDIR alone, have no network; a command has 127.0.0.1 for itself." in told("ask", held)
+    portless = Sandbox(Landlock(6), frozenset({"look", "work"}))
+    assert "127.0.0.1" not in told("ask", portless) + told("auto", portless)
     assert "write the project and $TMPDIR, have no network; ports on 127.0.0.1" in told("auto", held)
     assert "no network but package registries" in told("auto", held, network="registries")
     assert "sandbox: they" not in told("auto", Sandbox())

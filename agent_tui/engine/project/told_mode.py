@@ -57,7 +57,9 @@ class ToldMode:
             meaning = "Read only: whatever changes something is refused."
         domain = domain_for(mode)
         if self._jail is not None and domain != "free" and self._jail.expects(domain):
-            meaning += " " + place_words(domain, self._permissions.network, self._jail.config.loopback)
+            ports = self._jail.sandbox is None or self._jail.has_ports()
+            loopback = self._jail.config.loopback if ports else "deny"
+            meaning += " " + place_words(domain, self._permissions.network, loopback)
         if self._subagent:
             return f"Permission mode: {mode}. {meaning} {SUBAGENT}"
         if self._permissions.can_ask:
