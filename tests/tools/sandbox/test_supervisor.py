@@ -138,7 +138,8 @@ async def test_a_command_that_kills_who_stands_over_it_ends_all_of_itself(
     waits = f"until grep -qzx {number} /proc/[0-9]*/cmdline 2> /dev/null; do :; done"
     line = f"({started}) & {waits}; echo ready; {KILLERS[killer]}; sleep {number}"
     group = await ProcessGroup.start(free(["bash", "-c", line], os.environ), tmp_path)
-    assert await group.read() == b"ready\n"
+    # The shell may have said by then what it saw killed.
+    assert (await group.read()).startswith(b"ready\n")
     assert await group.settled(20)
     await gone(number)
     await group.end()
