@@ -167,7 +167,7 @@ async def test_a_project_in_a_secret_place_is_a_project(
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="needs root, to stop being it")
-def test_they_hold_for_ordinary_users_too() -> None:
+def test_they_hold_for_ordinary_users_too(base: Path) -> None:
     """The trial, as somebody who is not root."""
     code = """
 import os, sys, tempfile
@@ -187,7 +187,8 @@ with tempfile.TemporaryDirectory(dir="/var/tmp") as base:
     # The interpreter of this test may lie where only root may look.
     python = shutil.which("python3", path="/usr/bin") or sys.executable
     env = {**os.environ, "PYTHONPATH": path}
-    given = [world.GIVEN] if world.GIVEN else []
+    # So may the bubblewrap that was given.
+    given = [shutil.copy(world.GIVEN, base / "bwrap")] if world.GIVEN else []
     done = subprocess.run([python, "-c", code, *given], capture_output=True, text=True, env=env, cwd="/", check=False)
     if not done.stdout:
         pytest.skip(f"not to be tried here: {done.stderr.strip()[-200:]}")
