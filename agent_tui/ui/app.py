@@ -24,10 +24,15 @@ from agent_tui.ui.chat.modes import next_mode
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
-from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
-from agent_tui.ui.textual_private.nodes import AnswersErrors, wear_first
-from agent_tui.ui.textual_private.screen import DrawsFrames, EchoingScreen, draw_again
-from agent_tui.ui.textual_private.terminal import Hears, ask_terminal, tell_server, write_to_terminal
+from agent_tui.ui.textual_private.drawing import Drawing, DrawsFrames
+from agent_tui.ui.textual_private.terminal import (
+    AnswersErrors,
+    Hears,
+    ask_terminal,
+    tell_server,
+    wear_first,
+    write_to_terminal,
+)
 from agent_tui.ui.theme import (
     ANSI_THEME,
     DEFAULT_THEME,
@@ -116,7 +121,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         self._theme_folder = paths.themes
         self._served = served
         super().__init__()  # which asks for the driver
-        self.glass = Glass(can_scroll_regions())
+        self.drawing = Drawing(self._drawing_failed)
         if wanted == AUTO_THEME:
             wanted = theme_for(told_by_environment(os.environ) if detect_colors else None)
         theme, problem = start_theme(wanted, paths.themes)
@@ -143,9 +148,6 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         self.net = Net(self, clock)
         self.chat = Chat(self, settings, paths, root, clock, last_words)
         self.stage = self.chat.stage
-
-    def get_default_screen(self) -> EchoingScreen:
-        return EchoingScreen(self.glass, id="_default")
 
     def get_driver_class(self) -> type[Driver]:
         """A terminal that may vanish without taking the process hostage, or a page of the browser."""
@@ -236,6 +238,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             self.uncaught(error)
             return
         self.chat.freshness.begin()
+        self._tell_drawing()
         if self.chat.pictures is not None:
             self.chat.pictures.tell()
         if self._served is not None and self.chat.seat.agent is not None:
@@ -261,6 +264,21 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         if agent is not None and agent.messages and agent.info.id != self._told_session:
             self._told_session = agent.info.id
             tell_server(self, "session", id=agent.info.id)
+
+    def _drawing_failed(self) -> None:
+        """Textual draws from now on, everything once more."""
+        self.call_later(self.draw_again)
+        self._tell_drawing()
+
+    def _tell_drawing(self) -> None:
+        """The agent's own checks can say who draws, and what else the installed Textual has not."""
+        if self.chat.seat.agent is None:
+            return
+        from agent_tui.ui.textual_private.names import missing, problem
+
+        others = problem([name for name in missing() if not name.draws])
+        if told := "; ".join(filter(None, (self.drawing.problem, others))):
+            self.chat.seat.agent.tell_drawing(told)
 
     def leave(self) -> None:
         """Ends the program with everything stored."""
@@ -374,13 +392,9 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         """Writes every cell again: what stands on the terminal may be something else's."""
         if self.chat.pictures is not None:
             self.chat.pictures.lost()
+            self.call_after_refresh(self.chat.pictures.drawn_again)
         self.refresh(layout=True)
-        self.call_after_refresh(self._draw_again)
-
-    def _draw_again(self) -> None:
-        draw_again(self)
-        if self.chat.pictures is not None:
-            self.chat.pictures.drawn_again()
+        self.draw_again()
 
     async def action_find(self) -> None:
         await self.chat.finding.open()

@@ -15,7 +15,7 @@ from textual.theme import Theme
 from textual.worker import Worker
 
 from agent_tui.ui.terminal.window import ReachesTerminal
-from agent_tui.ui.textual_private.frames import Glass
+from agent_tui.ui.textual_private.drawing import Drawing
 from agent_tui.ui.textual_private.terminal import Hears
 
 R = TypeVar("R")
@@ -106,7 +106,7 @@ class Draws(Protocol):
 class ShowsPictures(ReachesTerminal, PilesScreens, Draws, Protocol):
     """What pictures need beside the transcript."""
 
-    glass: Glass
+    drawing: Drawing
 
     def ask_terminal(self, question: str, listener: Hears | None) -> None:
         """Asks the terminal; what ``listener`` takes of its answer is no key."""

@@ -16,7 +16,7 @@ from agent_tui.text.cells import shorten
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private.nodes import bindings_of
+from agent_tui.ui.textual_private.terminal import action_of
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.body import Body, pieces_of
 from agent_tui.ui.widgets.lines import Lines
@@ -261,7 +261,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
 
     def _bound(self, key: str) -> str | None:
         """The panel's own action for a key, as the user bound it."""
-        return next((binding.action for binding in bindings_of(self, key)), None)
+        return action_of(self, key)
 
     async def on_paste(self, event: events.Paste) -> None:
         """A paste is never an answer."""
