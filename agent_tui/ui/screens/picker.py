@@ -1,5 +1,6 @@
-"""A screen to choose one thing from many, and the first of them, the history of what was typed: a search line, rows that
-are drawn only when seen, a footer of keys."""
+"""A screen to choose one thing from many: a search line, rows that are drawn only when seen, a footer of keys.
+
+Here also the simplest of them, for what was typed before."""
 
 from __future__ import annotations
 

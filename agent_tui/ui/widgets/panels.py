@@ -1,4 +1,4 @@
-"""The three questions above the prompt: a risky call to be allowed, a plan to be approved, a question of the model's."""
+"""The questions above the prompt: a risky call to be allowed, a plan to be approved, a question of the model's."""
 
 from __future__ import annotations
 
