@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agent_tui.models.messages import Message
     from agent_tui.plain.commands import ChatParts
     from agent_tui.plain.voice import Voice
-    from agent_tui.store.search.reader import SearchReader
+    from agent_tui.store.search_reader import SearchReader
 
 MOST = 500
 """Sessions of a list; the rest is found by words."""

@@ -38,7 +38,7 @@ from textual import events
 from agent_tui.models.messages import Message, TextPart, ToolResultPart, new_id
 from agent_tui.models.search import SessionHit
 from agent_tui.store.search_index import SearchIndex, index_file, remove_index
-from agent_tui.store.search.reader import SearchReader
+from agent_tui.store.search_reader import SearchReader
 from agent_tui.store.store import Store
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.screens.sessions import SessionPicker

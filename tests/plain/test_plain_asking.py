@@ -17,7 +17,7 @@ from agent_tui.plain.asking import Asking
 from agent_tui.plain.lists import found_by
 from agent_tui.plain.run import look_now_and_then
 from agent_tui.plain.voice import Voice
-from agent_tui.store.search.reader import SearchReader
+from agent_tui.store.search_reader import SearchReader
 from tests.support.waiting import PATIENCE
 
 

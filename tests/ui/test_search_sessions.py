@@ -18,7 +18,7 @@ from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.search import IndexState, SessionHit
 from agent_tui.paths import user_paths
-from agent_tui.store.search.reader import SearchReader
+from agent_tui.store.search_reader import SearchReader
 from agent_tui.store.store import Store
 from agent_tui.ui.transcript import Transcript
 from tests.support.real_app import Chat, Home, make_home

@@ -18,7 +18,7 @@ from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.engine.state.run import RunState, RunStates
 from agent_tui.models.events import Event, Notice, SessionChanged, TurnEnded
-from agent_tui.store.search.reader import Filler
+from agent_tui.store.search_reader import Filler
 
 
 class Lifetime:

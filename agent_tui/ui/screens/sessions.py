@@ -35,7 +35,7 @@ from agent_tui.ui.theme import Paint, Piece, width_of
 if TYPE_CHECKING:
     from rich.style import Style
 
-    from agent_tui.store.search.reader import SearchReader
+    from agent_tui.store.search_reader import SearchReader
     from agent_tui.ui.agent_protocol import ListsSessions, Rewinds
 
 
