@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from agent_tui.config import Compared, PermissionMode
-from agent_tui.config.run_flags import FLAGS
+from agent_tui.config import FLAGS, Compared, PermissionMode
 
 OutputFormat = Literal["text", "json", "stream-json"]
 InputFormat = Literal["text", "stream-json"]

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.hardening import bound_memory, hide_memory
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Started, StreamItem
-from agent_tui.pipes.child import log_to_stderr, own_the_pipe, read_until_the_end
-from agent_tui.pipes.lines import BadLineError, Refused
+from agent_tui.pipes.pipe import BadLineError, Refused, log_to_stderr, own_the_pipe, read_until_the_end
 from agent_tui.providers.counting import count_all, encoding, use_bundled_vocabulary
 from agent_tui.providers.failures.secrets import redact
 from agent_tui.providers.litellm.setup import prepare_environment
