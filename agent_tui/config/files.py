@@ -5,7 +5,6 @@ Precedence, lowest first: defaults, user file, project file, ``--config`` file, 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agent_tui.config import AUTO_THEME, VARIABLES, McpServer, ModelConfig, Settings
-from agent_tui.errors import AgentError, ConfigError
+from agent_tui.errors import ConfigError
 from agent_tui.paths import Paths
 
 T = TypeVar("T")
@@ -275,68 +274,6 @@ def why_plain(flag: bool | None, setting: bool | None, environ: Mapping[str, str
         if environ.get(name, "").strip().lower() not in _NO:
             return f"because {name} is set"
     return ""
-
-
-NAME = "config.example.toml"
-
-
-def example_text() -> str:
-    """``config.example.toml``, from the package or the checkout. Raises AgentError when the installation lacks it."""
-    from importlib.resources import files
-
-    for candidate in (Path(str(files("agent_tui") / NAME)), Path(__file__).parent.parent.parent / NAME):
-        if candidate.is_file():
-            return candidate.read_text("utf-8")
-    raise AgentError(f"{NAME} is missing from this installation; reinstall agent-tui.")
-
-
-def show_settings(settings: Settings) -> str:
-    """Every setting with its value in force, as TOML; what is not set stands as a comment."""
-    lines: list[str] = []
-    _toml_table(lines, "", settings)
-    return "\n".join(lines)
-
-
-def _toml_table(lines: list[str], prefix: str, table: Any) -> None:
-    inner: list[tuple[str, Any]] = []
-    for name, value in _fields(table):
-        if is_dataclass(value) or (isinstance(value, dict) and any(is_dataclass(v) for v in value.values())):
-            inner.append((name, value))
-        elif value is None:
-            lines.append(f"# {name} is not set")
-        else:
-            lines.append(f"{_toml_key(name)} = {_toml_value(value)}")
-    for name, value in inner:
-        path = f"{prefix}{_toml_key(name)}"
-        if is_dataclass(value):
-            lines += ["", f"[{path}]"]
-            _toml_table(lines, f"{path}.", value)
-        else:
-            for key, entry in value.items():
-                lines += ["", f"[{path}.{_toml_key(key)}]"]
-                _toml_table(lines, f"{path}.{_toml_key(key)}.", entry)
-
-
-def _fields(table: Any) -> list[tuple[str, Any]]:
-    return [(f.name, getattr(table, f.name)) for f in fields(table)]
-
-
-def _toml_key(name: str) -> str:
-    return name if name.replace("_", "").replace("-", "").isalnum() else json.dumps(name)
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict):
-        return (
-            "{ "
-            + ", ".join(f"{_toml_key(str(k))} = {_toml_value(v)}" for k, v in value.items() if v is not None)
-            + " }"
-        )
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml_value(v) for v in value) + "]"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
 
 
 def theme_names(*folders: Path) -> list[str]:
