@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import one_line
-from agent_tui.ui.widgets.status import StatusFacts
+from agent_tui.ui.widgets.lines import StatusFacts
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
@@ -151,7 +151,7 @@ def _cold_text(cold: ColdRequest) -> str:
 
 def _summaries(agent: ChatAgent) -> dict[str, Message]:
     """The summary messages of the session, by id."""
-    return agent.store.summaries(agent.info.id) if agent.records else {}
+    return agent.store.messages.summaries(agent.info.id) if agent.records else {}
 
 
 def is_demo(agent: ChatAgent) -> bool:
