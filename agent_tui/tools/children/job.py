@@ -18,7 +18,7 @@ from agent_tui.models.jobs import JobInfo, JobState, Reach
 from agent_tui.models.messages import new_id
 from agent_tui.models.saved_output import saved_note
 from agent_tui.paths import private_dir
-from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.providers.secrets import Redactor
 from agent_tui.text.clean import one_line, pictured, program_output
 from agent_tui.text.numbers import duration
 from agent_tui.tools.base import StoppedBy

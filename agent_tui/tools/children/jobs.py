@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from agent_tui.errors import ToolError
 from agent_tui.models.jobs import JobInfo, Reach
-from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.base import BackgroundJobs, StoppedBy, ToolContext, ToolOutcome
 from agent_tui.tools.children.job import LOG_BYTES, Cleaned, Job, JobOutput
 from agent_tui.tools.children.process import KeptLog, ProcessGroup
