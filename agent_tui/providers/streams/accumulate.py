@@ -27,7 +27,7 @@ from agent_tui.providers.streams.others import CohereStream, OllamaStream
 from agent_tui.providers.streams.parts import PartBuilder
 from agent_tui.providers.streams.responses import ResponsesStream
 from agent_tui.providers.streams.tap import Tap
-from agent_tui.providers.streams.usage import estimated, normalise, rejection
+from agent_tui.providers.streams.usage import as_it_came, estimated, normalise, rejection, reported
 
 log = logging.getLogger(__name__)
 
@@ -130,9 +130,11 @@ class Accumulator:
         self._out.close_all()
         items = self._items()
         if self._reported is None:
-            self._reported = estimated(self._made_up, self._chars)
-            problem = rejection(self._out.usage, self._window)
-            items.append(UsageReport(self._reported, self._cost(self._reported), problem))
+            made, problem = estimated(self._made_up, self._chars), rejection(self._out.usage, self._window)
+            said = reported(self._out.usage)
+            usage = dataclasses.replace(made, raw=as_it_came(self._out.usage)) if said is None else said
+            self._reported = usage
+            items.append(UsageReport(usage, self._cost(usage), problem, made if said is not None else None))
         if self._out.finish is not None:
             reason = "tool_calls" if self._out.finish == "stop" and self._out.has_tool_calls else self._out.finish
             items.append(Finished(reason, self._out.message_metadata, self._out.dropped))
@@ -205,7 +207,8 @@ class Accumulator:
             usage = normalise(self._out.usage, self._window, hidden_calls=self._out.hidden_calls)
             if usage is not None and not self._own and self._guessed:
                 usage = dataclasses.replace(usage, reasoning_source="estimated")
-            if usage is not None and usage != self._reported:
+            before = self._reported
+            if usage is not None and (before is None or (usage, usage.raw) != (before, before.raw)):
                 self._reported = usage
                 items.append(UsageReport(usage, self._cost(usage)))
         return items
