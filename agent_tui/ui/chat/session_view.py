@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import one_line
-from agent_tui.ui.widgets.status import StatusFacts
+from agent_tui.ui.widgets.lines import StatusFacts
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
