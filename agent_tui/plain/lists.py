@@ -32,11 +32,11 @@ from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, plural, tokens
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import SearchesSessions
     from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import Message
     from agent_tui.plain.commands import ChatParts
     from agent_tui.plain.voice import Voice
+    from agent_tui.store.search_reader import SearchReader
 
 MOST = 500
 """Sessions of a list; the rest is found by words."""
@@ -57,9 +57,9 @@ class Lists:
         agent = self._agent
         store = agent.store
         if search.strip():
-            found = await found_by(store.search_reader(), search)
+            found = await found_by(store.search.reader(), search)
         else:
-            found = [SessionHit(info) for info in store.sessions()]
+            found = [SessionHit(info) for info in store.sessions.all()]
         listed = [hit for hit in found if hit.session.messages and hit.session.id != agent.info.id]
         here = [hit for hit in listed if hit.session.project == str(agent.root)]
         shown = [*here, *(hit for hit in listed if hit.session.project != str(agent.root))]
@@ -168,7 +168,7 @@ class Lists:
         self._voice.say("/jobs output ID says what it wrote; /jobs stop, keep or end ID.")
 
 
-async def found_by(reader: SearchesSessions, search: str) -> list[SessionHit]:
+async def found_by(reader: SearchReader, search: str) -> list[SessionHit]:
     """Looks in a thread, which ends soon where nobody waits for it any more: the program waits for its end."""
     left = Event()
 

@@ -15,8 +15,8 @@ from agent_tui.context.accounting.totals import session_totals
 from agent_tui.headless.output import bill
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import COUNTS, TokenUsage, usage_json
-from agent_tui.store.exports.export_data import step_row
-from agent_tui.store.tables.rows import dump_step, load_step
+from agent_tui.store.export_data import step_row
+from agent_tui.store.rows import dump_step, load_step
 from tests.support.usages import sample_usage
 
 NUMBERS: dict[str, Any] = {name: 700_001 + 1_000 * at for at, name in enumerate(COUNTS)}

@@ -113,7 +113,7 @@ async def test_what_was_shown_is_made_again_after_a_restart(home: Home) -> None:
     async with home.chat() as chat:
         await lived(chat)
     with home.store() as store:
-        (info,) = store.sessions()
+        (info,) = store.sessions.all()
         content = store.content(info.id)
         history = History(Session(content.messages, content.steps, content.records, content.summaries))
         moments = [history.moment(number) for number in range(history.count, 0, -1)]

@@ -151,7 +151,7 @@ def _cold_text(cold: ColdRequest) -> str:
 
 def _summaries(agent: ChatAgent) -> dict[str, Message]:
     """The summary messages of the session, by id."""
-    return agent.store.summaries(agent.info.id) if agent.records else {}
+    return agent.store.messages.summaries(agent.info.id) if agent.records else {}
 
 
 def is_demo(agent: ChatAgent) -> bool:

@@ -35,7 +35,7 @@ from agent_tui.ui.theme import Paint, Piece, width_of
 if TYPE_CHECKING:
     from rich.style import Style
 
-    from agent_tui.commands.agent_protocol import SearchesSessions
+    from agent_tui.store.search_reader import SearchReader
     from agent_tui.ui.agent_protocol import ListsSessions, Rewinds
 
 
@@ -101,7 +101,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self.now = time.time()
         self._listed: dict[bool, list[SessionHit]] = {}
         self._searches = 0
-        self._reader: SearchesSessions | None = None
+        self._reader: SearchReader | None = None
         self._wanted: SimpleQueue[Search | None] = SimpleQueue()
         self._waits = False
         self._entered = False
@@ -109,7 +109,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
     def entries(self, search: str) -> Sequence[SessionHit]:
         """What is there without a search, newest first."""
         if self.everywhere not in self._listed:
-            found = self.agent.store.sessions(None if self.everywhere else self.project)
+            found = self.agent.store.sessions.all(None if self.everywhere else self.project)
             found = [s for s in found if s.messages or s.id != self.agent.info.id]
             here, there = _parted(found, self.project)
             self._listed[self.everywhere] = [SessionHit(info, created=info.updated) for info in (*here, *there)]
@@ -126,7 +126,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._waits = True
         self._say(" · searching…")
         if self._reader is None:
-            self._reader = self.agent.store.search_reader()
+            self._reader = self.agent.store.search.reader()
             Thread(target=self._serve, args=(self._reader,), name="search", daemon=True).start()
         self._wanted.put(Search(self._searches, text, None if self.everywhere else self.project))
 
@@ -141,14 +141,14 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._stop()
         self._wanted.put(None)
 
-    def _serve(self, reader: SearchesSessions) -> None:
+    def _serve(self, reader: SearchReader) -> None:
         """In the thread: one search after the other."""
         with contextlib.closing(reader):
             while (wanted := self._wanted.get()) is not None:
                 if wanted.number == self._searches:
                     self._look(reader, *wanted)
 
-    def _look(self, reader: SearchesSessions, number: int, text: str, project: str | None) -> None:
+    def _look(self, reader: SearchReader, number: int, text: str, project: str | None) -> None:
         """In the thread: one search from its beginning to its end."""
         state = IndexState()
         found: list[SessionHit] = []
@@ -248,7 +248,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         said = entry.line if entry.message_id is not None else " ".join(clean(info.preview).split())
         facts = [one_line(info.model, 60), plural(info.messages, "message"), info.id]
         try:
-            others = self.agent.store.tree_size(info.id)[1]
+            others = self.agent.store.messages.tree_size(info.id)[1]
         except StoreError:
             facts.append("parts of it cannot be read")
             others = 0

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from agent_tui.models.messages import Message, Part
 from agent_tui.models.steps import CompactionRecord, FixedPart, FixedSets, Step
-from agent_tui.store.tables.rows import load_fixed, load_message, load_part, load_record, load_step
+from agent_tui.store.rows import load_fixed, load_message, load_part, load_record, load_step
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from agent_tui.models.search import SessionHit
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step, inherited
 from agent_tui.models.usage import usage_json
-from agent_tui.store.tables.session_state import dump_state
+from agent_tui.store.rows import dump_state
 
 SCHEMA_VERSION = 1
 

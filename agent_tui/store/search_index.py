@@ -8,18 +8,111 @@ characters with the numbers of the messages they are in, not the texts.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from agent_tui.errors import StoreError
-from agent_tui.store.search.grams import PUNCTUATION, grams
-from agent_tui.store.search.texts import SEARCHED, text_of
-from agent_tui.store.tables.database import FAULTS, explain
-from agent_tui.text.clean import one_line
+from agent_tui.store.database import FAULTS, explain
+from agent_tui.text.clean import clean_line, one_line
+from agent_tui.text.search import Span, contains, fold, spans
+
+_SIZE = 3
+_MOST = 8
+"""Runs of one word that are asked for."""
+
+PUNCTUATION = "".join(chr(code) for code in range(0x21, 0x7F) if not chr(code).isalnum())
+"""Characters that SQLite's ``ascii`` tokenizer would part tokens at."""
+
+
+def grams(text: str) -> str:
+    """What is put into the index for a text."""
+    flat = " ".join(fold(text).split())
+    runs = {flat[at : at + _SIZE] for at in range(len(flat))}
+    return " ".join({run.partition(" ")[0] for run in runs})
+
+
+def match(words: Sequence[str]) -> str:
+    """The query, in FTS5's language, for texts that may have all of the folded ``words`` in them."""
+    wanted: dict[str, None] = {}
+    for word in words:
+        for part in word.split():
+            wanted.update(dict.fromkeys(_runs(part)))
+    return " ".join(wanted)
+
+
+def _runs(word: str) -> list[str]:
+    if len(word) < _SIZE:
+        return [f"{_quoted(word)}*"]
+    last = len(word) - _SIZE
+    step = max(1, -(-last // (_MOST - 1)))
+    return [_quoted(word[at : at + _SIZE]) for at in {*range(0, last, step), last}]
+
+
+def _quoted(run: str) -> str:
+    return '"' + run.replace('"', '""') + '"'
+
+
+SEARCHED = "m.in_tree AND m.role IN ('user', 'assistant')"
+"""Which rows of ``message AS m`` are."""
+
+_LEAD = 40
+"""Characters of a line that are kept ahead of what was found in it."""
+
+_TEXT_PART = '"type":"text"'
+
+
+def text_of(connection: sqlite3.Connection, n: int) -> str:
+    """The text of the message in row ``n``; of a damaged one, what can be read."""
+    texts: list[str] = []
+    rows = connection.execute("SELECT data FROM part WHERE message = ? ORDER BY position", (n,))
+    for (data,) in rows:
+        if isinstance(data, str) and _TEXT_PART in data:
+            part = _object(data)
+            if part.get("type") == "text" and isinstance(part.get("text"), str):
+                texts.append(part["text"])
+    return "\n".join(texts)
+
+
+def created_of(data: str) -> float:
+    """When a message was said, from the fields that have no column."""
+    created = _object(data).get("created")
+    return float(created) if isinstance(created, (int, float)) else 0.0
+
+
+def found_line(text: str, words: Sequence[str], width: int = 240) -> tuple[str, list[Span]]:
+    """The line of a text that has most of ``search_words``, without control characters and cut around the first of
+    them, with their places in it."""
+    best, most = "", -1
+    for line in text.splitlines():
+        if line.strip():
+            folded = fold(line)
+            count = sum(contains(folded, word) for word in words)
+            if count > most:
+                best, most = line, count
+            if count == len(words):
+                break
+    shown = clean_line(best).strip()
+    first = next(iter(spans(shown, words)), (0, 0))[0]
+    if first > _LEAD and len(shown) > width:
+        shown = "…" + shown[first - _LEAD :]
+    if len(shown) > width:
+        shown = shown[: width - 1] + "…"
+    return shown, spans(shown, words)
+
+
+def _object(data: str) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
 
 log = logging.getLogger(__name__)
 

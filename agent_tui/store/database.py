@@ -13,7 +13,7 @@ from typing import Any
 
 from agent_tui.errors import StoreDamagedError, StoreError, StoreLockedError, StoreUnwritableError
 from agent_tui.paths import private_dir
-from agent_tui.store.tables.schema import APPLICATION_ID, MIGRATIONS, Migration, migrate
+from agent_tui.store.schema import APPLICATION_ID, MIGRATIONS, Migration, migrate
 from agent_tui.text.clean import one_line
 
 _MEND = "`agent-tui sessions check` says what is, `agent-tui sessions repair` makes a repaired copy"
@@ -158,6 +158,14 @@ class Database:
                 connection.close()
         except FAULTS as error:
             raise explain(error, self.path) from error
+
+    @contextmanager
+    def decoding(self, what: str) -> Iterator[None]:
+        """Turns content that does not parse into a ``StoreError`` that says which."""
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise damaged(self.path, what) from error
 
     def wait_for_lock(self, seconds: float) -> None:
         """How long a statement blocks for another program's write from now on."""

@@ -6,26 +6,28 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agent_tui.errors import StoreError, StoreLockedError
+from agent_tui.errors import NoSessionError, StoreError, StoreLockedError
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.session import SessionInfo, SessionKind
-from agent_tui.store.tables.base import Tables, no_session
-from agent_tui.store.tables.database import damaged
-from agent_tui.store.tables.rows import decode, encode
-from agent_tui.store.tables.salvage import scan
-from agent_tui.store.tables.session_rows import COLUMNS, infos_of, row_of, state_text
+from agent_tui.store.database import Database, damaged
+from agent_tui.store.rows import COLUMNS, decode, encode, infos_of, row_of, state_text
+from agent_tui.store.salvage import scan
 from agent_tui.text.clean import printable_line
-from agent_tui.text.search import fold
 
 PREVIEW_LENGTH = 200
 
 
-class SessionTables(Tables):
-    def has_session(self, session_id: str) -> bool:
+class Sessions:
+    """The rows of the table of sessions."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def exists(self, session_id: str) -> bool:
         """Whether there is a session of exactly this id. Raises ``StoreError``."""
         return bool(self._db.all("SELECT 1 FROM session WHERE id = CAST(? AS TEXT)", (encode(session_id),)))
 
-    def create_session(
+    def create(
         self,
         project: str | Path,
         model: str,
@@ -39,14 +41,14 @@ class SessionTables(Tables):
         new = session_id or new_id("ses")
         info = SessionInfo(new, str(project), "", model, now, now, parent_session=parent, kind=kind)
         with self._db.writing():
-            self._insert_session(info)
+            self.insert(info)
         return info
 
-    def session(self, session_id: str) -> SessionInfo:
+    def get(self, session_id: str) -> SessionInfo:
         """The session with this id, or the only one whose id begins with it. Raises ``StoreError``."""
-        return infos_of([self._session_row(session_id)])[0]
+        return infos_of([self.row(session_id)])[0]
 
-    def _session_row(self, session_id: str) -> Any:
+    def row(self, session_id: str) -> Any:
         try:
             rows = self._db.all(f"SELECT {COLUMNS} FROM session WHERE id = CAST(? AS TEXT)", (encode(session_id),))
             if not rows and session_id:
@@ -64,9 +66,14 @@ class SessionTables(Tables):
         if rows:
             some = ", ".join(row[0] for row in rows[:3])
             raise StoreError(f"{session_id!r} fits more than one session ({some}, …): give more of the id")
-        raise no_session(session_id)
+        raise _no_session(session_id)
 
-    def sessions(
+    def require(self, session_id: str) -> None:
+        """Raises ``NoSessionError`` where there is no session of exactly this id."""
+        if not self.exists(session_id):
+            raise _no_session(session_id)
+
+    def all(
         self,
         project: str | Path | None = None,
         limit: int | None = None,
@@ -112,7 +119,7 @@ class SessionTables(Tables):
         return [row[1:] for row in rows if isinstance(row[1], str)]
 
     def _readable_sessions(self, project: str | Path | None, empty: bool, subagents: bool) -> list[SessionInfo]:
-        """What ``sessions`` gives, of a damaged table."""
+        """What ``all`` gives, of a damaged table."""
         found = [
             info
             for info in infos_of(self._readable_rows())
@@ -122,24 +129,24 @@ class SessionTables(Tables):
         ]
         return sorted(found, key=lambda info: (info.updated, info.id), reverse=True)
 
-    def newest_session(self, project: str | Path) -> SessionInfo | None:
+    def newest(self, project: str | Path) -> SessionInfo | None:
         """The session of a project last worked on that has a message in it."""
-        found = self.sessions(project, limit=1, empty=False)
+        found = self.all(project, limit=1, empty=False)
         return found[0] if found else None
 
-    def save_session(self, info: SessionInfo) -> None:
+    def save(self, info: SessionInfo) -> None:
         """Stores title, model, head, state and ``updated``. What the store itself keeps (message count, preview) is
         not taken from ``info``. Raises ``StoreError`` when the session or its head does not exist."""
         with self._db.writing():
-            row = self._db.one("SELECT preview, head_id, messages FROM session WHERE id = ?", (info.id,))
+            row = self._db.one("SELECT head_id, messages FROM session WHERE id = ?", (info.id,))
             if row is None:
-                self._require_session(info.id)
+                self.require(info.id)
             if info.head_id is not None:
-                self._require_message(info.id, info.head_id)
-            count = row[2] if info.head_id == row[1] else self._length(info.id, info.head_id)
+                self.require_message(info.id, info.head_id)
+            count = row[1] if info.head_id == row[0] else self._length(info.id, info.head_id)
             self._db.run(
-                "UPDATE session SET title = ?, model = ?, head_id = ?, messages = ?, state = ?, updated = ?, "
-                "search = ? WHERE id = ?",
+                "UPDATE session SET title = ?, model = ?, head_id = ?, messages = ?, state = ?, updated = ? "
+                "WHERE id = ?",
                 (
                     encode(info.title),
                     encode(info.model),
@@ -147,22 +154,49 @@ class SessionTables(Tables):
                     count,
                     state_text(info.state),
                     info.updated,
-                    _search_text(info.id, info.project, info.title, decode(row[0])),
                     info.id,
                 ),
             )
 
-    def _require_message(self, session_id: str, message_id: str) -> None:
+    def replace(self, info: SessionInfo) -> None:
+        """Writes all facts of a session that is there, in a transaction of the caller's."""
+        self._db.run(
+            "UPDATE session SET created = ?, messages = ?, head_id = NULL, parent_session = ?, kind = ?, project = ?, "
+            "preview = ? WHERE id = ?",
+            (
+                info.created,
+                info.messages,
+                info.parent_session,
+                info.kind,
+                encode(info.project),
+                encode(info.preview),
+                info.id,
+            ),
+        )
+
+    def stop_unfinished(self, session_id: str) -> int:
+        """Marks drafts and running steps as stopped; returns how many there were."""
+        drafts = self._db.run(
+            "UPDATE message SET status = 'stopped' WHERE session_id = ? AND status = 'streaming'", (session_id,)
+        )
+        steps = self._db.run(
+            "UPDATE step SET status = 'stopped' WHERE session_id = ? AND status = 'running'", (session_id,)
+        )
+        return drafts.rowcount + steps.rowcount
+
+    def require_message(self, session_id: str, message_id: str) -> None:
         found = self._db.one(
             "SELECT 1 FROM message WHERE session_id = ? AND id = ? AND in_tree", (session_id, message_id)
         )
         if found is None:
             raise StoreError(f"session {session_id} has no message {message_id}")
 
-    def _insert_session(self, info: SessionInfo) -> None:
+    def insert(self, info: SessionInfo) -> None:
+        """Adds a session with all its facts, in a transaction of the caller's."""
         self._db.run(
-            f"INSERT INTO session ({COLUMNS}, search) VALUES ({','.join('?' * 13)})",
-            (*row_of(info), _search_text(info.id, info.project, info.title, info.preview)),
+            # The column ``search`` is not read any more.
+            f"INSERT INTO session ({COLUMNS}, search) VALUES ({','.join('?' * 12)}, x'')",
+            row_of(info),
         )
 
     def _length(self, session_id: str, head_id: str | None) -> int:
@@ -176,23 +210,23 @@ class SessionTables(Tables):
         )
         return int(row[0])
 
-    def _touch(self, session_id: str, message: Message, head: bool) -> None:
+    def touch(self, session_id: str, message: Message, head: bool) -> None:
         """The session's row after a message joined its tree. ``messages`` counts the conversation, not the tree."""
-        row = self._db.one("SELECT project, title, preview, head_id, messages FROM session WHERE id = ?", (session_id,))
-        project, title, preview = (decode(value) for value in row[:3])
-        count = row[4]
+        preview, head_id, count = self._db.one(
+            "SELECT preview, head_id, messages FROM session WHERE id = ?", (session_id,)
+        )
+        preview = decode(preview)
         if head:
-            count = count + 1 if message.parent_id == row[3] else self._length(session_id, message.id)
+            count = count + 1 if message.parent_id == head_id else self._length(session_id, message.id)
         if not preview and message.role == "user":
             preview = preview_of(message)
         self._db.run(
-            "UPDATE session SET messages = ?, updated = ?, preview = ?, search = ?, "
+            "UPDATE session SET messages = ?, updated = ?, preview = ?, "
             "head_id = CASE WHEN ? THEN ? ELSE head_id END WHERE id = ?",
             (
                 count,
                 time.time(),
                 encode(preview),
-                _search_text(session_id, project, title, preview),
                 head,
                 message.id,
                 session_id,
@@ -208,5 +242,5 @@ def preview_of(message: Message) -> str:
     return ""
 
 
-def _search_text(session_id: str, project: str, title: str, preview: str) -> bytes:
-    return encode(fold(f"{title}\n{preview}\n{session_id}\n{project}"))
+def _no_session(session_id: str) -> NoSessionError:
+    return NoSessionError(f"no session {session_id!r}: `agent-tui sessions --all` lists them")

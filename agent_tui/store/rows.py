@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import types
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agent_tui.models.codec import dumps, from_dict, part_from_dict, to_dict
-from agent_tui.models.messages import PART_TYPES, Message, Part
+from agent_tui.models.messages import JSON, PART_TYPES, Message, Metadata, Part
+from agent_tui.models.requests import Effort
+from agent_tui.models.session import BUDGETS, SessionInfo, SessionKind, SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, FixedSets, Step
 
 T = TypeVar("T")
@@ -187,3 +189,198 @@ def _through_codec(hint: Any) -> Load:
 
 def _each(item: Load) -> Load:
     return lambda values: [item(value) for value in values]
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "pinned": (list,),
+    "compaction_failures": (int,),
+    "compaction_paused": (bool,),
+    "compaction_off": (bool,),
+    "thinking": (str, type(None)),
+    "environment": (str, type(None)),
+    "budget": (dict,),
+    "back": (str, type(None)),
+    "going": (str, type(None)),
+    "named_hosts": (list,),
+    "read_outside": (list,),
+}
+"""Every key with the types its value may have; each is a field of ``SessionState``."""
+
+_EFFORTS = get_args(Effort)
+
+
+@lru_cache(maxsize=2048)
+def parse_state(text: str) -> tuple[SessionState, tuple[str, ...]]:
+    """``load_state`` of a text; raises what ``json.loads`` does. A list of sessions is read again with every letter of
+    a search, and most states are alike."""
+    return load_state(json.loads(text))
+
+
+def dump_state(state: SessionState) -> Metadata:
+    """All keys, those of a newer version behind those of this one."""
+    known = ((key, getattr(state, key)) for key in _TYPES)
+    return {**{key: _plain(value) for key, value in known}, **state.newer}
+
+
+def _plain(value: object) -> JSON:
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def load_state(data: JSON) -> tuple[SessionState, tuple[str, ...]]:
+    """The state, and the names of what in it cannot be read: that is as in a new session. A key that is not there, as
+    in databases of older versions, is no damage; one that is not known is kept."""
+    if not isinstance(data, dict):
+        return SessionState(), ("state",)
+    known: Metadata = {}
+    newer: Metadata = {}
+    lost: list[str] = []
+    for key, value in data.items():
+        if key not in _TYPES:
+            newer[key] = value
+        elif _fits(key, value):
+            known[key] = tuple(value) if isinstance(value, list) else value
+        else:
+            lost.append(key)
+    return SessionState(**known, newer=newer), tuple(lost)
+
+
+def _fits(key: str, value: JSON) -> bool:
+    if type(value) not in _TYPES[key]:
+        return False
+    match key:
+        case "pinned" | "named_hosts" | "read_outside":
+            return all(isinstance(text, str) for text in value)
+        case "compaction_failures":
+            return bool(value >= 0)
+        case "budget":
+            return all(name in BUDGETS and (limit is None or _positive(limit)) for name, limit in value.items())
+        case "thinking":
+            return value is None or value in _EFFORTS
+    return True
+
+
+def _positive(limit: JSON) -> bool:
+    return type(limit) in (int, float) and 0 < limit < float("inf")
+
+
+COLUMNS = "id, project, title, model, created, updated, head_id, messages, parent_session, preview, kind, state"
+
+_KINDS: tuple[SessionKind, ...] = get_args(SessionKind)
+
+_SENSELESS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
+
+
+def row_of(info: SessionInfo) -> tuple[Any, ...]:
+    """The values of ``COLUMNS``."""
+    return (
+        info.id,
+        encode(info.project),
+        encode(info.title),
+        encode(info.model),
+        info.created,
+        info.updated,
+        info.head_id,
+        info.messages,
+        info.parent_session,
+        encode(info.preview),
+        info.kind,
+        state_text(info.state),
+    )
+
+
+def state_text(state: SessionState) -> str:
+    return json.dumps(dump_state(state), separators=(",", ":"))
+
+
+def infos_of(rows: Sequence[Any]) -> list[SessionInfo]:
+    """Sessions of rows with ``COLUMNS``. Facts that make no sense are replaced by what says nothing: a session whose
+    row is damaged is listed and can be opened like any other; ``read_row`` says what it lacks."""
+    try:
+        return [_info(row) for row in rows]
+    except _SENSELESS:
+        return [read_row(row)[0] for row in rows]
+
+
+def _info(row: Any) -> SessionInfo:
+    info = SessionInfo(
+        row[0],
+        decode(row[1]),
+        decode(row[2]),
+        decode(row[3]),
+        row[4],
+        row[5],
+        row[6],
+        row[7],
+        row[8],
+        decode(row[9]),
+        parse_state(row[11])[0],
+        row[10],
+    )
+    check_fields(info)
+    require_time(info.created)
+    require_time(info.updated)
+    return info
+
+
+def read_row(row: Any) -> tuple[SessionInfo, list[str]]:
+    """A session of one row as far as it can be read, and the names of the facts that cannot."""
+    lost: list[str] = []
+
+    def text(name: str, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        try:
+            return decode(value)
+        except _SENSELESS:
+            lost.append(name)
+            return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
+
+    def identity(name: str, value: Any) -> str | None:
+        return None if value is None else text(name, value)
+
+    def time(name: str, value: Any) -> float:
+        try:
+            require_time(value)
+            return float(value)
+        except _SENSELESS:
+            lost.append(name)
+            return 0.0
+
+    def count(name: str, value: Any) -> int:
+        if isinstance(value, int) and value >= 0:
+            return value
+        lost.append(name)
+        return 0
+
+    def kind(value: Any) -> SessionKind:
+        for name in _KINDS:
+            if value == name:
+                return name
+        lost.append("kind")
+        return "user"
+
+    def state(value: Any) -> SessionState:
+        try:
+            found, unreadable = parse_state(value)
+        except _SENSELESS:
+            found, unreadable = SessionState(), ("state",)
+        lost.extend(unreadable)
+        return found
+
+    info = SessionInfo(
+        text("id", row[0]),
+        text("project", row[1]),
+        text("title", row[2]),
+        text("model", row[3]),
+        time("created", row[4]),
+        time("updated", row[5]),
+        identity("head_id", row[6]),
+        count("messages", row[7]),
+        identity("parent_session", row[8]),
+        text("preview", row[9]),
+        state(row[11]),
+        kind(row[10]),
+    )
+    return info, [name.replace("_", " ") for name in lost]
