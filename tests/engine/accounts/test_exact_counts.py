@@ -11,7 +11,7 @@ from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import ContextChanged, Event, Notice
 from agent_tui.models.requests import Counter, ModelRequest
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import Recorder, parts_for, running
 
 LONG = "word " * 10_000
