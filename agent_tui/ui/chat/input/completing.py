@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_tui.completion import FileIndex, Query, propose
+from agent_tui.completion import FileIndex, Query, propose, shell_lines
 
 if TYPE_CHECKING:
     from agent_tui.history import History
@@ -35,9 +35,7 @@ class Completing:
         self._tasks.begin(partial(self._propose, query), group="complete", exclusive=True)
 
     async def _propose(self, query: Query) -> None:
-        shell: list[str] = []
-        if query.kind == "shell":
-            shell = [e[1:] for e in self._history.search("!") if e.startswith("!") and "\n" not in e]
+        shell = shell_lines(self._history) if query.kind == "shell" else []
         found = await propose(query, self._seat.agent, self._files, shell)
         if self._stage.prompt.query_now == query:
             self._stage.completions.show_proposals(found, query)
