@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from agent_tui.commands.agent_protocol import CompletesWords, NamesResources
+    from agent_tui.history import History
 
 Kind = Literal["command", "file", "shell"]
 
@@ -66,7 +67,7 @@ class FileIndex:
             if not self._fresh:
                 self._paths = await asyncio.to_thread(self._list)
                 self._fresh = True
-        from agent_tui.text.fuzzy import match_paths
+        from agent_tui.text.search import match_paths
 
         return await asyncio.to_thread(match_paths, text, self._paths, LIMIT)
 
@@ -84,7 +85,7 @@ def _resources(text: str, agent: NamesResources | None) -> list[Proposal]:
     """What MCP servers offer, named ``@server:uri``."""
     if agent is None:
         return []
-    from agent_tui.text.fuzzy import match as match_texts
+    from agent_tui.text.search import match as match_texts
 
     details = {name: detail for name, detail in agent.mcp_resources() if not any(c.isspace() for c in name)}
     return [Proposal(f"@{name} ", name, details[name]) for name in match_texts(text, list(details), 50)]
@@ -93,6 +94,11 @@ def _resources(text: str, agent: NamesResources | None) -> list[Proposal]:
 def _parents(path: str) -> Sequence[str]:
     parts = path.split("/")[:-1]
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
+
+
+def shell_lines(history: History) -> list[str]:
+    """Earlier ``!`` commands of one line, newest first, without their sign."""
+    return [entry[1:] for entry in history.search("!") if entry.startswith("!") and "\n" not in entry]
 
 
 async def propose(query: Query, agent: CompletesWords | None, files: FileIndex, shell: Sequence[str]) -> list[Proposal]:
@@ -113,7 +119,7 @@ async def propose(query: Query, agent: CompletesWords | None, files: FileIndex, 
             resources = _resources(query.text, agent)
             return [*resources, *named] if ":" in query.text else [*named, *resources]
         case "shell":
-            from agent_tui.text.fuzzy import match as match_texts
+            from agent_tui.text.search import match as match_texts
 
             known = [text for text in match_texts(query.text, shell, 20) if text != query.text]
             return [Proposal(f"!{text}", f"!{text}") for text in known]

@@ -8,16 +8,80 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from agent_tui import door
-from agent_tui.cli.argparse_private import Parser
-from agent_tui.cli.repair import add_check
+from agent_tui.cli.arguments import Parser
 from agent_tui.cli.serve import add_serve
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError, ConfigError
 from agent_tui.options import Options
 from agent_tui.paths import project_root, user_paths
 from agent_tui.text.clean import clean_line, one_line
 from agent_tui.text.numbers import age, plural
+
+
+def add_check(actions: Any) -> None:
+    """Adds both to the actions of ``sessions``."""
+    check = actions.add_parser("check", help="read everything, say what cannot be read; exit code 1 if anything")
+    check.add_argument("id", nargs="?", metavar="ID", help="only this session")
+    check.add_argument("--json", action="store_true")
+    check.set_defaults(run=_check)
+    repair = actions.add_parser("repair", help="make a sound copy; what is damaged is kept beside it")
+    repair.add_argument("id", nargs="?", metavar="ID", help="copy only this session, inside the database")
+    repair.set_defaults(run=_repair)
+
+
+def _check(values: argparse.Namespace) -> int:
+    from agent_tui.store.repair import as_json, check, open_for_reading
+
+    with open_for_reading(user_paths().database) as store:
+        report = check(store, values.id)
+        if store.problem is not None and store.damaged:
+            report.file.insert(0, store.problem)
+        elif store.problem is not None:
+            door.complain(one_line(store.problem))
+    door.say(as_json(report) if values.json else _text(report) or "No sessions yet.")
+    return EXIT_OK if report.sound else EXIT_ERROR
+
+
+def _repair(values: argparse.Namespace) -> int:
+    return _repair_one(values.id) if values.id else _repair_all()
+
+
+def _repair_one(session_id: str) -> int:
+    from agent_tui.store.repair import repair_session
+    from agent_tui.store.store import BUSY_TIMEOUT, Store
+
+    with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
+        made = repair_session(store, session_id)
+    if made is None:
+        door.tell(f"Nothing of {session_id} is damaged; nothing was changed.")
+        return EXIT_OK
+    info, content = made
+    for line in content.missing:
+        door.tell(f"lost: {line}")
+    door.say(info.id)
+    door.tell(f"Copied what can be read; the damaged session stays as {info.parent_session}.")
+    return EXIT_OK
+
+
+def _repair_all() -> int:
+    from agent_tui.store.repair import repair_file
+
+    path = user_paths().database
+    made = repair_file(path)
+    if made is None:
+        door.tell("Nothing is damaged; nothing was changed.")
+        return EXIT_OK
+    door.say(_text(made.report))
+    door.tell(f"The repaired database is in place; the damaged one is kept as {made.kept}.")
+    return EXIT_OK
+
+
+def _text(report: Any) -> str:
+    from agent_tui.store.repair import lines
+
+    return "\n".join(clean_line(line) for line in lines(report))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -160,14 +224,14 @@ def _tell(problem: str | None) -> None:
 
 
 def _sessions(values: argparse.Namespace) -> int:
-    from agent_tui.store.damage.reading import open_for_reading
-    from agent_tui.store.exports.export_data import session_row
+    from agent_tui.store.export_data import session_row
+    from agent_tui.store.repair import open_for_reading
 
     project = None if values.all else str(project_root(Path.cwd()))
     if values.search is not None:
         return _search(values.search, project, values.json)
     with open_for_reading(user_paths().database) as store:
-        found = store.sessions(project, empty=False)
+        found = store.sessions.all(project, empty=False)
         _tell(store.problem)
     if values.json:
         door.say_json([session_row(info) for info in found])
@@ -186,15 +250,15 @@ def _sessions(values: argparse.Namespace) -> int:
 def _search(query: str, project: str | None, as_json: bool) -> int:
     from contextlib import closing
 
-    from agent_tui.store.damage.reading import open_for_reading
-    from agent_tui.store.exports.export_data import hit_row
+    from agent_tui.store.export_data import hit_row
+    from agent_tui.store.repair import open_for_reading
     from agent_tui.text.search import search_words
 
     if not search_words(query):
         raise ConfigError("--search needs words to look for.")
     with open_for_reading(user_paths().database) as store:
         _tell(store.problem)
-        with closing(store.search_reader()) as reader:
+        with closing(store.search.reader()) as reader:
             found = [hit for hit in reader.hits(query, project) if hit.session.messages]
     if as_json:
         door.say_json([hit_row(hit) for hit in found])
@@ -216,25 +280,25 @@ def _delete(values: argparse.Namespace) -> int:
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
-        info = store.session(values.id)
+        info = store.sessions.get(values.id)
         if not values.yes:
             if not sys.stdin.isatty():
                 raise ConfigError("Deleting cannot be undone. Add --yes to confirm.")
             title = one_line(info.title or "untitled", 60)
-            every = plural(store.tree_size(info.id)[0], "message")
+            every = plural(store.messages.tree_size(info.id)[0], "message")
             answer = door.ask(f"Delete {info.id} ({title}, {every}) for good? [y/N] ")
             if answer.strip().lower() not in ("y", "yes"):
                 door.tell("Kept.")
                 return EXIT_OK
-        store.delete_session(info.id)
+        store.delete(info.id)
     door.tell(f"Deleted {info.id}.")
     return EXIT_OK
 
 
 def _export(values: argparse.Namespace) -> int:
-    from agent_tui.store.damage.reading import open_for_reading
-    from agent_tui.store.exports.export import render
-    from agent_tui.store.tables.salvage import lacks
+    from agent_tui.store.export_text import render
+    from agent_tui.store.repair import open_for_reading
+    from agent_tui.store.salvage import lacks
 
     with open_for_reading(user_paths().database) as store:
         export = store.export(values.id)
@@ -294,7 +358,7 @@ def _models(values: argparse.Namespace) -> int:
 
 
 def _auth_set(values: argparse.Namespace) -> int:
-    from agent_tui.auth import set_key
+    from agent_tui.providers.keys import set_key
 
     key = door.ask_secret(f"Key for {values.provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
     set_key(values.provider, key)
@@ -303,7 +367,7 @@ def _auth_set(values: argparse.Namespace) -> int:
 
 
 def _auth_remove(values: argparse.Namespace) -> int:
-    from agent_tui.auth import remove_key
+    from agent_tui.providers.keys import remove_key
 
     remove_key(values.provider)
     door.tell(f"Removed the key for {values.provider}.")
@@ -311,7 +375,7 @@ def _auth_remove(values: argparse.Namespace) -> int:
 
 
 def _auth_list(values: argparse.Namespace) -> int:
-    from agent_tui.auth import list_providers
+    from agent_tui.providers.keys import list_providers
 
     for name in list_providers():
         door.say(clean_line(name))
@@ -342,12 +406,11 @@ def _doctor(values: argparse.Namespace) -> int:
 
 
 def _forget_limits() -> int:
+    from agent_tui.store.facts import forgotten_text
     from agent_tui.store.store import BUSY_TIMEOUT, Store
-    from agent_tui.store.tables.learned import forgotten_text
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
-        count = store.forget_learned_limits()
-        store.forget_replay_facts()
+        count = store.learned.forget_all()
     door.say(forgotten_text(count))
     return EXIT_OK
 
@@ -355,7 +418,7 @@ def _forget_limits() -> int:
 def _config(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import config_layers, load_settings
     from agent_tui.config.example import example_text, show_settings
-    from agent_tui.store.damage.reading import open_for_reading
+    from agent_tui.store.repair import open_for_reading
 
     paths = user_paths()
     if values.action == "path":
@@ -372,7 +435,7 @@ def _config(values: argparse.Namespace) -> int:
 
     options, root = Options(config=values.config), project_root(Path.cwd())
     with open_for_reading(paths.database) as store:
-        trusted = FolderTrust(root, store).trusted
+        trusted = FolderTrust(root, store.trust).trusted
     settings = load_settings(options, paths, root, trusted)
     for layer in config_layers(options, paths, root, trusted):
         if layer.values:
@@ -382,9 +445,8 @@ def _config(values: argparse.Namespace) -> int:
 
 
 def _completions(values: argparse.Namespace) -> int:
-    from agent_tui.cli.arguments import SUBCOMMANDS
+    from agent_tui.cli.arguments import SUBCOMMANDS, script
     from agent_tui.cli.arguments import build_parser as chat_parser
-    from agent_tui.cli.completions import script
 
     door.say(script(values.shell, chat_parser(), SUBCOMMANDS))
     return EXIT_OK

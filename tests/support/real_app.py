@@ -15,13 +15,13 @@ from textual.pilot import Pilot
 from textual.widgets import TextArea
 
 from agent_tui.bootstrap import make_agent
-from agent_tui.config.early import early_settings
+from agent_tui.config.files import early_settings
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import Event
 from agent_tui.options import Options
 from agent_tui.paths import user_paths
-from agent_tui.providers.catalog.keys import KEY_VARIABLES
-from agent_tui.store.damage.reading import open_for_reading
+from agent_tui.providers.keys import KEY_VARIABLES
+from agent_tui.store.repair import open_for_reading
 from agent_tui.store.store import Store
 from agent_tui.ui.app import AgentApp
 from tests.support.app import Clock, shown

@@ -51,6 +51,7 @@ def answers(home: Home, count: int) -> None:
     home.script("".join(f"[[step]]\ntext = {json.dumps(f'Answer {n}. {LONG}')}\nchunk = 4000\n" for n in range(count)))
 
 
+@pytest.mark.slow
 async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) -> None:
     answers(home, 8)
     async with home.chat(size=(120, 40)) as chat:
@@ -108,12 +109,13 @@ async def test_a_step_of_the_past_can_be_read_and_exported(home: Home) -> None:
         await chat.hides("Step ")
 
 
+@pytest.mark.slow
 async def test_what_was_shown_is_made_again_after_a_restart(home: Home) -> None:
     answers(home, 8)
     async with home.chat() as chat:
         await lived(chat)
     with home.store() as store:
-        (info,) = store.sessions()
+        (info,) = store.sessions.all()
         content = store.content(info.id)
         history = History(Session(content.messages, content.steps, content.records, content.summaries))
         moments = [history.moment(number) for number in range(history.count, 0, -1)]
@@ -144,7 +146,7 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
     async with home.chat(size=(80, 24)) as chat:
         await ask(chat, "question 0")
         await ask(chat, "question 1")
-        agent = chat.app.chat.seat.agent
+        agent = chat.app.chat.holder.agent
         assert agent is not None
         await agent.ready()  # type: ignore[attr-defined]  # what is still counted becomes a step anew
         # Before the screen is there: it makes moments of the past when it has time.

@@ -3,11 +3,10 @@ or fails, Textual draws from then on."""
 
 from __future__ import annotations
 
-import logging
 from asyncio import get_running_loop
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 from rich.color import Color
 from rich.segment import Segment
@@ -16,56 +15,14 @@ from textual import events
 from textual.app import App
 from textual.color import Color as Background
 from textual.filter import LineFilter
-from textual.geometry import Offset, Region, Size
+from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_tui.ui.screen_buffer import ScreenBuffer, can_scroll_regions
-from agent_tui.ui.textual_private.names import missing, problem
-
-T = TypeVar("T")
-
-log = logging.getLogger(__name__)
-
-
-class Drawing:
-    """Says who draws. ``told`` hears it when that is Textual."""
-
-    def __init__(self, told: Callable[[], object]) -> None:
-        self.buffer = ScreenBuffer(can_scroll_regions())
-        self.problem = ""
-        """Why Textual draws; empty while the program does."""
-        self.cursor: Offset | None = None
-        """Where the cursor was put last."""
-        self.told = told
-        self.of_widget: Exception | None = None
-        if gone := problem(missing(drawing=True)):
-            self.problem = gone
-            log.warning("The screen is %s", gone)
-
-    def attempt(self, own: Callable[[], T], textual: Callable[[], T]) -> T:
-        """Draws in the program's own way; where that fails and Textual's does not, in Textual's from now on. Where both
-        fail the fault is a widget's."""
-        try:
-            return own()
-        except Exception as error:
-            if error is self.of_widget:
-                raise
-            try:
-                drawn = textual()
-            except Exception as widget_error:
-                self.of_widget = widget_error
-                raise
-            self.give_up(f"drawn in Textual's own way, slower: {type(error).__name__}: {error}", error)
-            return drawn
-
-    def give_up(self, why: str, error: Exception | None = None) -> None:
-        self.problem = why
-        log.warning("The screen is %s", why, exc_info=error)
-        self.told()
+from agent_tui.ui.textual_private.names import Drawing
 
 
 class DrawsFrames(App[int]):

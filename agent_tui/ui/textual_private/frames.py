@@ -16,14 +16,12 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_tui.ui.textual_private.drawing import through
-
 if TYPE_CHECKING:
     from rich.console import Console
     from textual.geometry import Offset
 
     from agent_tui.ui.screen_buffer import Cells, Frame
-    from agent_tui.ui.textual_private.drawing import Drawing
+    from agent_tui.ui.textual_private.names import Drawing
 
 
 class FrameUpdate(CompositorUpdate):
@@ -157,7 +155,10 @@ class FrameCompositor(Compositor):
                 asked.setdefault(part.widget, {}).setdefault(y, []).append(part)
         for y, x, strip in self.shown(asked):
             # Each of these is remembered by the line it is made of, which is the same as long as nothing changes there.
-            rows[y][x] = through(strip.apply_filter(tint, background).apply_style(base), filters, background)
+            shown = strip.apply_filter(tint, background).apply_style(base)
+            for line_filter in filters:
+                shown = shown.apply_filter(line_filter, background)
+            rows[y][x] = shown
         for row in rows.values():
             yield Strip.join([row[x] for x in sorted(row)])
 

@@ -1,10 +1,21 @@
-"""Every private name of Textual that the program uses, and which of them the installed Textual has not."""
+"""Lists the private names of Textual that the program uses, says which are gone, and who draws then."""
 
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from agent_tui.ui.screen_buffer import ScreenBuffer, can_scroll_regions
+
+if TYPE_CHECKING:
+    from textual.geometry import Offset
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class PrivateName(NamedTuple):
@@ -66,3 +77,40 @@ def is_there(each: PrivateName) -> bool:
         return True
     makers = [vars(base).get("__init__") for base in getattr(owner, "__mro__", ())]
     return any(each.name in maker.__code__.co_names for maker in makers if hasattr(maker, "__code__"))
+
+
+class Drawing:
+    """Says who draws. ``told`` hears it when that is Textual."""
+
+    def __init__(self, told: Callable[[], object]) -> None:
+        self.buffer = ScreenBuffer(can_scroll_regions())
+        self.problem = ""
+        """Why Textual draws; empty while the program does."""
+        self.cursor: Offset | None = None
+        """Where the cursor was put last."""
+        self.told = told
+        self.of_widget: Exception | None = None
+        if gone := problem(missing(drawing=True)):
+            self.problem = gone
+            log.warning("The screen is %s", gone)
+
+    def attempt(self, own: Callable[[], T], textual: Callable[[], T]) -> T:
+        """Draws in the program's own way; where that fails and Textual's does not, in Textual's from now on. Where both
+        fail the fault is a widget's."""
+        try:
+            return own()
+        except Exception as error:
+            if error is self.of_widget:
+                raise
+            try:
+                drawn = textual()
+            except Exception as widget_error:
+                self.of_widget = widget_error
+                raise
+            self.give_up(f"drawn in Textual's own way, slower: {type(error).__name__}: {error}", error)
+            return drawn
+
+    def give_up(self, why: str, error: Exception | None = None) -> None:
+        self.problem = why
+        log.warning("The screen is %s", why, exc_info=error)
+        self.told()

@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.models.requests import Delta, Finished, Target
-from agent_tui.providers.net.bounds import (
+from agent_tui.providers.accumulate import Accumulator
+from agent_tui.providers.dialects.usage import normalise
+from agent_tui.providers.net import (
     ERROR_LIMIT,
     LINE_LIMIT,
     PIECE,
@@ -23,10 +25,7 @@ from agent_tui.providers.net.bounds import (
     Unpacker,
     answer_limit,
 )
-from agent_tui.providers.streams.accumulate import Accumulator
-from agent_tui.providers.streams.decode import EventStreamDecoder, FrameBuffer, SseDecoder
-from agent_tui.providers.streams.tap import Tap
-from agent_tui.providers.streams.usage import normalise
+from agent_tui.providers.tap import EventStreamDecoder, FrameBuffer, SseDecoder, Tap
 from agent_tui.providers.worker.client import WorkerClient
 from tests.providers.streams.test_stream_faults import APIS, Api, every_api
 from tests.support.forms import examples
@@ -249,6 +248,7 @@ json_values = st.recursive(
 NAMES = ("prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens", "promptTokenCount")
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from([*NAMES, "inputTokens", "tokens", "eval_count", "iterations"]), json_values))
 def test_no_usage_crashes(raw: dict[str, Any]) -> None:

@@ -30,12 +30,12 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.usage import TokenUsage
-from agent_tui.pipes.parent import LineReader
-from agent_tui.providers.worker.outbox import Outbox
+from agent_tui.pipes.pipe import LineReader
 from agent_tui.providers.worker.protocol import (
     FROM_WORKER,
     TEXT_LIMIT,
     TO_WORKER,
+    Outbox,
     RequestEncoder,
     Stream,
     item_lines,

@@ -104,6 +104,7 @@ async def test_a_stream_cut_by_the_workers_death_keeps_its_deltas(server: Loopba
     await client.close()
 
 
+@pytest.mark.slow
 async def test_a_hung_worker_is_killed_and_replaced() -> None:
     client = WorkerClient(hang_timeout=3.0)
     await client.count(["warm"])
@@ -246,7 +247,7 @@ def test_the_client_imports_nothing_heavy() -> None:
     code = (
         "import asyncio, sys; sys.path.append(sys.argv.pop())\n"
         "from agent_tui.providers.worker.client import WorkerClient\n"
-        "import agent_tui.providers.catalog.detect\n"
+        "import agent_tui.providers.local_servers\n"
         "async def main():\n"
         "    client = WorkerClient(); await client.count(['a']); await client.close()\n"
         "asyncio.run(main())\n"

@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 
 from agent_tui.store.store import Store
-from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.base import ToolContext
 from agent_tui.tools.builtin.bash import BashTool
+from agent_tui.tools.builtin.edit import WriteTool
 from agent_tui.tools.builtin.read import ReadTool
-from agent_tui.tools.builtin.write import WriteTool
+from agent_tui.tools.children.jobs import Jobs
 from agent_tui.tools.files import history, kept
-from agent_tui.tools.files.keeping import ProjectKeeping
-from agent_tui.tools.files.snapshots import FileHistory, Snapshotter, apply_restore
+from agent_tui.tools.files.snapshots import FileHistory, ProjectKeeping, Snapshotter, apply_restore
 from tests.support.tool_context import make_context
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -53,7 +52,7 @@ class Project:
         return (await BashTool().run({"command": command}, self.context)).text
 
     def rewind(self, *messages: str) -> list[str]:
-        return apply_restore(FileHistory(self.store.snapshots(self.session)).plan(messages))
+        return apply_restore(FileHistory(self.store.snapshots.all(self.session)).plan(messages))
 
     def files(self) -> dict[str, bytes]:
         found = (path for path in self.root.rglob("*") if path.is_file() and ".git" not in path.parts)
@@ -63,8 +62,8 @@ class Project:
 def make_project(root: Path) -> Project:
     context = make_context(root)
     store = Store.open(root.parent / "sessions.db")
-    session = store.create_session(str(context.root), "demo").id
-    snapshots = Snapshotter(lambda m, p, c, mode: store.snapshot(session, m, p, c, mode), store.transaction)
+    session = store.sessions.create(str(context.root), "demo").id
+    snapshots = Snapshotter(lambda m, p, c, mode: store.snapshots.add(session, m, p, c, mode), store.transaction)
     context.before_change, context.after_change = snapshots.before_change, snapshots.after_change
     context.keeping = ProjectKeeping(context.root, root.parent / "cache", snapshots)
     context.jobs = Jobs()

@@ -1,0 +1,203 @@
+"""The commands in the background of one program: started, found, stopped and let go."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from agent_tui.errors import ToolError
+from agent_tui.models.jobs import JobInfo, Reach
+from agent_tui.providers.secrets import Redactor
+from agent_tui.tools.base import BackgroundJobs, StoppedBy, ToolContext, ToolOutcome
+from agent_tui.tools.children.job import LOG_BYTES, Cleaned, Job, JobOutput
+from agent_tui.tools.children.process import KeptLog, ProcessGroup
+from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Launch, Network
+
+log = logging.getLogger(__name__)
+
+MAX_RUNNING = 16
+"""Commands that run at the same time: a model in a loop must not fill the machine."""
+
+MAX_ENDED = 30
+"""Commands that have ended and can still be looked at."""
+
+
+class Jobs:
+    """They belong to the session that started them and end with it, but for those the user keeps. ``changed`` is called
+    with a job that was started, has ended or is to be kept."""
+
+    def __init__(self, changed: Callable[[Job], None] = lambda job: None) -> None:
+        self._changed = changed
+        self._jobs: dict[str, Job] = {}
+        self._left: list[JobInfo] = []
+        self._ending: set[asyncio.Task[None]] = set()
+        self._count = 0
+
+    async def start(
+        self,
+        command: str,
+        launch: Launch,
+        cwd: Path,
+        folder: Path,
+        *,
+        limit: int,
+        secrets: Redactor,
+        jail: Jail | None = None,
+        network: Network | None = None,
+        timeout: float | None = None,
+        at_end: Callable[[], Awaitable[list[str]]] | None = None,
+    ) -> Job:
+        """Starts ``launch``, which is ``command`` to people; its log goes into ``folder``, and its end is told to
+        ``at_end``, which answers what else there is to tell. Raises ToolError."""
+        domain = launch.domain
+        try:
+            if len(self.running()) >= MAX_RUNNING:
+                raise ToolError(f"{MAX_RUNNING} commands run in the background already. Stop one first.")
+            output = JobOutput(folder, "background", limit)
+        except ToolError:
+            launch.close()
+            raise
+        try:
+            group = await ProcessGroup.start(
+                launch, cwd, held=jail.held if jail is not None else None, log=KeptLog(output.path, LOG_BYTES)
+            )
+        except BaseException:
+            output.close()
+            raise
+        self._count += 1
+        job = Job(
+            f"b{self._count}",
+            command,
+            group,
+            output,
+            Cleaned(secrets),
+            domain=domain,
+            network=network,
+            jail=jail,
+            timeout=timeout,
+            at_end=at_end,
+            changed=self._over,
+        )
+        self._jobs[job.id] = job
+        self._changed(job)
+        return job
+
+    def count_from(self, number: int) -> None:
+        """Ids up to ``number`` were given before, by an earlier run of the program."""
+        self._count = max(self._count, number)
+
+    def all(self) -> list[Job]:
+        """In the order they were started."""
+        return list(self._jobs.values())
+
+    def running(self) -> list[Job]:
+        return [job for job in self._jobs.values() if job.running]
+
+    def get(self, id: str) -> Job:
+        """Raises ToolError, naming those there are."""
+        if id in self._jobs:
+            return self._jobs[id]
+        near = difflib.get_close_matches(id, self._jobs, n=3) or list(self._jobs)[-8:]
+        there = f"There are: {', '.join(near)}." if near else "There is none; they end with the session."
+        raise ToolError(f"There is no background command {id[:40]!r}. {there}")
+
+    async def stop(self, id: str, by: StoppedBy) -> Job:
+        """Ends one. Raises ToolError when there is none of that id."""
+        job = self.get(id)
+        if job.running:
+            await job.stop(by)
+        return job
+
+    def keep(self, id: str, going_on: bool = True) -> Job:
+        """Whether one goes on when the session and the program end. Raises ToolError when there is none of that id, or
+        it has ended."""
+        job = self.get(id)
+        if not job.running:
+            raise ToolError(f"{id} has ended already.")
+        job.keep(going_on)
+        self._changed(job)
+        return job
+
+    def session_ended(self) -> list[Job]:
+        """Another session begins: ends what is not kept, beside everything else, and forgets what has ended. Answers
+        what is being ended."""
+        leaving = [job for job in self.running() if not job.kept]
+        self._jobs = {job.id: job for job in self.running() if job.kept}
+        for job in leaving:
+            job.tell()
+            task = asyncio.create_task(job.stop("the end of the session"))
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+        return leaving
+
+    async def close(self) -> list[JobInfo]:
+        """Ends what is not kept and lets go of the rest, which is answered; for good."""
+        self.session_ended()
+        kept, self._jobs = self._jobs, {}
+        for job in kept.values():
+            if await job.leave():
+                self._left.append(job.info)
+        await asyncio.gather(*self._ending, return_exceptions=True)
+        return self._left
+
+    @property
+    def left(self) -> list[JobInfo]:
+        """What runs on, once closed."""
+        return self._left
+
+    def _over(self, job: Job) -> None:
+        ended = [id for id, other in self._jobs.items() if not other.running]
+        for id in ended[:-MAX_ENDED]:
+            del self._jobs[id]
+        self._changed(job)
+
+
+_SERVES: type[BackgroundJobs] = Jobs
+
+
+STARTED = "Runs in the background as "
+PORTS: Mapping[Reach, str] = MappingProxyType(
+    {
+        "itself": "The sandbox has no network: ports it opens can be reached by itself alone.",
+        "sandbox": "Ports it opens are there for your other commands in the sandbox, on 127.0.0.1; the user's browser "
+        'does not reach them: for that it has to run with "outside": true.',
+    }
+)
+"""What the model has to know of its ports."""
+
+
+async def start(
+    command: str,
+    launch: Launch,
+    cwd: Path,
+    context: ToolContext,
+    timeout: float | None,
+    at_end: Callable[[], Awaitable[list[str]]] | None = None,
+) -> ToolOutcome:
+    """Starts a command and answers at once, with its id. Raises ToolError."""
+    if context.jobs is None:
+        launch.close()
+        raise ToolError("bash: nothing can run in the background here.")
+    domain = launch.domain
+    job = await context.jobs.start(
+        command,
+        launch,
+        cwd,
+        context.spill_dir,
+        limit=context.config.output_limit,
+        secrets=context.secrets,
+        jail=context.jail,
+        network=context.network,
+        timeout=timeout,
+        at_end=at_end,
+    )
+    lines = [f"{STARTED}{job.id}; you will be told when it ends. It ends with the session."]
+    if (reach := job.info.reach) in PORTS:
+        lines.append(PORTS[reach])
+    display = {"kind": "text", "summary": f"{job.id} runs in the background", "domain": domain}
+    return ToolOutcome("\n".join(lines), display=display)
