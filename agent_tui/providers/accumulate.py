@@ -8,6 +8,7 @@ streamed).
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -125,9 +126,11 @@ class Accumulator:
         self._out.close_all()
         items = self._items()
         if self._reported is None:
-            self._reported = estimated(self._made_up, self._chars)
-            problem = rejection(self._out.usage, self._window)
-            items.append(UsageReport(self._reported, self._cost(self._reported), problem))
+            made, problem = estimated(self._made_up, self._chars), rejection(self._out.usage, self._window)
+            said = reported(self._out.usage)
+            usage = replace(made, raw=as_it_came(self._out.usage)) if said is None else said
+            self._reported = usage
+            items.append(UsageReport(usage, self._cost(usage), problem, made if said is not None else None))
         if self._out.finish is not None:
             reason = "tool_calls" if self._out.finish == "stop" and self._out.has_tool_calls else self._out.finish
             items.append(Finished(reason, self._out.message_metadata, self._out.dropped))
@@ -201,7 +204,8 @@ class Accumulator:
             usage = normalise(self._out.usage, self._window, hidden_calls=self._out.hidden_calls)
             if usage is not None and not self._own and self._guessed:
                 usage = replace(usage, reasoning_source="estimated")
-            if usage is not None and usage != self._reported:
+            before = self._reported
+            if usage is not None and (before is None or (usage, usage.raw) != (before, before.raw)):
                 self._reported = usage
                 items.append(UsageReport(usage, self._cost(usage)))
         return items
@@ -226,6 +230,7 @@ def _as_event(chunk: Any) -> Event:
 # Without a known window: larger than any model's.
 _ABSURD_TOKENS = 20_000_000
 _MOST_TOLD = 8
+_LONGEST = 8_000
 
 
 def normalise(raw: Mapping[str, Any], window: int | None = None, *, hidden_calls: bool = False) -> TokenUsage | None:
@@ -239,8 +244,23 @@ def normalise(raw: Mapping[str, Any], window: int | None = None, *, hidden_calls
         return None
     if hidden_calls or _summed(raw):
         usage = replace(usage, context=False)
-    told = cache_told(raw)
-    return replace(usage, told=told) if told else usage
+    return replace(usage, told=cache_told(raw) or None, raw=as_it_came(raw))
+
+
+def reported(raw: Mapping[str, Any]) -> TokenUsage | None:
+    """A report that ``normalise`` does not take, in our form all the same: it is what the bill says. None where it is
+    in no form we know, or nothing can be billed by its numbers."""
+    usage = _read(raw)
+    if usage is None or usage.input <= 0 or usage.output < 0:
+        return None
+    return replace(usage, told=cache_told(raw) or None, raw=as_it_came(raw))
+
+
+def as_it_came(raw: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A report word for word; None where there is none, or it is far longer than reports are."""
+    text = json.dumps(raw, default=str)
+    kept: dict[str, Any] = json.loads(text, parse_constant=str) if len(text) <= _LONGEST else {}
+    return kept or None
 
 
 def cache_told(raw: Mapping[str, Any]) -> dict[str, float]:

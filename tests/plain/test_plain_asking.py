@@ -13,10 +13,10 @@ import pytest
 
 from agent_tui.errors import StoreError
 from agent_tui.models.search import SessionHit
-from agent_tui.plain.asking import Asking
-from agent_tui.plain.lists import found_by
+from agent_tui.plain.commands import found_by
+from agent_tui.plain.line_writer import LineWriter
+from agent_tui.plain.questions import Asking
 from agent_tui.plain.run import look_now_and_then
-from agent_tui.plain.voice import Voice
 from agent_tui.store.search_reader import SearchReader
 from tests.support.waiting import PATIENCE
 
@@ -40,7 +40,7 @@ Asks = Callable[[Asking], Coroutine[Any, Any, object]]
     ],
 )
 async def test_ctrl_c_twice_at_once_gives_up_one_question(asks: Asks, declined: object) -> None:
-    asking = Asking(Voice(io.StringIO()), unedited, nothing, nothing, nothing)
+    asking = Asking(LineWriter(io.StringIO()), unedited, nothing, nothing, nothing)
     asked = asyncio.create_task(asks(asking))
     await asyncio.sleep(0)
     assert asking.front is not None
@@ -86,7 +86,7 @@ async def test_a_look_that_fails_is_not_the_last_one() -> None:
             return True
 
     agent = Agent()
-    looking = asyncio.create_task(look_now_and_then(agent, 0.0))
+    looking = asyncio.create_task(look_now_and_then(lambda: agent.busy, agent.refresh_context, 0.0))
     with pytest.raises(asyncio.CancelledError):
         await looking
     assert agent.looks == 3
