@@ -136,28 +136,30 @@ class Attempts:
                     continue  # who called is gone
                 id_, pid, _, number, _, _, *arguments = _NOTICE.unpack(notice)
                 # A command waits for the answer, and what it names may be anything: whatever goes wrong, it gets one.
-                done = False
+                said: int | None = None
                 try:
-                    done = self._note(pid, self._calls.get(number, ""), arguments)
+                    said = self._note(pid, self._calls.get(number, ""), arguments)
                 except Exception as error:
                     log.debug("A call was not understood: %s", error)
                 with contextlib.suppress(OSError):
-                    fcntl.ioctl(fd, _ANSWER, _REPLY.pack(id_, 0, 0, 0 if done else _GO_ON))
+                    fcntl.ioctl(fd, _ANSWER, _REPLY.pack(id_, 0, said or 0, _GO_ON if said is None else 0))
             elif events or self._over.is_set():
                 return
 
-    def _note(self, pid: int, call: str, arguments: Sequence[int]) -> bool:
-        """True: the call is to be answered as if it was done."""
+    def _note(self, pid: int, call: str, arguments: Sequence[int]) -> int | None:
+        """What the call is to be answered; None: nothing, it goes on."""
         paths = [_path(pid, None if at is None else arguments[at], arguments[name]) for at, name in self._named(call)]
         removes = call == "rmdir" or (call == "unlinkat" and bool(arguments[2] & _REMOVE_FOLDER))
-        if (removes or call.startswith("mkdir")) and self.lent.pretend(not removes, paths[0]):
-            return True
+        if removes or call.startswith("mkdir"):
+            said = self.lent.pretend(not removes, paths[0])
+            if said is not None:
+                return said
         self._note_temporary(paths)
         self.lent.written |= {place for path in paths if (place := self.lent.around(path)) is not None}
         if len(self._found) < MOST and all(os.path.lexists(path) for path in paths[:-1]):
             tried = [path for path in paths if self.lent.around(path) is None and self._changes(call, path)]
             self._found |= {path: call.startswith("mkdir") or path.is_dir() for path in tried}
-        return False
+        return None
 
     def _note_temporary(self, paths: Sequence[Path]) -> None:
         """Keeps the names of what is new in the temporary folder. They are names in that folder itself, which no

@@ -9,6 +9,7 @@ session began, since the model may write others.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -59,19 +60,20 @@ class Lent:
         """The one that ``path`` is, or lies in."""
         return next((place for place in self.places if path.is_relative_to(place)), None)
 
-    def pretend(self, makes: bool, path: Path) -> bool:
-        """A folder is to be made or removed that has to be there as long as the command runs: whether it is to hear
-        that this was done. That it is empty is all there is to it."""
-        if path not in self.places or (path in self._absent) != makes:
-            return False
+    def pretend(self, makes: bool, path: Path) -> int | None:
+        """A folder is to be made or removed that has to be there as long as the command runs: what the command is to
+        hear, 0 that it was done, else an error; None for what the kernel is to do."""
+        if path not in self.places or (makes and path not in self._absent):
+            return None
         if makes:
             self._absent.discard(path)
-            return True
+            return 0
         with contextlib.suppress(OSError):
             if next(path.iterdir(), None) is None:
+                absent = path in self._absent
                 self._absent.add(path)
-                return True
-        return False
+                return -errno.ENOENT if absent else 0
+        return None
 
     def give_back(self) -> None:
         """The command has ended."""

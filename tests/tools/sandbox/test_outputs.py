@@ -59,7 +59,7 @@ def wanted(outcome: ToolOutcome) -> str:
 
 def test_a_first_build_needs_no_question_and_leaves_what_it_made(jail: Jail) -> None:
     for command in (
-        "mkdir build && echo 1 > build/app",
+        "rm -rf build && mkdir build && echo 1 > build/app",
         "mkdir -p folder/target/deep && echo 1 > folder/target/deep/app",
         "rm -rf build && mkdir build && echo 2 > build/app",
         "rm -rf build",
