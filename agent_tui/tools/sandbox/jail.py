@@ -198,9 +198,11 @@ class Jail:
         return env
 
     def no_sockets(self) -> bool:
-        """Whether a command could meet nobody at a unix socket, who might do anything for it. Looks through the
-        project."""
-        return self.outputs.listens_nobody(places.readable(self.policy()))
+        """Whether a command that looks may use unix sockets: it meets nobody at one, who might do anything for it.
+        Looks through the project."""
+        backend = self.sandbox.backend if self.sandbox is not None else None
+        policy = self.policy()
+        return backend is not None and backend.own_tmp and self.outputs.listens_nobody(places.readable(policy))
 
     def attempts(self, more: Iterable[Path] = (), sockets: bool = False) -> Attempts:
         """Listens to what a command of ``look`` would change that it could in ``work``; ``more`` is lent to it besides
@@ -210,7 +212,7 @@ class Jail:
         own_tmp = self.sandbox is not None and self.sandbox.backend is not None and self.sandbox.backend.own_tmp
         closed = [path for path in (*kept, *places.secrets(policy)) if path.is_relative_to(policy.folders[0])]
         lent = self.outputs.lent(closed, more) if policy.folders[0] == self.root.resolve() else Lent()
-        lent.sockets = sockets and own_tmp
+        lent.sockets = sockets
         return Attempts(policy.folders, kept, policy.temporary, own_tmp, lent)
 
     @property
