@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.auth import stored_key
 from agent_tui.config import Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
 from agent_tui.context.project.prompt import SYSTEM_PROMPT
@@ -24,11 +23,11 @@ from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
 from agent_tui.paths import Paths, package_themes, private_dir, project_root, strangers_root, user_paths
-from agent_tui.providers.demo.provider import DemoProvider
-from agent_tui.providers.failures.secrets import Redactor, names_secret
+from agent_tui.providers.demo import DemoProvider
+from agent_tui.providers.keys import stored_key
+from agent_tui.providers.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
-from agent_tui.store.damage.reading import open_for_reading
-from agent_tui.store.passing import remove_left_behind
+from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.mcp.config import servers_of
@@ -186,6 +185,8 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
 def _opened(options: Options, database: Path, looking: bool) -> Store:
     """The store; other programs that write are waited for longer where no screen stands still meanwhile."""
     if looking:
+        from agent_tui.store.repair import open_for_reading
+
         return open_for_reading(database)
     opening = Store.ephemeral if options.ephemeral else Store.open
     return opening(database, UNSEEN_TIMEOUT, UNSEEN_TIMEOUT) if options.headless else opening(database)
@@ -209,7 +210,7 @@ def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
 
 
 async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:
-    trust = FolderTrust(root, store)
+    trust = FolderTrust(root, store.trust)
     if options.trust and not trust.trusted:
         trust.accept()
     trusted = trust.trusted
@@ -230,7 +231,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     notices = await _detect(catalogue, settings, options)
     if options.model is not None:
         catalogue.find(options.model)
-    extensions = Extensions(settings, paths, root, cwd, trust, offers=RememberedOffers(store, root))
+    extensions = Extensions(settings, paths, root, cwd, trust, offers=RememberedOffers(store.offers, root))
     notices += extensions.notices()
     if (theirs := strangers_root(cwd)) is not None:
         line = f"The repository {theirs} belongs to another user, so {root} is the project; git's own safe.directory"
@@ -253,9 +254,9 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         added_dirs=added,
         readable=[paths.cache / "output", jail.policy().temporary, *extensions.skills.folders],
         protected=[paths.config, paths.data],
-        remembered=store.permission_rules(root, trust.identity),
+        remembered=store.rules.allowed(root, trust.identity),
         brought=_brought_rules(options, paths, root, trusted),
-        save=lambda rule: store.add_permission_rule(root, trust.identity, rule),
+        save=lambda rule: store.rules.add(root, trust.identity, rule),
         can_ask=options.can_ask,
         holds=jail.holds,
         sees=jail.sees,
@@ -328,7 +329,7 @@ async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Option
     """Looks for keys and local servers where nothing is configured; at most 300 ms, nothing is blocked."""
     if options.model or settings.default_model or settings.models:
         return []
-    from agent_tui.providers.catalog.detect import detect_models
+    from agent_tui.providers.local_servers import detect_models
 
     found = await detect_models()
     catalogue.add_detected(found.models)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,49 +17,12 @@ if TYPE_CHECKING:
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.events import Event, WaitingMessage
     from agent_tui.models.jobs import JobInfo
-    from agent_tui.models.messages import AttachmentPart, Message, Metadata
+    from agent_tui.models.messages import AttachmentPart, Message
     from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage
-    from agent_tui.models.search import IndexState, SessionHit
     from agent_tui.models.session import SessionInfo
     from agent_tui.models.steps import CompactionRecord, Step
     from agent_tui.paths import Paths
-
-
-class SearchesSessions(Protocol):
-    """Searches, one after the other, for one thread at a time."""
-
-    def hits(self, query: str, project: str | None = None, stopped: Callable[[], bool] = ...) -> Iterator[SessionHit]:
-        """Sessions with every word of the query, as they are found. Raises StoreError, soon when ``stopped``."""
-
-    def state(self) -> IndexState:
-        """How it gets at what was said. Raises StoreError."""
-
-    def stop(self) -> None:
-        """Ends what runs of a search that is ``stopped`` by now; from any thread."""
-
-    def close(self) -> None: ...
-
-
-class StoredSessions(Protocol):
-    """What is read of the store; the store writes behind the agent alone."""
-
-    def session(self, session_id: str) -> SessionInfo:
-        """The session whose id begins like this. Raises StoreError when there is none, or more than one."""
-
-    def sessions(self, project: str | None = None, limit: int | None = None) -> list[SessionInfo]:
-        """Sessions, newest first."""
-
-    def search_reader(self) -> SearchesSessions:
-        """Searches what they are called and what was said in them; to be closed."""
-
-    def summaries(self, session_id: str) -> dict[str, Message]:
-        """The summary messages of a session, by id."""
-
-    def tree_size(self, session_id: str) -> tuple[int, int]:
-        """How many messages a session has on all its branches, and how many branches beside the conversation."""
-
-    def export(self, session_id: str) -> Metadata:
-        """Everything of a session, as the JSON export has it."""
+    from agent_tui.store import Store
 
 
 class SessionFacts(Protocol):
@@ -70,7 +33,7 @@ class SessionFacts(Protocol):
     @property
     def messages(self) -> Sequence[Message]: ...
     @property
-    def store(self) -> StoredSessions: ...
+    def store(self) -> Store: ...
     @property
     def root(self) -> Path: ...
     @property
@@ -204,7 +167,7 @@ class ExplainsContext(PublishesEvents, Protocol):
     @property
     def info(self) -> SessionInfo: ...
     @property
-    def store(self) -> StoredSessions: ...
+    def store(self) -> Store: ...
     @property
     def records(self) -> Sequence[CompactionRecord]: ...
     @property

@@ -16,7 +16,6 @@ from agent_tui.commands.agent_protocol import (
     PublishesEvents,
     ReadsAttachments,
     RunsInBackground,
-    StoredSessions,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from agent_tui.models.questions import ApprovedMode
     from agent_tui.models.requests import ModelInfo, ModelSpec
     from agent_tui.models.session import SessionInfo
+    from agent_tui.store import Store
 
 
 class RefreshesContext(Protocol):
@@ -114,7 +114,7 @@ class ListsSessions(Protocol):
     @property
     def info(self) -> SessionInfo: ...
     @property
-    def store(self) -> StoredSessions: ...
+    def store(self) -> Store: ...
 
 
 class Rewinds(Protocol):

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from agent_tui.errors import StoreError
-from agent_tui.models.search import IndexState, SessionHit
-from agent_tui.plain.asking import Asking
-from agent_tui.plain.lists import found_by
+from agent_tui.models.search import SessionHit
+from agent_tui.plain.commands import found_by
+from agent_tui.plain.line_writer import LineWriter
+from agent_tui.plain.questions import Asking
 from agent_tui.plain.run import look_now_and_then
-from agent_tui.plain.voice import Voice
+from agent_tui.store.search_reader import SearchReader
 from tests.support.waiting import PATIENCE
 
 
@@ -39,7 +40,7 @@ Asks = Callable[[Asking], Coroutine[Any, Any, object]]
     ],
 )
 async def test_ctrl_c_twice_at_once_gives_up_one_question(asks: Asks, declined: object) -> None:
-    asking = Asking(Voice(io.StringIO()), unedited, nothing, nothing, nothing)
+    asking = Asking(LineWriter(io.StringIO()), unedited, nothing, nothing, nothing)
     asked = asyncio.create_task(asks(asking))
     await asyncio.sleep(0)
     assert asking.front is not None
@@ -48,7 +49,7 @@ async def test_ctrl_c_twice_at_once_gives_up_one_question(asks: Asks, declined: 
 
 
 async def test_a_search_that_nobody_waits_for_ends() -> None:
-    class Reader:
+    class Reader(SearchReader):
         begun, ended, stopped = Event(), Event(), Event()
 
         def hits(
@@ -60,16 +61,10 @@ async def test_a_search_that_nobody_waits_for_ends() -> None:
             self.ended.set()
             yield from ()
 
-        def state(self) -> IndexState:
-            return IndexState()
-
         def stop(self) -> None:
             self.stopped.set()
 
-        def close(self) -> None:
-            """Nothing is open."""
-
-    reader = Reader()
+    reader = Reader(None)
     searching = asyncio.create_task(found_by(reader, "words"))
     await asyncio.to_thread(reader.begun.wait, PATIENCE)
     searching.cancel()
@@ -91,7 +86,7 @@ async def test_a_look_that_fails_is_not_the_last_one() -> None:
             return True
 
     agent = Agent()
-    looking = asyncio.create_task(look_now_and_then(agent, 0.0))
+    looking = asyncio.create_task(look_now_and_then(lambda: agent.busy, agent.refresh_context, 0.0))
     with pytest.raises(asyncio.CancelledError):
         await looking
     assert agent.looks == 3

@@ -19,7 +19,7 @@ from agent_tui.models.events import Event, TurnEnded, WaitingKind
 from agent_tui.models.messages import AttachmentPart, ToolResultPart
 from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.tokens import count_tokens
@@ -122,7 +122,7 @@ def parts_for(
         catalogue=ModelCatalogue(settings),
         workspace=workspace or Workspace(project, project),
         permissions=Permissions(project, project, settings.permissions, can_ask=can_ask),
-        trust=FolderTrust(project, store),
+        trust=FolderTrust(project, store.trust),
         resume=resume,
         continue_newest=continue_newest,
     )

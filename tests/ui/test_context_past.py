@@ -113,7 +113,7 @@ async def test_what_was_shown_is_made_again_after_a_restart(home: Home) -> None:
     async with home.chat() as chat:
         await lived(chat)
     with home.store() as store:
-        (info,) = store.sessions()
+        (info,) = store.sessions.all()
         content = store.content(info.id)
         history = History(Session(content.messages, content.steps, content.records, content.summaries))
         moments = [history.moment(number) for number in range(history.count, 0, -1)]
@@ -144,7 +144,7 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
     async with home.chat(size=(80, 24)) as chat:
         await ask(chat, "question 0")
         await ask(chat, "question 1")
-        agent = chat.app.chat.seat.agent
+        agent = chat.app.chat.holder.agent
         assert agent is not None
         await agent.ready()  # type: ignore[attr-defined]  # what is still counted becomes a step anew
         # Before the screen is there: it makes moments of the past when it has time.

@@ -25,8 +25,8 @@ from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Prices
-from agent_tui.providers.catalog.families import retention
-from agent_tui.providers.wire.replay import plan_replay
+from agent_tui.providers.catalog import retention
+from agent_tui.providers.replay import plan_replay
 from agent_tui.text.numbers import money, tokens
 
 WORTH_SAYING = 1_000
@@ -182,7 +182,7 @@ def _sent(role: Literal["user", "assistant"], name: str, origin: Origin | None =
 
 def _cost(step: Step | None, reasoning: int, prices: Prices) -> Cost:
     """What so many tokens of a step's output cost, as it was billed: their share of its price is taken of the list."""
-    usage = step.usage if step is not None else None
+    usage = step.counted if step is not None else None
     if step is None or usage is None or step.cost_usd is None:
         return Cost(unpriced=1)
     if step.cost_usd == 0:

@@ -18,7 +18,7 @@ from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.engine.state.run import RunState, RunStates
 from agent_tui.models.events import Event, Notice, SessionChanged, TurnEnded
-from agent_tui.store.search.fill import Filler
+from agent_tui.store.search_reader import Filler
 
 
 class Lifetime:
@@ -123,7 +123,7 @@ class Lifetime:
         """Puts what was said into the index of texts from now on, and all that was said before."""
         if not self._parts.keep_index:
             return
-        filler = self._filler = self._parts.store.filler()
+        filler = self._filler = self._parts.store.search.filler()
 
         def heard(event: Event) -> None:
             if isinstance(event, (TurnEnded, SessionChanged)):

@@ -17,7 +17,7 @@ from agent_tui.engine.state.run import RunStates
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
-from agent_tui.providers.catalog.families import images_of
+from agent_tui.providers.catalog import images_of
 from agent_tui.providers.dialects.image_limits import not_taken
 from agent_tui.store.store import Store
 
@@ -103,8 +103,7 @@ class ModelControl:
         """Forgets what servers said of models' limits; how many models that was. This session's is described anew.
         Raises StoreError, and AgentError while a turn runs."""
         self._runner.need_idle("forget limits", looking=True)
-        count = self._store.forget_learned_limits()
-        self._store.forget_replay_facts()
+        count = self._store.learned.forget_all()
         self._bindings.current.runtime.replay_by(ReplayRule())
         if count:
             await self._binder.describe()

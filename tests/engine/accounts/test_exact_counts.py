@@ -11,7 +11,7 @@ from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import ContextChanged, Event, Notice
 from agent_tui.models.requests import Counter, ModelRequest
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import Recorder, parts_for, running
 
 LONG = "word " * 10_000
@@ -117,7 +117,7 @@ async def test_a_count_is_discarded_when_the_session_was_left(tmp_path: Path) ->
         await agent.clear()
         provider.answer.set()
         assert await asked is None
-        assert all(s.kind != "count" for s in agent.store.steps(left))
+        assert all(s.kind != "count" for s in agent.store.steps.all(left))
 
 
 async def test_off_is_told_and_asks_nobody(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from agent_tui.context.accounting.given.accuracy import growth_ratio
 from agent_tui.engine.models.calibration import calibration_key
 from agent_tui.models.events import ContextChanged, Event, PartDelta
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import TokenCounter, parts_for, running
 
 
@@ -35,7 +35,7 @@ async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None
             await agent.join()
         assert agent.model_info is not None
         key = calibration_key(agent.model_info)
-        learned = agent.store.growths(key)
+        learned = agent.store.measured.growths(key)
         steps = [s for s in agent.steps if s.kind == "turn" and s.actual_growth is not None]
         assert learned == [(s.actual_growth, s.estimated_growth) for s in steps] and len(learned) == 3
         ratio = agent.context_usage().accuracy.ratio

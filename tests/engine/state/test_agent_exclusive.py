@@ -15,7 +15,7 @@ from agent_tui.models.branches import FilesMoved
 from agent_tui.models.events import MessageAdded, Notice, TurnEnded, TurnStarted
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.store import Store
 from agent_tui.tools.files.snapshots import RestorePlan
 from tests.support.agents import parts_for, running, waiting
@@ -75,7 +75,7 @@ async def test_closing_right_after_a_message_keeps_it(tmp_path: Path) -> None:
         session = agent.info.id
         agent.submit("remember me")
     with Store.open(home / "data" / "sessions.db") as store:
-        assert [m.text for m in store.messages(session).values()] == ["remember me"]
+        assert [m.text for m in store.messages.all(session).values()] == ["remember me"]
 
 
 async def test_a_message_sent_during_a_switch_of_models_waits_for_it(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ async def test_a_model_that_could_not_be_described_is_described_before_the_next_
 
 
 def named(agent: Agent) -> str:
-    return agent.store.session(agent.info.id).model
+    return agent.store.sessions.get(agent.info.id).model
 
 
 async def test_a_session_whose_model_is_gone_keeps_its_name_until_a_message_is_sent(tmp_path: Path) -> None:

@@ -1,0 +1,392 @@
+"""Prints what happens: the one place where events, and messages of the past, become lines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, assert_never
+
+from agent_tui.commands.tool_words import call_label, call_summary, diff_size, items_of, result_facts, shown
+from agent_tui.commands.turn_words import LONG_TURN, Told, says_itself
+from agent_tui.context.accounting.totals import turn_figure
+from agent_tui.models.events import (
+    LOADING,
+    OWN_COMMAND,
+    BackendChanged,
+    CompactionEnded,
+    CompactionStarted,
+    ContextChanged,
+    Event,
+    JobsChanged,
+    MessageAdded,
+    MessagesWithdrawn,
+    Notice,
+    PartDelta,
+    PermissionAnswered,
+    PermissionAsked,
+    PlanPresented,
+    QuestionAsked,
+    QuestionClosed,
+    QueueChanged,
+    RetryWaiting,
+    SessionChanged,
+    StepEnded,
+    StepStarted,
+    StopReason,
+    ToolOutput,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from agent_tui.models.messages import (
+    INTERRUPTED_RESULT,
+    OWN_OUTPUT,
+    TOLD_MODE,
+    AttachmentPart,
+    Message,
+    ToolResultPart,
+    own_output,
+)
+from agent_tui.plain.line_writer import LEVELS, ProgressTicker, spoken
+from agent_tui.text.clean import drawable_output, one_line, program_output, spelled
+from agent_tui.text.numbers import age, duration, plural, tokens
+
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+    from agent_tui.models.context import ContextUsage
+    from agent_tui.plain.line_writer import LineWriter, Mark
+    from agent_tui.plain.questions import Asking
+    from agent_tui.plain.sending import Queue
+
+
+_STATES = {"completed": "done", "in_progress": "in progress", "pending": "to do"}
+LONGEST_LABEL = 300
+"""Characters of a call that are told."""
+
+
+def result_lines(label: str, result: ToolResultPart) -> Iterator[str]:
+    """``Tool read app.py: 40 lines``; of a list of things to do, each thing as a line below it."""
+    yield f"Tool {spelled(label, line=True)[:LONGEST_LABEL]}: {spoken(', '.join(_facts(result))) or 'done'}"
+    for text, status in items_of(result):
+        yield f"{_STATES[status]}: {drawable_output(text)}".replace("\n", " ")
+
+
+def _facts(result: ToolResultPart) -> Iterator[str]:
+    kind, text = shown(result)
+    if result.text.startswith(INTERRUPTED_RESULT):
+        yield "interrupted"
+    elif kind == "diff" and not result.is_error:
+        added, removed = diff_size(text)
+        yield f"{plural(added, 'line')} added, {removed} removed"
+        if result.seconds is not None and result.seconds >= 0.05:
+            yield duration(result.seconds)
+    elif result.is_error:
+        first, *rest = result_facts(result)
+        yield first if first.startswith("refused") else f"failed: {first}"
+        yield from rest
+    else:
+        yield from result_facts(result)
+
+
+def result_text(label: str, result: ToolResultPart) -> str:
+    """All of a result."""
+    _, text = shown(result)
+    return f"{spelled(label, line=True)}\n{drawable_output(text)}"
+
+
+def ago(then: float) -> str:
+    """``just now``, ``5 min ago``."""
+    said = age(then)
+    return "just now" if said == "now" else f"{said} ago"
+
+
+def earlier(messages: Sequence[Message], exchanges: int | None) -> int:
+    """How many messages are before the newest so many of the user's; none where that is None."""
+    if exchanges is None:
+        return 0
+    mine = [at for at, message in enumerate(messages) if message.role == "user"]
+    return mine[-exchanges] if len(mine) >= exchanges else 0
+
+
+def attached(message: Message) -> Iterator[str]:
+    """A line for each attachment that the user knows of."""
+    known = (TOLD_MODE,) if own_output(message) is None else (TOLD_MODE, OWN_OUTPUT)
+    for part in message.parts:
+        if isinstance(part, AttachmentPart) and part.name not in known:
+            yield f"attached: {spelled(part.name, line=True)}"
+
+
+def printed(message: Message) -> str | None:
+    """What the user's own command printed, to be said; None where the message is none."""
+    output = own_output(message)
+    return None if output is None else program_output(output).strip("\n")
+
+
+def tell_messages(writer: LineWriter, messages: Sequence[Message]) -> None:
+    """Says messages as they were said when they came."""
+    calls: dict[str, str] = {}
+    for message in messages:
+        if message.role == "user":
+            if message.text:
+                writer.quote(message.text, "You")
+            if output := printed(message):
+                writer.quote(output, indent="  ")
+            for line in attached(message):
+                writer.quote(line, "Note")
+        elif message.role == "assistant":
+            if message.text.strip():
+                writer.answer(message.text)
+                writer.end_answer()
+            for call in message.tool_calls:
+                calls[call.call_id] = call_label(call.name, call_summary(call.name, call.arguments))
+        elif message.tool_result is not None:
+            result = message.tool_result
+            tell_result(writer, calls.get(result.call_id, result.name), result)
+
+
+def tell_result(writer: LineWriter, label: str, result: ToolResultPart) -> None:
+    """What came of a tool call."""
+    first, *rest = result_lines(label, result)
+    writer.quote(first)
+    for line in rest:
+        writer.quote(line, indent="  ")
+
+
+log = logging.getLogger(__name__)
+
+_COMPACTION: dict[str, Mark] = {"done": "Compacted", "failed": "Error", "not_worth_it": "Warning"}
+
+
+class EventPrinter:
+    """Tells events; ``dispatch`` is the agent's subscriber and never raises. ``changed`` is called after each."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        writer: LineWriter,
+        asking: Asking,
+        queue: Queue,
+        changed: Callable[[], None],
+        calls_user: Callable[[], None],
+    ) -> None:
+        self._agent = agent
+        self._writer = writer
+        self._asking = asking
+        self._queue = queue
+        self._changed = changed
+        self._calls_user = calls_user
+        self._told = Told()
+        self._calls: dict[str, str] = {}
+        self._own_calls: set[str] = set()
+        self._shown = ""
+        self._ticker = ProgressTicker(writer, lambda: agent.busy, lambda: asking.front is not None)
+        self._foretold = ""
+        self._thinking = False
+        self._opened = ""
+        self._loading = False
+        self.show_reasoning = agent.settings.ui.show_reasoning
+        self.stop_reason: StopReason | None = None
+        self.failure_retryable = False
+        self.results: list[tuple[str, ToolResultPart]] = []
+
+    def dispatch(self, event: Event) -> None:
+        try:
+            self._tell(event)
+        except Exception as error:
+            log.exception("Telling %s failed", type(event).__name__)
+            self._writer.quote(f"cannot tell {type(event).__name__}: {one_line(str(error))}", "Error")
+        self._ticker.look()
+        self._changed()
+
+    def _tell(self, event: Event) -> None:
+        writer, agent = self._writer, self._agent
+        match event:
+            case SessionChanged(_, True):
+                self._session()
+            case SessionChanged():
+                pass
+            case TurnStarted():
+                self._ticker.begin("Working")
+            case MessageAdded(message):
+                self._message(message)
+            case StepStarted():
+                self._thinking = False
+                self._ticker.phase = "Waiting for the model"
+            case PartDelta(_, delta):
+                self._delta(delta.kind, delta.text)
+            case BackendChanged(state):
+                if state in LOADING and not self._loading and self._ticker.phase and agent.spec.model != "demo":
+                    self._loading = True
+                    writer.say("Starting the provider…")
+            case StepEnded(step, message):
+                writer.end_answer()
+                for call in message.tool_calls:
+                    self._calls.setdefault(call.call_id, call_label(call.name, call_summary(call.name, call.arguments)))
+                if (failure := self._told.step_ended(step, message)) is not None:
+                    writer.quote(failure, "Error")
+            case ToolStarted(call_id, name, summary):
+                self._calls[call_id] = call_label(name, summary)
+                if name == OWN_COMMAND:
+                    self._own_calls.add(call_id)
+                    self._shown = ""
+                    self._ticker.begin("Running your command")
+                else:
+                    self._ticker.phase, self._ticker.last = f"Running {one_line(summary, 80)}", ""
+            case ToolOutput(call_id, text):
+                if call_id not in self._own_calls:
+                    lines = [line for line in program_output(text).split("\n") if line.strip()]
+                    self._ticker.last = lines[-1] if lines else self._ticker.last
+                else:
+                    self._ticker.spoke()
+                    self._shown += text
+                    writer.quote(program_output(text), indent="  ")
+            case PermissionAsked():
+                self._asking.permission(agent, event)
+            case PermissionAnswered(request_id, _) | QuestionClosed(request_id):
+                self._asking.closed(request_id)
+            case PlanPresented("", plan):
+                writer.quote(f"the plan, which nobody can approve here:\n{spelled(plan)}", "Note")
+            case PlanPresented():
+                self._asking.plan(agent, event)
+            case QuestionAsked():
+                self._asking.question(agent, event)
+            case ContextChanged(usage, in_flight):
+                if not in_flight:
+                    self._foretell(usage)
+            case RetryWaiting(seconds, attempt, attempts, failure):
+                writer.quote(failure.message, "Warning")
+                writer.say(f"trying again in {duration(seconds)}, {attempt} of {attempts - 1}.", "Note")
+            case CompactionStarted(before, _, estimated):
+                writer.say(f"compacting {tokens(before, estimated, full=True)} tokens…", "Note")
+                self._ticker.begin("Compacting")
+            case CompactionEnded(outcome, text, _, quiet):
+                self._told.add(text)
+                if text and not quiet:
+                    writer.say(text, _COMPACTION.get(outcome, "Note"))
+            case Notice(level, text, code):
+                self._told.add(text)
+                writer.remark(self._queue.waiting_words(text) if code == "waiting" else text, LEVELS[level])
+            case QueueChanged():
+                told = self._queue.paused_words()
+                self._queue.changed(event)
+                if (paused := self._queue.paused_words()) and not told:
+                    writer.remark(paused, "Note")
+            case JobsChanged() | MessagesWithdrawn():
+                pass  # their notices and the queue tell it
+            case TurnEnded():
+                self._turn_ended(event)
+            case _:
+                assert_never(event)
+
+    # The session
+
+    def _session(self) -> None:
+        agent, writer = self._agent, self._writer
+        self._asking.turn_over()
+        self._calls.clear()
+        before, self._opened = self._opened, agent.info.id
+        if before == agent.info.id:
+            return
+        if agent.messages:
+            title = one_line(agent.info.title, 80) or "untitled"
+            count = plural(len(agent.messages), "message")
+            rest = " The last of it, /history says more:" if earlier(agent.messages, 1) else ""
+            writer.say(f"session {title}, {count}, {ago(agent.messages[-1].created)}.{rest}", "Note")
+            self.tell_past(1)
+        elif before:
+            writer.say("a new session.", "Note")
+
+    def tell_past(self, exchanges: int | None) -> int:
+        """Says the newest messages of the user's and what followed each, all of them where that is None; returns how
+        many messages are earlier."""
+        messages = self._agent.messages
+        begin = earlier(messages, exchanges)
+        tell_messages(self._writer, messages[begin:])
+        return begin
+
+    # A turn
+
+    def _message(self, message: Message) -> None:
+        result = message.tool_result
+        if result is not None:
+            self._result(result)
+        elif message.role == "user" and self._own_calls:
+            self._own_calls.clear()
+            self._end_own(message)
+        elif message.role == "user":
+            if not self._queue.was_just_typed(message.text):
+                self._writer.quote(message.text, "You, from the queue")
+            for line in attached(message):
+                self._writer.quote(line, "Note")
+
+    def _end_own(self, message: Message) -> None:
+        """The user's command is over: what of its output was not said while it ran is said now."""
+        text, shown = printed(message) or "", program_output(self._shown).strip("\n")
+        rest = text.removeprefix(shown).strip("\n")
+        if shown and rest == text:
+            last = text.rpartition("\n")[2]
+            rest = last if last.startswith("[") else ""
+        self._ticker.end()
+        if rest:
+            self._writer.quote(rest, indent="  ")
+        self._writer.quote("the command has ended.", "Note")
+
+    def _result(self, result: ToolResultPart) -> None:
+        label = self._calls.get(result.call_id, result.name)
+        self.results.append((label, result))
+        del self.results[:-100]
+        self._ticker.spoke()
+        self._ticker.phase = "Working"
+        tell_result(self._writer, label, result)
+
+    def _delta(self, kind: str, text: str) -> None:
+        self._ticker.spoke()
+        if kind == "text":
+            self._ticker.phase = "Answering"
+            self._writer.answer(text)
+        elif kind == "reasoning":
+            self._ticker.phase = "Thinking"
+            if not self._thinking:
+                self._thinking = True
+                self._writer.say("Thinking…")
+
+    def _turn_ended(self, event: TurnEnded) -> None:
+        agent, writer = self._agent, self._writer
+        lasted = self._ticker.seconds
+        self._ticker.end()
+        self.stop_reason = event.stop_reason
+        self.failure_retryable = event.failure is not None and event.failure.retryable
+        self._asking.turn_over()
+        writer.end_answer()
+        if self.show_reasoning and agent.messages and agent.messages[-1].reasoning:
+            writer.quote(agent.messages[-1].reasoning, "Thought")
+        if event.stop_reason == "interrupted":
+            writer.say("Interrupted.")
+        for level, text in self._told.ending(event, says_itself(agent.messages), False):
+            if event.stop_reason != "interrupted":
+                writer.say(text, LEVELS[level])
+        said = [f"context {self._context(agent.context_usage())}"]
+        if agent.settings.ui.turn_cost and (figure := turn_figure(event.bill)) is not None:
+            said.insert(0, figure)
+        writer.say(", ".join(said) + ".", "Done" if event.stop_reason == "end" else "Stopped")
+        if lasted >= LONG_TURN and event.stop_reason != "interrupted":
+            self._calls_user()
+
+    @staticmethod
+    def _context(usage: ContextUsage) -> str:
+        used = tokens(usage.total, usage.approximate)
+        return f"{used} of {tokens(usage.window, False)} tokens" if usage.window else f"{used} tokens"
+
+    def _foretell(self, usage: ContextUsage) -> None:
+        """Says, once for each reason, what the next request pays anew."""
+        cold = usage.outlook.cold if usage.outlook is not None else None
+        reason = "" if cold is None else cold.what if cold.cause == "ours" else cold.cause
+        if cold is not None and reason != self._foretold:
+            from agent_tui.context.cache.words import cold_words
+
+            self._writer.say(f"{one_line(cold_words(cold))}.", "Note")
+        self._foretold = reason
+
+    def close(self) -> None:
+        """Nothing is said any more by itself."""
+        self._ticker.end()

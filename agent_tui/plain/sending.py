@@ -1,0 +1,139 @@
+"""What is typed goes to the agent, or waits for its turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_tui.commands.attaching import collect
+from agent_tui.errors import EXIT_ERROR, EXIT_OK, READ_ONLY
+from agent_tui.plain.line_writer import LEVELS
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import plural
+
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+    from agent_tui.models.events import QueueChanged, WaitingKind, WaitingMessage
+    from agent_tui.plain.line_writer import LineWriter
+    from agent_tui.plain.questions import Asking
+    from agent_tui.plain.reading import Reads
+
+STATES: dict[WaitingKind, str] = {
+    "queued": "queued",
+    "steer": "queued for the next step",
+    "held": "waits for your word",
+    "failed": "could not be sent",
+    "unanswered": "was not answered, goes along with your next message",
+}
+
+
+class Queue:
+    """Knows what waits, as the agent tells it, and what was sent at once and needs no repeating."""
+
+    def __init__(self) -> None:
+        self._waiting: list[WaitingMessage] = []
+        self._paused = False
+        self._typed: list[str] = []
+
+    def changed(self, event: QueueChanged) -> None:
+        self._waiting, self._paused = list(event.waiting), event.paused
+
+    def sent(self, text: str) -> None:
+        """It goes out at once: the user has just seen it."""
+        self._typed.append(text)
+
+    def was_just_typed(self, text: str) -> bool:
+        """Whether a message that joins the conversation was sent at once."""
+        if text in self._typed:
+            self._typed.remove(text)
+            return True
+        return False
+
+    @property
+    def count(self) -> int:
+        return len(self._waiting)
+
+    def named(self, number: str) -> WaitingMessage | None:
+        """What stands in the list under a number."""
+        at = int(number) if number.isdecimal() else 0
+        return self._waiting[at - 1] if 0 < at <= len(self._waiting) else None
+
+    def lines(self) -> list[str]:
+        """What waits, the next first."""
+        found = []
+        for number, message in enumerate(self._waiting, 1):
+            why = f": {one_line(message.why, 200)}" if message.why else ""
+            found.append(f"{number}. {one_line(message.text, 200)} ({STATES[message.kind]}{why})")
+        return found
+
+    def queued_words(self, steered: bool) -> str:
+        """What is said when something is typed while the agent works."""
+        when = "goes in at the next step" if steered else "goes when the turn is over"
+        return f"queued, {when}. {plural(self.count, 'message waits', 'messages wait')}; /queue lists, /queue drop."
+
+    def waiting_words(self, text: str) -> str:
+        """Of what waits from an earlier run; keys of the screen are commands here."""
+        held = sum(message.kind == "held" for message in self._waiting)
+        if not held:
+            return text
+        waits = plural(held, "message waits", "messages wait")
+        return f"{waits} from when this session was left: an empty line sends, /queue lists, /queue drop takes back."
+
+    def paused_words(self) -> str:
+        """After a turn that did not end well: nothing of what waits goes out by itself. Empty where nothing waits."""
+        waiting = sum(message.kind != "held" for message in self._waiting)
+        if not self._paused or not waiting:
+            return ""
+        waits = plural(waiting, "message waits", "messages wait")
+        return f"{waits}: an empty line sends the first, /queue lists, /queue drop takes back."
+
+
+class Sender:
+    """Sends messages, and says why one cannot be sent. ``code`` is the exit code of the program: of a script (not
+    ``live``) the first thing that went wrong makes it."""
+
+    def __init__(
+        self, agent: Agent, writer: LineWriter, reads: Reads, queue: Queue, asking: Asking, live: bool
+    ) -> None:
+        self.queue = queue
+        self.code = EXIT_OK
+        self._agent = agent
+        self._writer = writer
+        self._reads = reads
+        self._asking = asking
+        self._live = live
+
+    def failed(self, code: int) -> None:
+        """Something went wrong that makes this exit code."""
+        if not self._live:
+            self.code = self.code or code
+
+    def problem(self, text: str) -> None:
+        """Says that what was asked cannot be done."""
+        self._writer.quote(text.replace("Esc interrupts it", "Ctrl+C interrupts it"), "Error")
+        self.failed(EXIT_ERROR)
+
+    async def message(self, text: str, named: str | None = None, steer: bool = False) -> None:
+        """Sends a message; ``named`` is the text whose ``@`` words name files, where that is another one."""
+        agent = self._agent
+        attachments = await collect(
+            agent, text if named is None else named, [], self._say_level, self._asking.may_attach
+        )
+        if agent.read_only:
+            self.problem(READ_ONLY)
+            self.give_back(text)
+        elif agent.busy:
+            (agent.steer if steer else agent.submit)(text, attachments)
+            self._writer.remark(self.queue.queued_words(steer), "Note")
+        else:
+            self.queue.sent(text)
+            agent.submit(text, attachments)
+
+    def give_back(self, text: str) -> None:
+        """Lets a text stand in the next line, to be changed and sent."""
+        if self._reads.drawn:
+            self._reads.keep(text)
+        elif text:
+            self._writer.quote(text, "Your message was")
+
+    def _say_level(self, level: str, text: str) -> None:
+        self._writer.quote(text, LEVELS[level])

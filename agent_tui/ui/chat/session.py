@@ -1,0 +1,148 @@
+"""What the agent's events change around the transcript: status, title, the line above the prompt, the banner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_tui.text.clean import one_line
+from agent_tui.ui.widgets.lines import StatusFacts
+
+if TYPE_CHECKING:
+    from agent_tui.completion import FileIndex
+    from agent_tui.models.cache import ColdRequest
+    from agent_tui.models.context import ContextUsage
+    from agent_tui.models.messages import Message
+    from agent_tui.models.steps import CompactionRecord
+    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.ui.chat.questions import Questions
+    from agent_tui.ui.chat.view import AgentHolder, MainView
+
+
+class SessionView:
+    """Shows the session in front and how its turn goes."""
+
+    def __init__(
+        self, holder: AgentHolder, view: MainView, questions: Questions, files: FileIndex, auto_compact: bool
+    ) -> None:
+        self._holder = holder
+        self._view = view
+        self._questions = questions
+        self._files = files
+        self._auto_compact = auto_compact
+        self._facts = StatusFacts()
+        self._turn_runs = False
+        self._foretold = ""
+        self._hinted = ""
+
+    def session_changed(self, reload: bool) -> None:
+        agent = self._holder.opening
+        if agent is None:
+            return
+        if reload:
+            self._questions.clear()
+            self._view.transcript.load(agent.messages, agent.records, _summaries(agent), agent.root)
+            if not agent.messages:
+                self._show_banner(agent)
+        self.facts_changed()
+
+    def _show_banner(self, agent: ChatAgent) -> None:
+        lines = ["agent-tui", f"{agent.spec.key} in {agent.root}"]
+        if is_demo(agent):
+            lines.append("DEMO: a built-in model that needs no key and no network. /model chooses a real one.")
+        lines.append("/context shows what fills the window, to the token · /help lists commands and keys")
+        self._view.transcript.add_banner(lines)
+
+    def facts_changed(self) -> None:
+        """Mode, model, branch or title may be others now."""
+        agent = self._holder.opening
+        if agent is None:
+            return
+        facts, state = self._facts, agent.info.state
+        facts.starting = False
+        facts.model = agent.spec.key
+        facts.demo = is_demo(agent)
+        facts.mode = agent.mode
+        facts.branch = agent.branch
+        facts.read_only = agent.read_only
+        facts.paused = state.compaction_paused
+        facts.off = state.compaction_off or not self._auto_compact
+        self._view.status.update_facts(facts)
+        for modes, name in ((("accept-edits",), "-edits"), (("plan",), "-plan"), (("auto", "bypass"), "-auto")):
+            self._view.prompt.set_class(agent.mode in modes, name)
+        title = agent.info.title
+        self._view.window.set_title(f"{'✳ ' if agent.busy else ''}{title or 'agent-tui'}")
+
+    def context_changed(self, usage: ContextUsage, in_flight: int) -> None:
+        self._facts.usage, self._facts.in_flight = usage, in_flight
+        if in_flight:
+            self._view.status.refresh()
+        else:
+            self.facts_changed()
+            self._foretell(usage)
+
+    def _foretell(self, usage: ContextUsage) -> None:
+        """Hints, once for each reason, at what the next request pays anew; the status line goes on saying it."""
+        cold = usage.outlook.cold if usage.outlook is not None else None
+        reason = "" if cold is None else cold.what if cold.cause == "ours" else cold.cause
+        standing = bool(self._hinted) and self._view.activity.hint_text == self._hinted
+        if reason == self._foretold and not standing:
+            return
+        text = "" if cold is None else _cold_text(cold)
+        if (standing and text != self._hinted) or (text and not standing):
+            self._view.hint(text)
+        self._foretold, self._hinted = reason, text
+
+    def jobs_changed(self, running: int) -> None:
+        """So many commands run in the background now."""
+        self._facts.jobs = running
+        self._view.status.update_facts(self._facts)
+
+    def turn_started(self) -> None:
+        self._turn_runs = True
+        self._view.phase("Working")
+        self.facts_changed()
+
+    def turn_ended(self, reason: str) -> None:
+        from agent_tui.commands.turn_words import LONG_TURN
+
+        lasted = self._view.activity.seconds
+        self._turn_runs = False
+        self._view.activity.end()
+        self._questions.clear()
+        self._files.stale()
+        self.facts_changed()
+        if lasted >= LONG_TURN and reason != "interrupted":
+            title = self._holder.agent.info.title if self._holder.agent is not None else ""
+            self._view.call_user(f"{title or 'The turn'} is done")
+
+    def compaction_ended(self, outcome: str, text: str, records: list[CompactionRecord]) -> None:
+        view, agent = self._view, self._holder.agent
+        # A compaction that the user asked for is still busy here, but nothing follows it.
+        if self._turn_runs:
+            view.phase("Working")
+        else:
+            view.activity.end()
+        level = {"failed": "error", "not_worth_it": "warning"}.get(outcome, "info")
+        summaries = _summaries(agent) if agent is not None and outcome == "done" else {}
+        made = [(record, summaries[record.summary_id]) for record in records if record.summary_id in summaries]
+        # One line for one event: what came of it is the head of the summary, where there is one.
+        for record, summary in made:
+            view.transcript.add_summary(record, summary, text)
+        if text and not made:
+            view.say(level, text)
+        self.facts_changed()
+
+
+def _cold_text(cold: ColdRequest) -> str:
+    from agent_tui.context.cache.words import cold_words
+
+    return one_line(cold_words(cold))
+
+
+def _summaries(agent: ChatAgent) -> dict[str, Message]:
+    """The summary messages of the session, by id."""
+    return agent.store.messages.summaries(agent.info.id) if agent.records else {}
+
+
+def is_demo(agent: ChatAgent) -> bool:
+    return agent.spec.model == "demo"
