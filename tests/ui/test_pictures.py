@@ -17,8 +17,7 @@ from rich.style import Style
 
 from agent_tui.engine.about.replies import ATTRIBUTES, PLACEHOLDERS
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.tools.files.pictures import PictureError
-from agent_tui.tools.files.previews import preview
+from agent_tui.tools.files.pictures import PictureError, preview
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.terminal.kitty import MARKS, PLACEHOLDER, cell, sending, through_tmux
 from agent_tui.ui.transcript.album import KEPT, MOST_ROWS, WIDEST, Album, PictureLine
@@ -106,6 +105,7 @@ def test_the_answer_reaches_no_prompt(tmp_path: Path) -> None:
     assert b"Gi=31;OK" not in terminal.seen and b"[?62" not in terminal.seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment",
     [
@@ -128,6 +128,7 @@ def test_where_they_are_not_wanted_there_is_one_line_and_nothing_else(
     assert b"+ shot.png (image/png)" in terminal.seen
 
 
+@pytest.mark.slow
 def test_a_session_that_is_opened_again_sends_what_is_seen_of_it(tmp_path: Path) -> None:
     with chat(tmp_path, AGENT_TUI_UI__IMAGES="kitty") as terminal:
         attach(terminal)

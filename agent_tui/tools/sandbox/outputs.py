@@ -19,8 +19,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from types import MappingProxyType
 
-from agent_tui.tools.git.own import OwnGit, own_git
-from agent_tui.tools.git.repository import find_repository, read_small
+from agent_tui.tools.git.repository import OwnGit, find_repository, own_git, read_small
 from agent_tui.tools.sandbox.protected import is_protected
 from agent_tui.tools.word_sets import word_set
 

@@ -16,8 +16,7 @@ from agent_tui.config import PermissionsConfig
 from agent_tui.context.project.prompt import git_facts
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.tools.base import Intent
-from agent_tui.tools.git.own import find_git, own_git
-from agent_tui.tools.git.repository import Repository, find_repository
+from agent_tui.tools.git.repository import Repository, find_git, find_repository, own_git
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.cli import REPOSITORY
 from tests.support.git import IDENTITY, git
@@ -67,6 +66,7 @@ def test_there_are_enough_traps_and_most_are_proven() -> None:
     assert sum(bool(hostile.fires) for hostile in HOSTILE) >= 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trust", [(), ("--trust",)], ids=["untrusted", "trusted"])
 def test_the_program_itself_started_in_it_starts_nothing(
     template: Path, tmp_path: Path, trust: tuple[str, ...]
