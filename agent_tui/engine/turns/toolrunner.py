@@ -23,7 +23,7 @@ from agent_tui.models.messages import (
     ToolResultPart,
     new_id,
 )
-from agent_tui.providers.dialects.image_limits import ImageLimits
+from agent_tui.providers.dialects.record import ImageLimits
 from agent_tui.providers.secrets import MASK, Redactor
 from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.aliases import parsed, understood
@@ -31,7 +31,7 @@ from agent_tui.tools.arguments import parse_arguments, unknown_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.files.beneath import at, info_of
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
-from agent_tui.tools.files.seen import version
+from agent_tui.tools.files.text import version
 from agent_tui.tools.registry import ToolRegistry
 from agent_tui.tools.sandbox.stopped import Stopped
 
