@@ -16,13 +16,12 @@ from typing import Any
 from agent_tui import __version__
 from agent_tui.models.messages import Message, Metadata, ToolCallPart
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, Target
-from agent_tui.providers.catalog import dialect_of, forgets, images_of
+from agent_tui.providers.catalog import Called, dialect_of, forgets, images_of, variable_base
 from agent_tui.providers.dialects.anthropic import marked_places
 from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking, is_summary, sendable
 from agent_tui.providers.dialects.record import Fields, Wire
 from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.direct import direct_wire, is_for_litellm
-from agent_tui.providers.keys import Called, variable_base
 from agent_tui.providers.request import ChatForm, call_arguments, chat_messages
 
 OWN_SERVER = "own "
@@ -140,7 +139,7 @@ class PieceMaker:
         return end
 
     def _marks(self, request: ModelRequest, target: Target) -> list[int]:
-        """Where ``wire.claude`` puts its markers, as numbers of messages."""
+        """Returns where ``add_breakpoints`` puts its markers, as numbers of messages."""
         # An answer of which nothing is sent is none on the wire.
         roles = [item.message.role if blocks else "" for item, blocks in zip(self._items, self._blocks, strict=True)]
         places = marked_places(roles, bool(self._items) and is_summary(self._items[0].message), forgets(target))

@@ -294,7 +294,7 @@ def is_spoken(part: Part) -> bool:
 
 # Tokens of thinking that are asked for where a provider wants a number.
 BUDGETS: dict[Effort, int] = {"off": 0, "low": 2_048, "medium": 8_192, "high": 24_576}
-# The smallest budget Anthropic accepts.
+# The smallest budget that is accepted.
 MIN_BUDGET = 1_024
 _LADDER = (MIN_BUDGET, 2_048, 4_096, 8_192, 16_384, 24_576)
 LEAST_KEPT, MOST_KEPT = 512, 4_096
@@ -318,7 +318,7 @@ def budget_below(effort: Effort, max_output: int | None, window: int | None = No
     when there is no room.
 
     One of ``_LADDER``, and chosen by the output that is still asked for when the ``window`` is nearly full, not by
-    what is free now: Anthropic drops the messages from its cache whenever the budget is another one.
+    what is free now: the messages are lost from the cache whenever the budget is another one.
     """
     want = BUDGETS[effort]
     if max_output is None:

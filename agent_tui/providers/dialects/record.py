@@ -429,7 +429,7 @@ class ModelFamily:
     images: ImageTokens = "tiles of 512"
     """The rule for the tokens of an image."""
     pdf_page: int = 2_250
-    """Tokens of a page (Anthropic documents 1 500 to 3 000, Gemini 258; others are taken like Anthropic's)."""
+    """Tokens of a page; the middle of what is documented (1 500 to 3 000) for those that say nothing."""
     image_limits: ImageLimits | None = None
     """What its models take of images wherever they are served, where that is less than a provider takes."""
     patches: re.Pattern[str] | None = None
