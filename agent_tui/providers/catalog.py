@@ -140,6 +140,7 @@ def forgets(target: Target) -> bool:
     return retention(target)[1] < 1.0
 
 
+@cache
 def images_of(target: Target) -> ImageLimits:
     """Returns what a model takes of images: no more than its family takes, and than its provider does."""
     limits, own = dialect_of(target.provider).images, family_record(target.family).image_limits
