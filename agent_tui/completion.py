@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import CompletesWords, NamesResources
+    from agent_tui.engine.agent import Agent
 
 Kind = Literal["command", "file", "shell"]
 
@@ -80,13 +80,13 @@ class FileIndex:
         return [*sorted(folders), *files]
 
 
-def _resources(text: str, agent: NamesResources | None) -> list[Proposal]:
+def _resources(text: str, agent: Agent | None) -> list[Proposal]:
     """What MCP servers offer, named ``@server:uri``."""
     if agent is None:
         return []
     from agent_tui.text.fuzzy import match as match_texts
 
-    details = {name: detail for name, detail in agent.mcp_resources() if not any(c.isspace() for c in name)}
+    details = {name: detail for name, detail in agent.project.mcp_resources() if not any(c.isspace() for c in name)}
     return [Proposal(f"@{name} ", name, details[name]) for name in match_texts(text, list(details), 50)]
 
 
@@ -95,7 +95,7 @@ def _parents(path: str) -> Sequence[str]:
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 
 
-async def propose(query: Query, agent: CompletesWords | None, files: FileIndex, shell: Sequence[str]) -> list[Proposal]:
+async def propose(query: Query, agent: Agent | None, files: FileIndex, shell: Sequence[str]) -> list[Proposal]:
     """Proposals for a query, best first. ``shell`` are earlier ``!`` commands, newest first."""
     match query.kind:
         case "command":

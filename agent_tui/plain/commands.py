@@ -119,7 +119,7 @@ class Commands:
             case "context":
                 from agent_tui.commands.context_parts import rows_text
 
-                await self._agent.refresh_context()
+                await self._agent.context.refresh()
                 self._voice.say(rows_text(self._agent))
             case "help":
                 self._help(result.data)
@@ -133,8 +133,8 @@ class Commands:
                 self._voice.say("pictures are not shown as text. In this conversation:", "Note")
                 self._voice.quote(named_pictures(self._agent), indent="  ")
             case "efforts":
-                levels = "; ".join(f"{level.effort}: {level.words}" for level in self._agent.levels())
-                self._voice.say(f"thinking is {self._agent.effort}. {levels}. /thinking LEVEL sets it.", "Note")
+                levels = "; ".join(f"{level.effort}: {level.words}" for level in self._agent.models.levels())
+                self._voice.say(f"thinking is {self._agent.models.effort}. {levels}. /thinking LEVEL sets it.", "Note")
             case "sessions":
                 await self._lists.resume(result.data)
             case "models":
@@ -180,7 +180,7 @@ class Commands:
     async def _history(self, args: str) -> None:
         if args != "all" and args and not (args.isdecimal() and int(args[:6]) > 0):
             self._chat.problem("/history takes nothing, a number of your messages, or all.")
-        elif not self._agent.messages:
+        elif not self._agent.conversation.path:
             self._voice.say("nothing was said yet.", "Note")
         else:
             exchanges = None if args == "all" else int(args[:6] or EXCHANGES)
@@ -195,7 +195,7 @@ class Commands:
         if args:
             self._chat.problem("/reasoning takes nothing, on or off.")
             return
-        answers = [m for m in self._agent.messages if m.role == "assistant"]
+        answers = [m for m in self._agent.conversation.path if m.role == "assistant"]
         reasoning = answers[-1].reasoning.strip() if answers else ""
         if reasoning:
             self._voice.quote(reasoning, "Thought")
@@ -208,13 +208,13 @@ class Commands:
         if verb not in ("", "drop", "send") or (number and chosen is None):
             self._chat.problem("/queue takes nothing, or drop or send, with the number of a message if you like.")
         elif verb == "drop":
-            taken = self._agent.take_back(chosen.id if chosen is not None else None)
+            taken = self._agent.turns.take_back(chosen.id if chosen is not None else None)
             if taken is None:
                 self._voice.say("nothing waits.", "Note")
             else:
                 self._voice.quote(taken.text, "Taken back")
         elif verb == "send":
-            if not self._agent.send_waiting(chosen.id if chosen is not None else None):
+            if not self._agent.turns.send_waiting(chosen.id if chosen is not None else None):
                 self._voice.say("nothing can be sent now.", "Note")
         else:
             self._voice.quote("\n".join(self._chat.queue.lines()) or "Nothing waits.")

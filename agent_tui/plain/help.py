@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent_tui.commands.registry import find, load
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import OffersCommands
+    from agent_tui.engine.agent import Agent
 
 TYPING = (
     ("Enter", "sends; while the model works, the message waits for its turn"),
@@ -30,7 +30,7 @@ INSTEAD = {
 """What commands do otherwise here."""
 
 
-def help_lines(agent: OffersCommands, own: Sequence[tuple[str, str]], topic: str = "") -> Iterator[str]:
+def help_lines(agent: Agent, own: Sequence[tuple[str, str]], topic: str = "") -> Iterator[str]:
     """Everything there is to know; of a ``topic`` that command alone, with all its help. ``own`` are the commands that
     only plain mode has, or has otherwise."""
     mine = {usage.partition(" ")[0]: (usage, what) for usage, what in own}
@@ -43,7 +43,7 @@ def help_lines(agent: OffersCommands, own: Sequence[tuple[str, str]], topic: str
         return
     rows = [("Typing", ""), *TYPING, ("Commands", "")]
     rows += [(c.usage, INSTEAD.get(c.name, c.summary)) for c in load().values() if f"/{c.name}" not in mine]
-    rows += [(f"/{c.name}", c.description) for c in agent.user_commands()]
+    rows += [(f"/{c.name}", c.description) for c in agent.project.user_commands()]
     rows += [("Commands that are keys on the screen", ""), *own]
     wanted = topic.lower().split()
     for name, what in rows:

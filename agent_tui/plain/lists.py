@@ -32,11 +32,11 @@ from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, plural, tokens
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import SearchesSessions
     from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import Message
     from agent_tui.plain.commands import ChatParts
     from agent_tui.plain.voice import Voice
+    from agent_tui.store.search.reader import SearchReader
 
 MOST = 500
 """Sessions of a list; the rest is found by words."""
@@ -60,7 +60,7 @@ class Lists:
             found = await found_by(store.search_reader(), search)
         else:
             found = [SessionHit(info) for info in store.sessions()]
-        listed = [hit for hit in found if hit.session.messages and hit.session.id != agent.info.id]
+        listed = [hit for hit in found if hit.session.messages and hit.session.id != agent.conversation.info.id]
         here = [hit for hit in listed if hit.session.project == str(agent.root)]
         shown = [*here, *(hit for hit in listed if hit.session.project != str(agent.root))]
         if not shown:
@@ -70,7 +70,7 @@ class Lists:
         more = f" {plural(rest, 'more matches', 'more match')}: /resume WORDS finds them." if rest > 0 else ""
         chosen = await self._chat.asking.pick(f"Sessions.{more}", [self._session(hit) for hit in shown[:MOST]])
         if chosen is not None:
-            await agent.resume(shown[chosen].session.id)
+            await agent.sessions.resume(shown[chosen].session.id)
 
     def _session(self, hit: SessionHit) -> str:
         info = hit.session
@@ -84,11 +84,11 @@ class Lists:
     async def model(self, search: str) -> None:
         """Another model."""
         agent = self._agent
-        specs = [s for s in agent.models() if search.lower() in f"{s.key} {s.model}".lower()]
+        specs = [s for s in agent.models.all() if search.lower() in f"{s.key} {s.model}".lower()]
         rows = []
         for spec in specs:
-            current = " (in use)" if spec.key == agent.spec.key else ""
-            rows.append(" ".join(model_line(await agent.describe(spec.key)).split()) + current)
+            current = " (in use)" if spec.key == agent.models.spec.key else ""
+            rows.append(" ".join(model_line(await agent.models.describe(spec.key)).split()) + current)
         chosen = await self._chat.asking.pick("Models. Any LiteLLM name works as well: /model NAME.", rows)
         if chosen is not None:
             from agent_tui.commands.registry import run
@@ -101,9 +101,9 @@ class Lists:
     async def rewind(self) -> None:
         """Back to before one of the user's messages, or to the end of a branch that was left."""
         agent = self._agent
-        path = agent.messages
+        path = agent.conversation.path
         leave = {message.id: len(path) - at for at, message in enumerate(path)}
-        entries = list(tree(path, agent.branches()))
+        entries = list(tree(path, agent.branches.all()))
         rows = [
             self._branch(entry) if isinstance(entry, Branch) else self._message(entry, leave[entry.id])
             for entry in entries
@@ -139,8 +139,8 @@ class Lists:
     async def _go(self, entry: Message | Branch, leave: Mapping[str, int]) -> None:
         agent, head = self._agent, head_of(entry)
         facts = branch_text(entry) if isinstance(entry, Branch) else leaves_text(leave[entry.id])
-        files = agent.files_by_going(head)
-        said = [facts, files_text(files, agent.root, "Choice 2"), lost_text(agent.lost_by_going(head), would=True)]
+        files = agent.branches.files(head)
+        said = [facts, files_text(files, agent.root, "Choice 2"), lost_text(agent.branches.lost(head), would=True)]
         ways = ["Go there", "Continue in a copy that ends there; this session stays as it is"]
         if files.put:
             ways.insert(1, "Go there, and put the files as they were then")
@@ -148,12 +148,14 @@ class Lists:
         if how is None:
             return
         if how == len(ways) - 1:
-            await agent.fork(entry.end if isinstance(entry, Branch) else entry.id)
+            await agent.sessions.fork(entry.end if isinstance(entry, Branch) else entry.id)
             self._voice.say("now in a copy that ends there; the original is unchanged, /resume.", "Note")
             return
         restore = how == 1
         moved = await (
-            agent.go_to(entry.end, restore) if isinstance(entry, Branch) else agent.rewind(entry.id, restore)
+            agent.branches.go_to(entry.end, restore)
+            if isinstance(entry, Branch)
+            else agent.branches.rewind(entry.id, restore)
         )
         self._voice.say(moved_text(moved, agent.root), "Note")
         self._chat.give_back(moved.text)
@@ -161,14 +163,14 @@ class Lists:
     def jobs(self) -> None:
         """The commands in the background, the newest last."""
         now = time.time()
-        for job in self._agent.jobs():
+        for job in self._agent.background.infos():
             said = f", last line: {one_line(job.last_line, 200)}" if job.last_line else ""
             line = f"{job.id}: {one_line(job.command, 200)}: {state_word(job)}, {duration(job.seconds(now))}{said}"
             self._voice.quote(line)
         self._voice.say("/jobs output ID says what it wrote; /jobs stop, keep or end ID.")
 
 
-async def found_by(reader: SearchesSessions, search: str) -> list[SessionHit]:
+async def found_by(reader: SearchReader, search: str) -> list[SessionHit]:
     """Looks in a thread, which ends soon where nobody waits for it any more: the program waits for its end."""
     left = Event()
 

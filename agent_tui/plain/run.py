@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from agent_tui import door
 from agent_tui.errors import EXIT_INTERRUPTED, EXIT_OK, AgentError
@@ -30,14 +30,6 @@ EVERY = 2.0
 """Seconds between two looks at files that are part of every request."""
 
 log = logging.getLogger(__name__)
-
-
-class Looks(Protocol):
-    @property
-    def busy(self) -> bool: ...
-
-    async def refresh_context(self) -> bool:
-        """Whether something has changed."""
 
 
 class Session:
@@ -146,12 +138,12 @@ class Session:
         try:
             await self._talk(agent)
         finally:
-            session = agent.info if agent.opened else None
-            used = session is not None and bool(agent.messages) and not self._options.ephemeral
+            session = agent.conversation.info if agent.opened else None
+            used = session is not None and bool(agent.conversation.path) and not self._options.ephemeral
             try:
                 await agent.close()
             finally:
-                self.farewell = agent.left_running()
+                self.farewell = agent.background.left_running()
                 if used and session is not None:
                     self.farewell.append(f"Go on with: agent-tui --plain -r {session.id}")
 
@@ -172,8 +164,10 @@ class Session:
         self._chat = chat
         if self._ended:
             chat.leave()
-        demo = " This is the built-in DEMO model; /model chooses a real one." if agent.spec.model == "demo" else ""
-        self.voice.say(f"{agent.spec.key} in {agent.root}, permission mode {agent.mode}.{demo}")
+        demo = (
+            " This is the built-in DEMO model; /model chooses a real one." if agent.models.spec.model == "demo" else ""
+        )
+        self.voice.say(f"{agent.models.spec.key} in {agent.root}, permission mode {agent.mode.now}.{demo}")
         if self._options.resume == "":
             chat.line_of_ours("/resume")
         if self._options.prompt:
@@ -271,14 +265,14 @@ class Session:
         return edited.text
 
 
-async def look_now_and_then(agent: Looks, every: float) -> None:
+async def look_now_and_then(agent: Agent, every: float) -> None:
     """Looks whether files that are part of every request have changed, while nothing else happens. A look that fails
     is not the last one."""
     while True:
         await asyncio.sleep(every)
-        if not agent.busy:
+        if not agent.turns.busy:
             try:
-                await agent.refresh_context()
+                await agent.context.refresh()
             except Exception:
                 log.exception("Looking for changed files failed")
 

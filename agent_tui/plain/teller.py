@@ -79,7 +79,7 @@ class Teller:
         self._calls: dict[str, str] = {}
         self._own_calls: set[str] = set()
         self._shown = ""
-        self._silence = Silence(voice, lambda: agent.busy, lambda: asking.front is not None)
+        self._silence = Silence(voice, lambda: agent.turns.busy, lambda: asking.front is not None)
         self._foretold = ""
         self._thinking = False
         self._opened = ""
@@ -115,7 +115,7 @@ class Teller:
             case PartDelta(_, delta):
                 self._delta(delta.kind, delta.text)
             case BackendChanged(state):
-                if state in LOADING and not self._loading and self._silence.phase and agent.spec.model != "demo":
+                if state in LOADING and not self._loading and self._silence.phase and agent.models.spec.model != "demo":
                     self._loading = True
                     voice.say("Starting the provider…")
             case StepEnded(step, message):
@@ -184,14 +184,14 @@ class Teller:
         agent, voice = self._agent, self._voice
         self._asking.turn_over()
         self._calls.clear()
-        before, self._opened = self._opened, agent.info.id
-        if before == agent.info.id:
+        before, self._opened = self._opened, agent.conversation.info.id
+        if before == agent.conversation.info.id:
             return
-        if agent.messages:
-            title = one_line(agent.info.title, 80) or "untitled"
-            count = plural(len(agent.messages), "message")
-            rest = " The last of it, /history says more:" if earlier(agent.messages, 1) else ""
-            voice.say(f"session {title}, {count}, {ago(agent.messages[-1].created)}.{rest}", "Note")
+        if agent.conversation.path:
+            title = one_line(agent.conversation.info.title, 80) or "untitled"
+            count = plural(len(agent.conversation.path), "message")
+            rest = " The last of it, /history says more:" if earlier(agent.conversation.path, 1) else ""
+            voice.say(f"session {title}, {count}, {ago(agent.conversation.path[-1].created)}.{rest}", "Note")
             self.tell_past(1)
         elif before:
             voice.say("a new session.", "Note")
@@ -199,7 +199,7 @@ class Teller:
     def tell_past(self, exchanges: int | None) -> int:
         """Says the newest messages of the user's and what followed each, all of them where that is None; returns how
         many messages are earlier."""
-        messages = self._agent.messages
+        messages = self._agent.conversation.path
         begin = earlier(messages, exchanges)
         tell_messages(self._voice, messages[begin:])
         return begin
@@ -258,14 +258,14 @@ class Teller:
         self.failure_retryable = event.failure is not None and event.failure.retryable
         self._asking.turn_over()
         voice.end_answer()
-        if self.show_reasoning and agent.messages and agent.messages[-1].reasoning:
-            voice.quote(agent.messages[-1].reasoning, "Thought")
+        if self.show_reasoning and agent.conversation.path and agent.conversation.path[-1].reasoning:
+            voice.quote(agent.conversation.path[-1].reasoning, "Thought")
         if event.stop_reason == "interrupted":
             voice.say("Interrupted.")
-        for level, text in self._told.ending(event, says_itself(agent.messages), False):
+        for level, text in self._told.ending(event, says_itself(agent.conversation.path), False):
             if event.stop_reason != "interrupted":
                 voice.say(text, LEVELS[level])
-        said = [f"context {self._context(agent.context_usage())}"]
+        said = [f"context {self._context(agent.context.usage())}"]
         if agent.settings.ui.turn_cost and (figure := turn_figure(event.bill)) is not None:
             said.insert(0, figure)
         voice.say(", ".join(said) + ".", "Done" if event.stop_reason == "end" else "Stopped")

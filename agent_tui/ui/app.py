@@ -41,8 +41,8 @@ from agent_tui.ui.theme import (
 if TYPE_CHECKING:
     from textual.driver import Driver
 
+    from agent_tui.engine.agent import Agent
     from agent_tui.options import Served
-    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import ChatHost
     from agent_tui.ui.chat.opening import AgentFactory
     from agent_tui.ui.chat.status_command import StatusCommand
@@ -108,7 +108,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         problems: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
         detect_colors: bool = False,
-        last_words: Callable[[ChatAgent], list[str]] = lambda agent: [],
+        last_words: Callable[[Agent], list[str]] = lambda agent: [],
         served: Served | None = None,
     ) -> None:
         wanted = wanted_theme(settings.ui.theme, paths.state)
@@ -258,9 +258,9 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
     def _tell_session(self, event: object = None) -> None:
         """The server learns which session a page that comes after the end of this process is to show."""
         agent = self.chat.seat.agent
-        if agent is not None and agent.messages and agent.info.id != self._told_session:
-            self._told_session = agent.info.id
-            tell_server(self, "session", id=agent.info.id)
+        if agent is not None and agent.conversation.path and agent.conversation.info.id != self._told_session:
+            self._told_session = agent.conversation.info.id
+            tell_server(self, "session", id=agent.conversation.info.id)
 
     def leave(self) -> None:
         """Ends the program with everything stored."""

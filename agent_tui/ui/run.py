@@ -17,7 +17,7 @@ from agent_tui.ui.app import AgentApp
 from agent_tui.ui.chat.opening import AgentFactory
 
 if TYPE_CHECKING:
-    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.engine.agent import Agent
 
 
 def run_ui(
@@ -40,7 +40,7 @@ def run_ui(
     it or from the start leaves the screen, and its line goes to stderr. ``problems`` are lines to show at the start.
     """
 
-    def last_words(agent: ChatAgent) -> list[str]:
+    def last_words(agent: Agent) -> list[str]:
         from shutil import get_terminal_size
 
         from agent_tui.ui.chat.leaving import scrollback, way_back

@@ -17,6 +17,8 @@ from agent_tui.plain.asking import Asking
 from agent_tui.plain.lists import found_by
 from agent_tui.plain.run import look_now_and_then
 from agent_tui.plain.voice import Voice
+from tests.support.fake_agent import FakeAgent
+from tests.support.fake_store import FakeReader, FakeStore
 from tests.support.waiting import PATIENCE
 
 
@@ -48,7 +50,7 @@ async def test_ctrl_c_twice_at_once_gives_up_one_question(asks: Asks, declined: 
 
 
 async def test_a_search_that_nobody_waits_for_ends() -> None:
-    class Reader:
+    class Reader(FakeReader):
         begun, ended, stopped = Event(), Event(), Event()
 
         def hits(
@@ -69,7 +71,7 @@ async def test_a_search_that_nobody_waits_for_ends() -> None:
         def close(self) -> None:
             """Nothing is open."""
 
-    reader = Reader()
+    reader = Reader(FakeStore())
     searching = asyncio.create_task(found_by(reader, "words"))
     await asyncio.to_thread(reader.begun.wait, PATIENCE)
     searching.cancel()
@@ -78,20 +80,19 @@ async def test_a_search_that_nobody_waits_for_ends() -> None:
     assert await asyncio.to_thread(reader.ended.wait, PATIENCE)
 
 
-async def test_a_look_that_fails_is_not_the_last_one() -> None:
-    class Agent:
-        busy = False
-        looks = 0
+async def test_a_look_that_fails_is_not_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent, looks = FakeAgent(tmp_path), 0
 
-        async def refresh_context(self) -> bool:
-            self.looks += 1
-            if self.looks < 3:
-                raise StoreError("the disk is full")
-            looking.cancel()
-            return True
+    async def refresh() -> bool:
+        nonlocal looks
+        looks += 1
+        if looks < 3:
+            raise StoreError("the disk is full")
+        looking.cancel()
+        return True
 
-    agent = Agent()
+    monkeypatch.setattr(agent.context, "refresh", refresh)
     looking = asyncio.create_task(look_now_and_then(agent, 0.0))
     with pytest.raises(asyncio.CancelledError):
         await looking
-    assert agent.looks == 3
+    assert looks == 3

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, Role
@@ -14,9 +15,15 @@ from agent_tui.store.exports.export_data import export_session
 from agent_tui.store.search.texts import found_line
 from agent_tui.text.search import fold, search_words
 
+if TYPE_CHECKING:
+    from agent_tui.store.search.reader import SearchReader
+    from agent_tui.store.store import Store
+else:
+    Store = SearchReader = object
+
 
 @dataclass
-class FakeReader:
+class FakeReader(SearchReader):
     """Searches titles, and texts that a test gives."""
 
     store: FakeStore
@@ -41,7 +48,7 @@ class FakeReader:
 
 
 @dataclass
-class FakeStore:
+class FakeStore(Store):
     """Sessions and summaries in memory."""
 
     listed: list[SessionInfo] = field(default_factory=list)
@@ -49,8 +56,10 @@ class FakeStore:
     branches: int = 0
     said: dict[str, str] = field(default_factory=dict)
 
-    def sessions(self, project: str | None = None, limit: int | None = None) -> list[SessionInfo]:
-        return [s for s in self.listed if project is None or s.project == project][:limit]
+    def sessions(
+        self, project: str | Path | None = None, limit: int | None = None, **_kinds: bool
+    ) -> list[SessionInfo]:
+        return [s for s in self.listed if project is None or s.project == str(project)][:limit]
 
     def search_reader(self) -> FakeReader:
         return FakeReader(self)

@@ -33,8 +33,8 @@ from agent_tui.ui.terminal.window import Window
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
+    from agent_tui.engine.agent import Agent
     from agent_tui.paths import Paths
-    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import ChatHost
     from agent_tui.ui.chat.pictures import Pictures
 
@@ -49,7 +49,7 @@ class Chat:
         paths: Paths,
         root: Path,
         clock: Callable[[], float],
-        last_words: Callable[[ChatAgent], list[str]],
+        last_words: Callable[[Agent], list[str]],
     ) -> None:
         history = History(paths.state, str(root))
         self.seat = seat = Seat(last_words)

@@ -32,10 +32,10 @@ class Freshness:
     def look(self) -> None:
         """One look, unless the last one still waits for a slow disk."""
         agent = self._seat.agent
-        if agent is None or agent.busy or not self._focus.is_looked_at:
+        if agent is None or agent.turns.busy or not self._focus.is_looked_at:
             return
         if self._look is None or self._look.done():
-            self._look = asyncio.create_task(agent.refresh_context(), name="freshness")
+            self._look = asyncio.create_task(agent.context.refresh(), name="freshness")
             self._look.add_done_callback(_told)
 
 

@@ -48,7 +48,7 @@ class Interrupts:
         if self._sender.cancel():
             return
         agent = self._seat.agent
-        if agent is not None and agent.interrupt():
+        if agent is not None and agent.turns.interrupt():
             self._stage.activity.begin("Interrupting", "")
 
     def cancel(self) -> None:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from agent_tui.config import NEXT_MODES
 
 if TYPE_CHECKING:
-    from agent_tui.ui.agent_protocol import HasMode
+    from agent_tui.engine.agent import Agent
     from agent_tui.ui.chat.needs import ShowsFacts, Tells
 
 
-def next_mode(agent: HasMode, facts: ShowsFacts, tells: Tells) -> None:
+def next_mode(agent: Agent, facts: ShowsFacts, tells: Tells) -> None:
     """Goes to the mode after this one and says what it means."""
     from agent_tui.commands.project import MODE_HELP
 
-    at = NEXT_MODES.index(agent.mode) + 1 if agent.mode in NEXT_MODES else 0
+    at = NEXT_MODES.index(agent.mode.now) + 1 if agent.mode.now in NEXT_MODES else 0
     following = NEXT_MODES[at % len(NEXT_MODES)]
-    agent.set_mode(following)
+    agent.mode.set(following)
     facts.facts_changed()
     tells.hint(f"Permission mode {following}: {MODE_HELP[following]}")

@@ -10,17 +10,16 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
 
-from agent_tui.commands.agent_protocol import CompletesWords
+from agent_tui.engine.agent import Agent
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
 from agent_tui.models.messages import Written
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.ui.agent_protocol import AsksUser, ChatAgent, RefreshesContext
 
 
 class HasAgent(Protocol):
     @property
-    def agent(self) -> ChatAgent | None:
+    def agent(self) -> Agent | None:
         """The agent, once its session is open."""
 
 
@@ -35,7 +34,7 @@ class Tells(Protocol):
 
 
 class LetsChoose(Protocol):
-    def choose_session(self, agent: ChatAgent, then: Callable[[bool], None]) -> None:
+    def choose_session(self, agent: Agent, then: Callable[[bool], None]) -> None:
         """Asks which session to go on with; ``then`` learns whether that one is open now."""
 
 
@@ -157,19 +156,19 @@ class Notifies(Protocol):
 
 class HasContext(Protocol):
     @property
-    def agent(self) -> RefreshesContext | None: ...
+    def agent(self) -> Agent | None: ...
 
 
 class HasAsker(Protocol):
     @property
-    def agent(self) -> AsksUser | None: ...
+    def agent(self) -> Agent | None: ...
 
 
 class HasWords(Protocol):
     @property
-    def agent(self) -> CompletesWords | None: ...
+    def agent(self) -> Agent | None: ...
 
 
 class AnswersCommands(Protocol):
-    async def run(self, agent: ChatAgent, line: str) -> None:
+    async def run(self, agent: Agent, line: str) -> None:
         """Runs ``/name args`` and shows the answer."""

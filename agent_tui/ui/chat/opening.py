@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.engine.agent import Agent
     from agent_tui.ui.chat.input.drafts import Drafts
     from agent_tui.ui.chat.input.sender import Sender
     from agent_tui.ui.chat.needs import LetsChoose
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.terminal.window import Window
 
-AgentFactory: TypeAlias = "Callable[[], Awaitable[ChatAgent]]"
+AgentFactory: TypeAlias = "Callable[[], Awaitable[Agent]]"
 
 
 class Opening:

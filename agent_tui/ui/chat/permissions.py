@@ -62,17 +62,17 @@ class Permissions:
         if own is not None:
             own.set_result(allow)
         elif self._seat.agent is not None:
-            self._seat.agent.answer_permission(asked.request_id, allow, pattern, feedback)
+            self._seat.agent.permissions.answer(asked.request_id, allow, pattern, feedback)
 
     def answer_plan(self, asked: PlanPresented, mode: ApprovedMode | None, plan: str, feedback: str) -> None:
         self.answered(asked.request_id)
         if self._seat.agent is not None:
-            self._seat.agent.answer_plan(asked.request_id, mode, plan, feedback)
+            self._seat.agent.questions.answer_plan(asked.request_id, mode, plan, feedback)
 
     def answer_question(self, asked: QuestionAsked, chosen: tuple[str, ...], text: str) -> None:
         self.answered(asked.request_id)
         if self._seat.agent is not None:
-            self._seat.agent.answer_question(asked.request_id, chosen, text)
+            self._seat.agent.questions.answer_question(asked.request_id, chosen, text)
 
     def answered(self, request_id: str) -> None:
         """The question is settled, here or elsewhere."""

@@ -100,7 +100,7 @@ class Pictures:
     def tell(self) -> None:
         """The agent's own checks can say what was found out here."""
         if self._found is not None and self._seat.agent is not None:
-            self._seat.agent.tell_pictures(self._found.detail)
+            self._seat.agent.project.tell_pictures(self._found.detail)
 
     def _hold(self, found: Graphics) -> None:
         """The terminal holds them in the conversation."""

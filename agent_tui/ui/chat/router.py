@@ -76,7 +76,7 @@ class Router:
     def _says_so(self) -> bool:
         """Whether the interrupted answer says itself that it was interrupted."""
         agent = self._seat.agent
-        return agent is not None and says_itself(agent.messages)
+        return agent is not None and says_itself(agent.conversation.path)
 
     def _show(self, event: Event) -> None:
         stage, session, transcript = self._stage, self._session, self._stage.transcript

@@ -17,7 +17,7 @@ from agent_tui.text.numbers import duration
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.engine.agent import Agent
     from agent_tui.ui.chat.needs import Tells
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class StatusCommand:
     writes is given to ``show``. That it failed is told once."""
 
     def __init__(
-        self, command: str, agent: ChatAgent, show: Callable[[str], None], tells: Tells, patience: float = PATIENCE
+        self, command: str, agent: Agent, show: Callable[[str], None], tells: Tells, patience: float = PATIENCE
     ) -> None:
         self._command = command
         self._agent = agent
@@ -128,7 +128,7 @@ class StatusCommand:
     async def _context(self) -> bytes:
         from agent_tui.commands.usage_json import context_json
 
-        usage, steps = self._agent.context_usage(), list(self._agent.steps)
+        usage, steps = self._agent.context.usage(), list(self._agent.conversation.steps)
         # In a thread: of a long session the rows alone are some thousand.
         return await asyncio.to_thread(lambda: json.dumps(context_json(usage, steps)).encode() + b"\n")
 

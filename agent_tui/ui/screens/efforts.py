@@ -15,8 +15,8 @@ from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
     from agent_tui.engine.models.efforts import EffortChoice
-    from agent_tui.ui.agent_protocol import ComparesEfforts
 
 NAME_WIDTH = 8
 
@@ -28,9 +28,9 @@ class EffortPicker(Picker["EffortChoice", str]):
     PLACEHOLDER = "off, low, medium or high"
     PREVIEW_LINES = 2
 
-    def __init__(self, agent: ComparesEfforts) -> None:
+    def __init__(self, agent: Agent) -> None:
         super().__init__()
-        self.choices = agent.efforts()
+        self.choices = agent.models.efforts()
 
     def entries(self, search: str) -> Sequence[EffortChoice]:
         return [choice for choice in self.choices if search.strip().lower() in choice.effort]

@@ -16,7 +16,7 @@ from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import OffersCommands
+    from agent_tui.engine.agent import Agent
 
 
 LEFT = 38
@@ -32,11 +32,11 @@ class HelpRow:
     doc: str = ""
 
 
-def help_rows(agent: OffersCommands | None, rebound: dict[str, str], keys_first: bool) -> list[HelpRow]:
+def help_rows(agent: Agent | None, rebound: dict[str, str], keys_first: bool) -> list[HelpRow]:
     """Everything there is to know, in sections."""
     commands = [HelpRow(c.usage, c.summary, command=c.name, doc=_doc(c.doc, c.aliases)) for c in load().values()]
     if agent is not None:
-        commands += [HelpRow(f"/{own.name}", own.description) for own in agent.user_commands()]
+        commands += [HelpRow(f"/{own.name}", own.description) for own in agent.project.user_commands()]
     keys = []
     for key in KEY_HELP:
         own = rebound.get(key.id, "") if key.id else ""
@@ -63,7 +63,7 @@ class HelpScreen(Picker[HelpRow, str]):
     PREVIEW_LINES = 2
     HINT = "↑↓ scroll · Enter runs a command · Esc close"
 
-    def __init__(self, agent: OffersCommands | None, rebound: dict[str, str], topic: str = "") -> None:
+    def __init__(self, agent: Agent | None, rebound: dict[str, str], topic: str = "") -> None:
         keys_first = topic == "keys"
         command = None if keys_first or not topic else find(topic.lstrip("/"))
         super().__init__("" if keys_first else command.name if command else topic)

@@ -24,7 +24,7 @@ from agent_tui.ui.screens.text import TextRows, TextScreen
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
-    from agent_tui.ui.agent_protocol import WatchesJobs
+    from agent_tui.engine.agent import Agent
 
 EVERY = 1.0
 """Seconds between two looks at times and last lines, while the screen is open and something runs."""
@@ -61,7 +61,7 @@ class JobPicker(Picker[JobInfo, None]):
         Binding("ctrl+y", "keep", "Keep", show=False, priority=True),
     ]
 
-    def __init__(self, agent: WatchesJobs) -> None:
+    def __init__(self, agent: Agent) -> None:
         super().__init__()
         self.agent = agent
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -93,7 +93,7 @@ class JobPicker(Picker[JobInfo, None]):
     def entries(self, search: str) -> Sequence[JobInfo]:
         """Those that run first, the newest of each first."""
         wanted = search.lower()
-        found = [job for job in reversed(self.agent.jobs()) if wanted in f"{job.id} {job.command}".lower()]
+        found = [job for job in reversed(self.agent.background.infos()) if wanted in f"{job.id} {job.command}".lower()]
         return sorted(found, key=lambda job: job.state != "running")
 
     def draw(self, entry: JobInfo, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
@@ -130,14 +130,14 @@ class JobPicker(Picker[JobInfo, None]):
 
     async def _stop(self, id: str) -> None:
         try:
-            self._say(id, await self.agent.stop_job(id))
+            self._say(id, await self.agent.background.stop(id))
         except AgentError as error:
             self._say(id, str(error))
 
     def action_keep(self) -> None:
         if (entry := self.current) is not None:
             try:
-                self._say(entry.id, self.agent.keep_job(entry.id, not entry.kept))
+                self._say(entry.id, self.agent.background.keep(entry.id, not entry.kept))
             except AgentError as error:
                 self._say(entry.id, str(error))
 
@@ -152,13 +152,13 @@ class JobOutput(TextScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+x", "stop", "Stop", show=False)]
 
-    def __init__(self, agent: WatchesJobs, job: JobInfo) -> None:
+    def __init__(self, agent: Agent, job: JobInfo) -> None:
         self.agent, self.job_id = agent, job.id
         super().__init__(f"{job.id} {job.command}", self._now())
 
     def _now(self) -> str:
         try:
-            return self.agent.job_output(self.job_id) or "(no output yet)"
+            return self.agent.background.output(self.job_id) or "(no output yet)"
         except AgentError as error:
             return str(error)
 
@@ -178,7 +178,7 @@ class JobOutput(TextScreen):
 
     async def _stop(self) -> None:
         try:
-            await self.agent.stop_job(self.job_id)
+            await self.agent.background.stop(self.job_id)
         except AgentError as error:
             self.query_one("#frame").border_subtitle = Content(str(error)).plain
         self._look_again()

@@ -16,7 +16,7 @@ from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import OffersCommands
+    from agent_tui.engine.agent import Agent
 
 
 LEFT = 38
@@ -43,7 +43,7 @@ ACTIONS = (
 )
 
 
-def palette_entries(agent: OffersCommands | None) -> list[Entry]:
+def palette_entries(agent: Agent | None) -> list[Entry]:
     """Commands first, then what only keys do, then the user's own commands."""
     entries = [
         Entry(c.usage, c.summary, f"/{c.name}", needs_args=bool(c.args) and not c.args.startswith("["))
@@ -51,7 +51,7 @@ def palette_entries(agent: OffersCommands | None) -> list[Entry]:
     ]
     entries += ACTIONS
     if agent is not None:
-        entries += [Entry(f"/{own.name}", own.description, f"/{own.name}") for own in agent.user_commands()]
+        entries += [Entry(f"/{own.name}", own.description, f"/{own.name}") for own in agent.project.user_commands()]
     return entries
 
 
@@ -62,7 +62,7 @@ class Palette(Picker[Entry, Entry]):
     PLACEHOLDER = "what do you want to do?"
     HINT = "Enter run · Esc close"
 
-    def __init__(self, agent: OffersCommands | None) -> None:
+    def __init__(self, agent: Agent | None) -> None:
         super().__init__()
         self.all = palette_entries(agent)
         self._left = min(LEFT, max(cell_len(entry.label) for entry in self.all))

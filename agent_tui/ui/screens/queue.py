@@ -17,7 +17,7 @@ from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.queue import word
 
 if TYPE_CHECKING:
-    from agent_tui.ui.agent_protocol import KeepsWaiting
+    from agent_tui.engine.agent import Agent
 
 EXPLAINED = {
     "queued": "Goes out after the running turn; Ctrl+S sends it into that turn, before its next step.",
@@ -44,7 +44,7 @@ class QueuePicker(Picker[WaitingMessage, str]):
         Binding("alt+down,shift+down", "order(1)", "Later", show=False, priority=True),
     ]
 
-    def __init__(self, agent: KeepsWaiting, paused: bool) -> None:
+    def __init__(self, agent: Agent, paused: bool) -> None:
         super().__init__()
         self.agent = agent
         self._paused = paused
@@ -73,7 +73,7 @@ class QueuePicker(Picker[WaitingMessage, str]):
         self.rows.set_count(len(self.shown), index)
 
     def entries(self, search: str) -> Sequence[WaitingMessage]:
-        return [waits for waits in self.agent.waiting if search.lower() in waits.text.lower()]
+        return [waits for waits in self.agent.waiting.listed if search.lower() in waits.text.lower()]
 
     def draw(self, entry: WaitingMessage, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         name, color = word(entry, self._paused)
@@ -96,8 +96,8 @@ class QueuePicker(Picker[WaitingMessage, str]):
     def action_send(self) -> None:
         if (entry := self.current) is None:
             return
-        if self.agent.send_waiting(entry.id):
-            if not self.agent.waiting:
+        if self.agent.turns.send_waiting(entry.id):
+            if not self.agent.waiting.listed:
                 self.dismiss(None)
             self._say("")
         else:
@@ -107,14 +107,14 @@ class QueuePicker(Picker[WaitingMessage, str]):
         """It stays in the prompt's history, where every message has been since it was typed."""
         if (entry := self.current) is None:
             return
-        if self.agent.take_back(entry.id) is None:
+        if self.agent.turns.take_back(entry.id) is None:
             self._say("It cannot be dropped now.")
         else:
             self._say("Dropped. Ctrl+R in the prompt finds its text again.")
 
     def action_order(self, by: int) -> None:
         if (entry := self.current) is not None and not self.searched:
-            moved = self.agent.move_waiting(entry.id, by)
+            moved = self.agent.waiting.move(entry.id, by)
             self._say("" if moved else "It cannot go any earlier." if by < 0 else "It cannot go any later.", entry.id)
 
     def _say(self, text: str, on: str = "") -> None:

@@ -32,7 +32,7 @@ from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
-    from agent_tui.ui.agent_protocol import Rewinds
+    from agent_tui.engine.agent import Agent
 
 WIDE = 76
 """Cells from which on a branch's row says what its numbers are."""
@@ -69,14 +69,14 @@ class RewindPicker(Picker["Message | Branch", Choice]):
         Binding("shift+tab", "branch(-1)", "Previous branch", show=False, priority=True),
     ]
 
-    def __init__(self, agent: Rewinds, search: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, agent: Agent, search: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(search)
         self.agent = agent
         self.now = time.time()
         self.guard = TypingGuard(clock)
-        path = agent.messages
+        path = agent.conversation.path
         self.leave = {m.id: len(path) - i for i, m in enumerate(path)}
-        self.all = list(tree(path, agent.branches()))
+        self.all = list(tree(path, agent.branches.all()))
         self.told: dict[str, str] = {}
 
     def start_at(self) -> int:
@@ -127,10 +127,10 @@ class RewindPicker(Picker["Message | Branch", Choice]):
 
     def _changes(self, head: str | None) -> str:
         try:
-            files = files_text(self.agent.files_by_going(head), self.agent.root)
+            files = files_text(self.agent.branches.files(head), self.agent.root)
         except StoreError as error:
             files = f"Its files cannot be looked at: {error}"
-        parts = [files, lost_text(self.agent.lost_by_going(head), would=True)]
+        parts = [files, lost_text(self.agent.branches.lost(head), would=True)]
         return "".join(f" {part}" for part in parts if part)
 
     def on_screen_resume(self) -> None:

@@ -31,8 +31,8 @@ from agent_tui.ui.theme import Paint
 if TYPE_CHECKING:
     from rich.style import Style
 
-    from agent_tui.commands.agent_protocol import SearchesSessions
-    from agent_tui.ui.agent_protocol import ListsSessions
+    from agent_tui.engine.agent import Agent
+    from agent_tui.store.search.reader import SearchReader
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         ended: bool = False
         problem: str = ""
 
-    def __init__(self, agent: ListsSessions, search: str = "") -> None:
+    def __init__(self, agent: Agent, search: str = "") -> None:
         super().__init__(search)
         self.agent = agent
         self.everywhere = False
@@ -96,7 +96,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self.now = time.time()
         self._listed: dict[bool, list[SessionHit]] = {}
         self._searches = 0
-        self._reader: SearchesSessions | None = None
+        self._reader: SearchReader | None = None
         self._wanted: SimpleQueue[Search | None] = SimpleQueue()
         self._waits = False
         self._entered = False
@@ -105,7 +105,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         """What is there without a search, newest first."""
         if self.everywhere not in self._listed:
             found = self.agent.store.sessions(None if self.everywhere else self.project)
-            found = [s for s in found if s.messages or s.id != self.agent.info.id]
+            found = [s for s in found if s.messages or s.id != self.agent.conversation.info.id]
             here, there = _parted(found, self.project)
             self._listed[self.everywhere] = [SessionHit(info, created=info.updated) for info in (*here, *there)]
         return self._listed[self.everywhere]
@@ -136,14 +136,14 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._stop()
         self._wanted.put(None)
 
-    def _serve(self, reader: SearchesSessions) -> None:
+    def _serve(self, reader: SearchReader) -> None:
         """In the thread: one search after the other."""
         with contextlib.closing(reader):
             while (wanted := self._wanted.get()) is not None:
                 if wanted.number == self._searches:
                     self._look(reader, *wanted)
 
-    def _look(self, reader: SearchesSessions, number: int, text: str, project: str | None) -> None:
+    def _look(self, reader: SearchReader, number: int, text: str, project: str | None) -> None:
         """In the thread: one search from its beginning to its end."""
         state = IndexState()
         found: list[SessionHit] = []
@@ -208,7 +208,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
 
     def draw(self, entry: SessionHit, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         info = entry.session
-        current = " current" if info.id == self.agent.info.id else ""
+        current = " current" if info.id == self.agent.conversation.info.id else ""
         fork = " fork" if info.copied else ""
         when = fit(age(entry.created or info.updated, self.now), 7, right=True)
         elsewhere = "" if info.project == self.project else one_line(Path(info.project).name, 24)

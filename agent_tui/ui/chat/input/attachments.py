@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import ReadsAttachments
+    from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import AttachmentPart
     from agent_tui.ui.chat.needs import AsksToAttach
     from agent_tui.ui.chat.stage import Stage
@@ -19,12 +19,10 @@ class Attachments:
         self._stage = stage
         self._questions = questions
 
-    async def collect(
-        self, agent: ReadsAttachments, text: str, given: Sequence[AttachmentPart]
-    ) -> list[AttachmentPart]:
+    async def collect(self, agent: Agent, text: str, given: Sequence[AttachmentPart]) -> list[AttachmentPart]:
         """``given``, and what ``text`` names, as the model takes them."""
         from agent_tui.commands.attaching import collect
 
-        if "@" in text and not agent.busy:
+        if "@" in text and not agent.turns.busy:
             self._stage.activity.begin("Reading what is attached", "Esc to cancel")
         return await collect(agent, text, given, self._stage.say, self._questions.may_attach)

@@ -9,7 +9,7 @@ from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from agent_tui.commands.result import CommandResult
-    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.engine.agent import Agent
     from agent_tui.ui.chat.host import Leaves, OpensScreens
     from agent_tui.ui.chat.input.attachments import Attachments
     from agent_tui.ui.chat.needs import AnswersCommands, Copies, ShowsFacts
@@ -35,7 +35,7 @@ class Commands:
         self._facts = facts
         self._leaves = leaves
 
-    async def run(self, agent: ChatAgent, line: str) -> None:
+    async def run(self, agent: Agent, line: str) -> None:
         """Runs ``/name args``; an AgentError becomes a line."""
         from agent_tui.commands.registry import run
         from agent_tui.commands.result import Submit
@@ -49,11 +49,11 @@ class Commands:
             # The user's own words alone name files and hosts: the command's text is from a file or a server.
             attachments = await self._attachments.collect(agent, line, [])
             self._stage.transcript.follow_end()
-            agent.submit(result.text, attachments)
+            agent.turns.submit(result.text, attachments)
         else:
             self._show(agent, line, result)
 
-    def _show(self, agent: ChatAgent, line: str, result: CommandResult) -> None:
+    def _show(self, agent: Agent, line: str, result: CommandResult) -> None:
         from agent_tui.commands import result as results
 
         stage = self._stage
@@ -71,7 +71,7 @@ class Commands:
                 self._screens.open_screen(name, data)
             case results.Submit(text):
                 stage.transcript.follow_end()
-                agent.submit(text)
+                agent.turns.submit(text)
             case results.Copy(text, what):
                 self._copying.copy(text, what)
             case results.Quit():

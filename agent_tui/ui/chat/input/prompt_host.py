@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import Written
-    from agent_tui.ui.agent_protocol import MayBeReadOnly
     from agent_tui.ui.chat.input.drafts import Drafts
     from agent_tui.ui.chat.needs import Copies, Sends, TakesPaste, Tells
     from agent_tui.ui.chat.seat import Seat
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 READ_ONLY_HINT = "Read-only: this session is open elsewhere. /fork continues a copy."
 
 
-def refused(text: str, agent: MayBeReadOnly | None, tells: Tells) -> bool:
+def refused(text: str, agent: Agent | None, tells: Tells) -> bool:
     """A session that is open elsewhere takes commands only; the text stays where it is."""
-    if agent is None or not agent.read_only:
+    if agent is None or not agent.conversation.read_only:
         return False
     from agent_tui.commands.registry import is_command
 
@@ -71,7 +71,7 @@ class PromptHost:
     def send_waiting(self) -> None:
         """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out."""
         agent = self._seat.agent
-        if agent is not None and agent.send_waiting():
+        if agent is not None and agent.turns.send_waiting():
             self._stage.transcript.follow_end()
 
     def pasted(self, text: str) -> None:

@@ -10,8 +10,8 @@ from agent_tui.errors import AgentError
 from agent_tui.ui.chat.input.prompt_host import refused
 
 if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import Written
-    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.input.attachments import Attachments
     from agent_tui.ui.chat.needs import AnswersCommands, EditsWaiting, GivesBack, HasAgent, Sends, StartsTasks, Task
     from agent_tui.ui.chat.stage import Stage
@@ -86,7 +86,7 @@ class Sender:
     def take_back(self) -> Written | None:
         """The newest message that has not gone out yet."""
         if self._seat.agent is not None:
-            return self._seat.agent.take_back()
+            return self._seat.agent.turns.take_back()
         if not self.waiting:
             return None
         typed, _ = self.waiting.pop()
@@ -99,12 +99,12 @@ class Sender:
         if agent is None:
             return
         before = ""
-        for waits in agent.waiting:
+        for waits in agent.waiting.listed:
             if waits.id == message_id:
                 break
             before = waits.id
-        kind = next((waits.kind for waits in agent.waiting if waits.id == message_id), None)
-        taken = agent.take_back(message_id)
+        kind = next((waits.kind for waits in agent.waiting.listed if waits.id == message_id), None)
+        taken = agent.turns.take_back(message_id)
         if taken is None:
             self._stage.hint("It waits no more: it was just sent")
             return
@@ -124,10 +124,10 @@ class Sender:
 
     def _prepared(self) -> None:
         agent = self._seat.agent
-        if agent is not None and not agent.busy and not self.preparing:
+        if agent is not None and not agent.turns.busy and not self.preparing:
             self._stage.activity.end()
 
-    async def _send(self, agent: ChatAgent, outgoing: Outgoing) -> None:
+    async def _send(self, agent: Agent, outgoing: Outgoing) -> None:
         from agent_tui.commands.registry import is_command, split
 
         text = outgoing.typed.text
@@ -141,7 +141,7 @@ class Sender:
             elif text.startswith("!") and text[1:].strip():
                 self._stage.transcript.follow_end()
                 await agent.shell(text[1:].strip())
-                if not agent.busy:
+                if not agent.turns.busy:
                     self._stage.activity.end()
             else:
                 self._stage.transcript.follow_end()
@@ -149,11 +149,11 @@ class Sender:
         except AgentError as error:
             self._stage.say("error", str(error))
 
-    async def _message(self, agent: ChatAgent, outgoing: Outgoing) -> None:
+    async def _message(self, agent: Agent, outgoing: Outgoing) -> None:
         stage = self._stage
         if outgoing not in self.preparing:
             self.preparing.append(outgoing)
-        if self._order.locked() and not agent.busy and not stage.activity.phase:
+        if self._order.locked() and not agent.turns.busy and not stage.activity.phase:
             stage.activity.begin("Waiting for the command before this", "Esc to cancel")
         try:
             async with self._order:
@@ -161,13 +161,13 @@ class Sender:
                 attachments = await self._attachments.collect(agent, text, given)
                 # No more awaiting from here on: what has been handed over cannot be given back.
                 stage.transcript.follow_end()
-                if agent.read_only:
+                if agent.conversation.read_only:
                     stage.prompt.give_back(outgoing.typed)
                     refused(text, agent, stage)
-                elif outgoing.steer and agent.busy:
-                    agent.steer(text, attachments, pasted)
+                elif outgoing.steer and agent.turns.busy:
+                    agent.turns.steer(text, attachments, pasted)
                 else:
-                    agent.submit(text, attachments, pasted, outgoing.behind)
+                    agent.turns.submit(text, attachments, pasted, outgoing.behind)
         finally:
             if outgoing in self.preparing:
                 self.preparing.remove(outgoing)
