@@ -26,8 +26,7 @@ from agent_tui.paths import Paths, package_themes, private_dir, project_root, st
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.providers.failures.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
-from agent_tui.store.damage.reading import open_for_reading
-from agent_tui.store.passing import remove_left_behind
+from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.mcp.config import servers_of
@@ -178,6 +177,8 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
 def _opened(options: Options, database: Path, looking: bool) -> Store:
     """The store; other programs that write are waited for longer where no screen stands still meanwhile."""
     if looking:
+        from agent_tui.store.repair import open_for_reading
+
         return open_for_reading(database)
     opening = Store.ephemeral if options.ephemeral else Store.open
     return opening(database, UNSEEN_TIMEOUT, UNSEEN_TIMEOUT) if options.headless else opening(database)
@@ -201,7 +202,7 @@ def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
 
 
 async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:
-    trust = FolderTrust(root, store)
+    trust = FolderTrust(root, store.trust)
     if options.trust and not trust.trusted:
         trust.accept()
     trusted = trust.trusted
@@ -222,7 +223,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     notices = await _detect(catalogue, settings, options)
     if options.model is not None:
         catalogue.find(options.model)
-    extensions = Extensions(settings, paths, root, cwd, trust, offers=RememberedOffers(store, root))
+    extensions = Extensions(settings, paths, root, cwd, trust, offers=RememberedOffers(store.offers, root))
     notices += extensions.notices()
     if (theirs := strangers_root(cwd)) is not None:
         line = f"The repository {theirs} belongs to another user, so {root} is the project; git's own safe.directory"
@@ -245,9 +246,9 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         added_dirs=added,
         readable=[paths.cache / "output", jail.policy().temporary, *extensions.skills.folders],
         protected=[paths.config, paths.data],
-        remembered=store.permission_rules(root, trust.identity),
+        remembered=store.rules.allowed(root, trust.identity),
         brought=_brought_rules(options, paths, root, trusted),
-        save=lambda rule: store.add_permission_rule(root, trust.identity, rule),
+        save=lambda rule: store.rules.add(root, trust.identity, rule),
         can_ask=options.can_ask,
         holds=jail.holds,
         sees=jail.sees,

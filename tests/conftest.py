@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,6 +26,10 @@ settings.load_profile("suite")
 
 os.environ[STRICT] = "1"
 """Set for the processes that tests start, too: a name that only one side of a pipe knows is an error here."""
+
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    # Hundreds of processes are started: each would compile all that it imports anew.
+    sys.dont_write_bytecode = False
 
 for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     # In the background of a script, or under nohup, these are ignored here and in all that is started: a test that

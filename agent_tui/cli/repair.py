@@ -23,8 +23,7 @@ def add_check(actions: Any) -> None:
 
 
 def _check(values: argparse.Namespace) -> int:
-    from agent_tui.store.damage.reading import open_for_reading
-    from agent_tui.store.damage.repair import as_json, check
+    from agent_tui.store.repair import as_json, check, open_for_reading
 
     with open_for_reading(user_paths().database) as store:
         report = check(store, values.id)
@@ -41,7 +40,7 @@ def _repair(values: argparse.Namespace) -> int:
 
 
 def _repair_one(session_id: str) -> int:
-    from agent_tui.store.damage.repair import repair_session
+    from agent_tui.store.repair import repair_session
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
@@ -58,7 +57,7 @@ def _repair_one(session_id: str) -> int:
 
 
 def _repair_all() -> int:
-    from agent_tui.store.damage.repair import repair_file
+    from agent_tui.store.repair import repair_file
 
     path = user_paths().database
     made = repair_file(path)
@@ -71,6 +70,6 @@ def _repair_all() -> int:
 
 
 def _text(report: Any) -> str:
-    from agent_tui.store.damage.repair import lines
+    from agent_tui.store.repair import lines
 
     return "\n".join(clean_line(line) for line in lines(report))

@@ -162,14 +162,14 @@ def _tell(problem: str | None) -> None:
 
 
 def _sessions(values: argparse.Namespace) -> int:
-    from agent_tui.store.damage.reading import open_for_reading
-    from agent_tui.store.exports.export_data import session_row
+    from agent_tui.store.export_data import session_row
+    from agent_tui.store.repair import open_for_reading
 
     project = None if values.all else str(project_root(Path.cwd()))
     if values.search is not None:
         return _search(values.search, project, values.json)
     with open_for_reading(user_paths().database) as store:
-        found = store.sessions(project, empty=False)
+        found = store.sessions.all(project, empty=False)
         _tell(store.problem)
     if values.json:
         door.say_json([session_row(info) for info in found])
@@ -188,15 +188,15 @@ def _sessions(values: argparse.Namespace) -> int:
 def _search(query: str, project: str | None, as_json: bool) -> int:
     from contextlib import closing
 
-    from agent_tui.store.damage.reading import open_for_reading
-    from agent_tui.store.exports.export_data import hit_row
+    from agent_tui.store.export_data import hit_row
+    from agent_tui.store.repair import open_for_reading
     from agent_tui.text.search import search_words
 
     if not search_words(query):
         raise ConfigError("--search needs words to look for.")
     with open_for_reading(user_paths().database) as store:
         _tell(store.problem)
-        with closing(store.search_reader()) as reader:
+        with closing(store.search.reader()) as reader:
             found = [hit for hit in reader.hits(query, project) if hit.session.messages]
     if as_json:
         door.say_json([hit_row(hit) for hit in found])
@@ -218,25 +218,25 @@ def _delete(values: argparse.Namespace) -> int:
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
-        info = store.session(values.id)
+        info = store.sessions.get(values.id)
         if not values.yes:
             if not sys.stdin.isatty():
                 raise ConfigError("Deleting cannot be undone. Add --yes to confirm.")
             title = one_line(info.title or "untitled", 60)
-            every = plural(store.tree_size(info.id)[0], "message")
+            every = plural(store.messages.tree_size(info.id)[0], "message")
             answer = door.ask(f"Delete {info.id} ({title}, {every}) for good? [y/N] ")
             if answer.strip().lower() not in ("y", "yes"):
                 door.tell("Kept.")
                 return EXIT_OK
-        store.delete_session(info.id)
+        store.delete(info.id)
     door.tell(f"Deleted {info.id}.")
     return EXIT_OK
 
 
 def _export(values: argparse.Namespace) -> int:
-    from agent_tui.store.damage.reading import open_for_reading
-    from agent_tui.store.exports.export import render
-    from agent_tui.store.tables.salvage import lacks
+    from agent_tui.store.export_text import render
+    from agent_tui.store.repair import open_for_reading
+    from agent_tui.store.salvage import lacks
 
     with open_for_reading(user_paths().database) as store:
         export = store.export(values.id)
@@ -344,12 +344,11 @@ def _doctor(values: argparse.Namespace) -> int:
 
 
 def _forget_limits() -> int:
+    from agent_tui.store.facts import forgotten_text
     from agent_tui.store.store import BUSY_TIMEOUT, Store
-    from agent_tui.store.tables.learned import forgotten_text
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
-        count = store.forget_learned_limits()
-        store.forget_replay_facts()
+        count = store.learned.forget_all()
     door.say(forgotten_text(count))
     return EXIT_OK
 
@@ -357,7 +356,7 @@ def _forget_limits() -> int:
 def _config(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import config_layers, load_settings
     from agent_tui.config.example import example_text, show_settings
-    from agent_tui.store.damage.reading import open_for_reading
+    from agent_tui.store.repair import open_for_reading
 
     paths = user_paths()
     if values.action == "path":
@@ -374,7 +373,7 @@ def _config(values: argparse.Namespace) -> int:
 
     options, root = Options(config=values.config), project_root(Path.cwd())
     with open_for_reading(paths.database) as store:
-        trusted = FolderTrust(root, store).trusted
+        trusted = FolderTrust(root, store.trust).trusted
     settings = load_settings(options, paths, root, trusted)
     for layer in config_layers(options, paths, root, trusted):
         if layer.values:

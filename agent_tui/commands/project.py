@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Submit, Text
 from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
-from agent_tui.store.tables.learned import forgotten_text
+from agent_tui.store.facts import forgotten_text
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
 

@@ -12,7 +12,7 @@ from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
 from agent_tui.commands.writing import write_export, write_told
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import AgentError, StoreError
-from agent_tui.store.exports.export import FORMATS, render
+from agent_tui.store.export_text import FORMATS, render
 from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ async def resume(agent: Agent, args: str) -> CommandResult:
     """Opens an earlier session, found by what was said in it."""
     if args and " " not in args:
         try:
-            found = agent.store.session(args)
+            found = agent.store.sessions.get(args)
         except StoreError:
             return OpenScreen("sessions", args)
         await agent.sessions.resume(found.id)

@@ -35,7 +35,7 @@ from agent_tui.engine.turns.shell import run_shell
 from agent_tui.engine.turns.subagent import run_subagent
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event, Notice, SessionChanged, TurnEnded
-from agent_tui.store.search.fill import Filler
+from agent_tui.store.search_reader import Filler
 from agent_tui.tools.base import ToolOutcome
 
 
@@ -246,7 +246,7 @@ class Agent:
         """Puts what was said into the index of texts from now on, and all that was said before."""
         if not self.parts.keep_index:
             return
-        filler = self._filler = self.parts.store.filler()
+        filler = self._filler = self.parts.store.search.filler()
 
         def heard(event: Event) -> None:
             if isinstance(event, (TurnEnded, SessionChanged)):

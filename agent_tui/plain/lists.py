@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agent_tui.models.messages import Message
     from agent_tui.plain.commands import ChatParts
     from agent_tui.plain.voice import Voice
-    from agent_tui.store.search.reader import SearchReader
+    from agent_tui.store.search_reader import SearchReader
 
 MOST = 500
 """Sessions of a list; the rest is found by words."""
@@ -57,9 +57,9 @@ class Lists:
         agent = self._agent
         store = agent.store
         if search.strip():
-            found = await found_by(store.search_reader(), search)
+            found = await found_by(store.search.reader(), search)
         else:
-            found = [SessionHit(info) for info in store.sessions()]
+            found = [SessionHit(info) for info in store.sessions.all()]
         listed = [hit for hit in found if hit.session.messages and hit.session.id != agent.conversation.info.id]
         here = [hit for hit in listed if hit.session.project == str(agent.root)]
         shown = [*here, *(hit for hit in listed if hit.session.project != str(agent.root))]

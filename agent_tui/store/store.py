@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+import contextlib
+import dataclasses
+import json
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from agent_tui.errors import StoreError, StoreLockedError, StoreUnwritableError
-from agent_tui.models.messages import Message, Metadata
-from agent_tui.models.search import IndexHealth
+from agent_tui.models.messages import Metadata, new_id
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.store.exports.export_data import export_session
-from agent_tui.store.lock import SessionLock, is_held
-from agent_tui.store.passing import PassingFolder
-from agent_tui.store.search.fill import Filler
-from agent_tui.store.search.health import index_health
-from agent_tui.store.search.index import NoIndex, SearchIndex, index_file, remove_index
-from agent_tui.store.search.reader import SearchReader
-from agent_tui.store.tables.database import Database, copied_files, damaged
-from agent_tui.store.tables.facts import FACTS, FactTables
-from agent_tui.store.tables.fork import ForkTables
-from agent_tui.store.tables.learned import LearnedTables
-from agent_tui.store.tables.offers import OfferTables
-from agent_tui.store.tables.rows import encode
-from agent_tui.store.tables.salvage import Content, salvage
-from agent_tui.store.tables.session_rows import read_row
-from agent_tui.store.tables.waiting import WaitingTables
-
-log = logging.getLogger(__name__)
+from agent_tui.store.database import Database, copied_files, damaged
+from agent_tui.store.export_data import export_session
+from agent_tui.store.facts import FACTS, Learned, Measured, Offers, Rules, Snapshots, Trust
+from agent_tui.store.locks import Locks, PassingFolder
+from agent_tui.store.messages import Messages, Waiting
+from agent_tui.store.rows import read_row
+from agent_tui.store.salvage import Content, salvage
+from agent_tui.store.search_index import SearchIndex
+from agent_tui.store.search_reader import SessionSearch
+from agent_tui.store.sessions import Sessions
+from agent_tui.store.steps import Compactions, Spending, Steps
 
 BUSY_TIMEOUT = 3.0
 """Seconds that opening waits for another process's write, which takes milliseconds, before it is called locked."""
@@ -42,26 +37,41 @@ UNSEEN_TIMEOUT = 120.0
 for that long on a slow disk."""
 
 
-class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
+class Store:
     """Synchronous, for one thread. Every write is one transaction (``transaction`` groups several), stored when the
     call returns: a killed process loses nothing of it. All methods raise ``StoreError`` with one line for the user.
-    Nothing but ``delete_session`` deletes what was said."""
+    Nothing but ``delete`` deletes what was said."""
 
     def __init__(
         self,
         database: Database,
         folder: PassingFolder | None = None,
+        bills: Database | None = None,
         problem: str | None = None,
         damaged: bool = False,
     ) -> None:
-        """``folder`` goes with the store; ``problem`` is why ``database`` is but a copy that refuses writes: the file
-        is ``damaged``, or it cannot be written."""
-        super().__init__(database)
-        self._held: dict[str, SessionLock] = {}
-        self._folder = folder
-        self._filler: Filler | None = None
+        """``folder`` goes with the store; ``bills`` is the database that keeps what calls cost, where it is another;
+        ``problem`` is why ``database`` is but a copy that refuses writes: the file is ``damaged``, or it cannot be
+        written."""
+        self.database = database
+        self.sessions = Sessions(database)
+        self.messages = Messages(database, self.sessions)
+        self.waiting = Waiting(database, self.sessions)
+        self.spending = Spending(bills or database)
+        self.steps = Steps(database, self.sessions, self.spending)
+        self.compactions = Compactions(database, self.sessions, self.messages, self.steps)
+        self.snapshots = Snapshots(database)
+        self.measured = Measured(database)
+        self.learned = Learned(database)
+        self.trust = Trust(database)
+        self.rules = Rules(database)
+        self.offers = Offers(database)
+        self.search = SessionSearch(database)
+        self.locks = Locks(database.path.parent / "locks", self.sessions)
         self.problem = problem
         self.damaged = damaged
+        self._folder = folder
+        self._bills = bills
 
     @classmethod
     def open(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT, write_timeout: float = WRITE_TIMEOUT) -> Store:
@@ -88,28 +98,25 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
         except StoreUnwritableError:
             writable = False
         folder = PassingFolder(sessions=True)
-        try:
-            store = cls.open(folder.path / path.name, busy_timeout, write_timeout)
-        except BaseException:
-            folder.cleanup()
-            raise
-        store._folder = folder
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(folder.cleanup)
+            database = Database.open(folder.path / path.name, busy_timeout)
+            undo.callback(database.close)
+            database.wait_for_lock(write_timeout)
+            bills: Database | None = None
             if writable:
-                store._db.copy_tables(path, FACTS)
-                store._bills = Database.open(path, busy_timeout)
+                database.copy_tables(path, FACTS)
+                bills = Database.open(path, busy_timeout)
             elif path.exists():
                 beside = PassingFolder()
                 try:
                     known = copied_files(path, beside.path)
                     cls.open(known, busy_timeout).close()
-                    store._db.copy_tables(known, FACTS)
+                    database.copy_tables(known, FACTS)
                 finally:
                     beside.cleanup()
-        except BaseException:
-            store.close()
-            raise
-        return store
+            undo.pop_all()
+            return cls(database, folder, bills)
 
     @property
     def writable(self) -> bool:
@@ -122,49 +129,24 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
         return self._folder.path if self._folder is not None else None
 
     @property
-    def database(self) -> Database:
-        """What lies below, for repairs."""
-        return self._db
-
-    def put_session(self, info: SessionInfo, new: bool) -> None:
-        """Writes all facts of a session, whether it is there already or ``new``, in a transaction of the caller's."""
-        if new:
-            self._insert_session(info)
-            return
-        self._db.run(
-            "UPDATE session SET created = ?, messages = ?, head_id = NULL, parent_session = ?, kind = ?, project = ?, "
-            "preview = ? WHERE id = ?",
-            (
-                info.created,
-                info.messages,
-                info.parent_session,
-                info.kind,
-                encode(info.project),
-                encode(info.preview),
-                info.id,
-            ),
-        )
-
-    def put_message(self, session_id: str, message: Message, in_tree: bool) -> None:
-        """Adds a message as it is, wherever it belongs, in a transaction of the caller's."""
-        self._insert_message(session_id, message, in_tree)
-
-    def put_records(self, session_id: str, records: Sequence[CompactionRecord]) -> None:
-        """Adds compaction records as they are, in a transaction of the caller's."""
-        for record in records:
-            self._insert_record(session_id, record)
-
-    @property
     def file(self) -> Path:
         """The database file."""
-        return self._db.path
+        return self.database.path
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Groups several writes into one: all are stored, or none. An exception undoes them.
+
+        Never await inside: writes of other tasks would become part of it.
+        """
+        with self.database.writing():
+            yield
 
     def close(self) -> None:
         """Releases all session locks and the file. The store cannot be used afterwards."""
-        for lock in list(self._held.values()):
-            lock.release()
-        self._db.close()
-        if self._bills is not self._db:
+        self.locks.release()
+        self.database.close()
+        if self._bills is not None:
             self._bills.close()
         if self._folder is not None:
             self._folder.cleanup()
@@ -172,19 +154,48 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
     def checkpoint(self) -> None:
         """Moves what was written into the main file. Slow (it waits for the disk) but callable from any thread;
         to be called there when a turn has ended, so that no write on the UI loop has to do it."""
-        self._db.checkpoint()
+        self.database.checkpoint()
 
-    def lock(self, session_id: str) -> SessionLock:
-        """The right to write to a session, until released or the process ends. Raises ``SessionBusyError`` when
-        another holder has it; the session can still be read."""
-        session_id = self.session(session_id).id
-        lock = SessionLock(self._lock_file(session_id), session_id, self._forget)
-        self._held[session_id] = lock
-        return lock
+    def fork(self, session_id: str, head_id: str | None) -> SessionInfo:
+        """A new session that holds the path to ``head_id`` with its steps, compaction records, summaries and file
+        snapshots, under the same ids: anchors, fingerprints and records mean the same there.
 
-    def in_use(self, session_id: str) -> bool:
-        """Whether somebody may write to a session now: a draft in it is then a live answer, not what a crash cut."""
-        return is_held(self._lock_file(session_id))
+        Left out are the steps of messages that are left out, and records of no message of the path. Drafts and
+        running steps are ``stopped`` in the copy. Raises ``StoreError``; the source is never changed.
+        """
+        with self.database.writing():
+            source = self.sessions.get(session_id)
+            kept = [message.id for message in self.messages.path(source.id, head_id)]
+            now = time.time()
+            info = dataclasses.replace(
+                source,
+                id=new_id("ses"),
+                created=now,
+                updated=now,
+                head_id=head_id,
+                messages=len(kept),
+                parent_session=source.id,
+                preview=source.preview if kept else "",
+                kind="user",
+                state=dataclasses.replace(
+                    source.state, going=None, back=source.state.back if source.state.back in kept else None
+                ),
+            )
+            self.sessions.insert(info)
+            records = [r for r in self.compactions.all(source.id) if _applies(r, set(kept))]
+            summaries = [r.summary_id for r in records if r.summary_id is not None]
+            self._copy_messages(source.id, info.id, [*kept, *summaries])
+            self._copy_steps(source.id, info.id, self._steps_of(source.id, set(kept), records))
+            for record in records:
+                self.compactions.insert(info.id, record)
+            self.database.run(
+                "INSERT INTO snapshot (session_id, message_id, path, content_id, mode, created) "
+                "SELECT ?, message_id, path, content_id, mode, created FROM snapshot "
+                "WHERE session_id = ? AND message_id IN (SELECT value FROM json_each(?)) ORDER BY n",
+                (info.id, source.id, json.dumps(kept)),
+            )
+            self.sessions.stop_unfinished(info.id)
+        return info
 
     def recover(self, session_id: str) -> bool:
         """After a crash: drafts and running steps become ``stopped``. True when there were any.
@@ -192,104 +203,48 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
         Only the holder of the session's lock may call it: to anyone else, a draft may be another process's live
         answer. Raises ``StoreError`` when the lock is not held by this store.
         """
-        if session_id not in self._held:
+        if self.locks.held(session_id) is None:
             raise StoreError(f"session {session_id} is not locked by this process, so it cannot be recovered")
-        with self._db.writing():
-            return self._stop_unfinished(session_id) > 0
+        with self.database.writing():
+            return self.sessions.stop_unfinished(session_id) > 0
 
-    def delete_session(self, session_id: str) -> None:
+    def delete(self, session_id: str) -> None:
         """Deletes a session with everything in it, overwriting its bytes, and what subagents did for it. Raises
         ``SessionBusyError`` when it is open elsewhere."""
-        session_id = self.session(session_id).id
-        mine = self._held.get(session_id)
-        lock = mine or self.lock(session_id)
+        session_id = self.sessions.get(session_id).id
+        mine = self.locks.held(session_id)
+        lock = mine or self.locks.take(session_id)
         index: SearchIndex | None = None
         try:
-            index = self._out_of_index(session_id)
-            self._db.run("PRAGMA secure_delete = ON")
-            with self._db.writing():
-                self._db.run("DELETE FROM session WHERE parent_session = ? AND kind = 'subagent'", (session_id,))
-                self._db.run("DELETE FROM session WHERE id = ?", (session_id,))
-                self._db.run(
+            index = self.search.forget(session_id)
+            self.database.run("PRAGMA secure_delete = ON")
+            with self.database.writing():
+                self.database.run("DELETE FROM session WHERE parent_session = ? AND kind = 'subagent'", (session_id,))
+                self.database.run("DELETE FROM session WHERE id = ?", (session_id,))
+                self.database.run(
                     "DELETE FROM content WHERE NOT EXISTS "
                     "(SELECT 1 FROM snapshot WHERE snapshot.content_id = content.id)"
                 )
-                self._db.run(
+                self.database.run(
                     "DELETE FROM fixed_set WHERE NOT EXISTS (SELECT 1 FROM step WHERE step.fixed_id = fixed_set.id)"
                 )
             if index is not None:
-                self._overwrite(index)
+                self.search.overwrite(index)
         except BaseException:
             if mine is None:
                 lock.release()
             raise
         finally:
-            self._db.run("PRAGMA secure_delete = OFF")
+            self.database.run("PRAGMA secure_delete = OFF")
             if index is not None:
                 index.close()
         lock.remove()
-        self._db.run("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    @property
-    def _really(self) -> Path | None:
-        """The file that is read and written; None where there is none."""
-        name = self._db.one("SELECT file FROM pragma_database_list WHERE name = 'main'")[0]
-        return Path(name) if name else None
-
-    def search_reader(self) -> SearchReader:
-        """Searches all sessions, in a thread of its own; to be closed."""
-        self._fill_index()
-        return SearchReader(self._really, self._fill_index)
-
-    def index_health(self) -> IndexHealth:
-        """How the index of texts is; reads all of it. Raises ``StoreError``."""
-        return index_health(self._db.path)
-
-    def filler(self) -> Filler:
-        """Keeps the index of texts up, in a thread of its own; to be begun and closed."""
-        self._filler = Filler(self._db.path)
-        return self._filler
-
-    def _fill_index(self) -> None:
-        """Has the index brought up to date: others add messages too, and may remove it."""
-        if self._filler is not None:
-            self._filler.wake()
-
-    def _out_of_index(self, session_id: str) -> SearchIndex | None:
-        """Takes the texts of a session out of the index, ahead of its deletion; the index, to be overwritten there."""
-        rows = self._db.all("SELECT n FROM message WHERE session_id = ?", (session_id,))
-        path = self._really
-        if not rows or path is None or not index_file(path).exists():
-            return None
-        index: SearchIndex | None = None
-        try:
-            index = SearchIndex(path)
-            index.forget([n for (n,) in rows])
-        except NoIndex as error:
-            if index is not None:
-                index.close()
-            self._without_index(path, error)
-            return None
-        return index
-
-    def _overwrite(self, index: SearchIndex) -> None:
-        try:
-            index.overwrite()
-        except NoIndex as error:
-            index.close()
-            self._without_index(index.database, error)
-
-    def _without_index(self, database: Path, error: NoIndex) -> None:
-        log.warning("The index is made anew: %s", error)
-        try:
-            remove_index(database)
-        except OSError as why:
-            raise StoreUnwritableError(f"{index_file(database)} cannot be removed: {why.strerror or why}") from why
+        self.database.run("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def content(self, session_id: str) -> Content:
         """Everything of a session that its conversation is made of. A damaged one is read as far as that goes, and
         ``missing`` is then not empty. Raises ``StoreError`` where there is no such session, or for a lock."""
-        info, lost = read_row(self._session_row(session_id))
+        info, lost = read_row(self.sessions.row(session_id))
         content = self._content(info)
         if lost:
             content.missing.insert(0, f"facts of the session itself: {', '.join(lost)}")
@@ -297,9 +252,12 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
 
     def _content(self, info: SessionInfo) -> Content:
         try:
-            with self._db.reading():
+            with self.database.reading():
                 content = Content(
-                    self.messages(info.id), self.summaries(info.id), self.steps(info.id), self.records(info.id)
+                    self.messages.all(info.id),
+                    self.messages.summaries(info.id),
+                    self.steps.all(info.id),
+                    self.compactions.all(info.id),
                 )
                 content.head_id = info.head_id
                 self._require_tree(info, content)
@@ -307,7 +265,7 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
         except StoreLockedError:
             raise
         except StoreError as error:
-            content = salvage(self._db.connection, info.id, info.head_id)
+            content = salvage(self.database.connection, info.id, info.head_id)
             if not content.missing:
                 content.missing.append(str(error))
             return content
@@ -317,26 +275,59 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
         known: set[str | None] = {None}
         for message in content.messages.values():
             if message.parent_id not in known:
-                raise damaged(self._db.path, f"message {message.parent_id} is missing")
+                raise damaged(self.database.path, f"message {message.parent_id} is missing")
             known.add(message.id)
         if info.head_id not in known:
-            raise damaged(self._db.path, f"message {info.head_id} is missing")
+            raise damaged(self.database.path, f"message {info.head_id} is missing")
 
     def export(self, session_id: str) -> Metadata:
         """Everything stored of a session, as ``export --format json`` prints it. What a damaged one lacks is listed
         under ``missing``."""
-        info = self.session(session_id)
+        info = self.sessions.get(session_id)
         content = self.content(info.id)
         info.head_id = content.head_id
         export = export_session(info, content.messages, content.summaries, content.steps, content.records)
         return {**export, "missing": content.missing} if content.missing else export
 
-    def _lock_file(self, session_id: str) -> Path:
-        return self._db.path.parent / "locks" / f"{session_id}.lock"
+    def _copy_messages(self, source: str, target: str, ids: Sequence[str]) -> None:
+        wanted = json.dumps(list(ids))
+        self.database.run(
+            "INSERT INTO message (session_id, id, in_tree, role, status, parent_id, raw_tokens, data) "
+            "SELECT ?, id, in_tree, role, status, parent_id, raw_tokens, data FROM message "
+            "WHERE session_id = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY n",
+            (target, source, wanted),
+        )
+        self.database.run(
+            "INSERT INTO part (message, position, data) SELECT copy.n, part.position, part.data "
+            "FROM message AS copy JOIN message AS original ON original.session_id = ? AND original.id = copy.id "
+            "JOIN part ON part.message = original.n WHERE copy.session_id = ?",
+            (source, target),
+        )
 
-    def _forget(self, lock: SessionLock) -> None:
-        if self._held.get(lock.session_id) is lock:
-            del self._held[lock.session_id]
+    def _copy_steps(self, source: str, target: str, ids: Sequence[str]) -> None:
+        self.database.run(
+            "INSERT INTO step (session_id, id, status, message_id, fixed_id, data) "
+            "SELECT ?, id, status, message_id, fixed_id, data FROM step "
+            "WHERE session_id = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY n",
+            (target, source, json.dumps(list(ids))),
+        )
+
+    def _steps_of(self, session_id: str, kept: set[str], records: Sequence[CompactionRecord]) -> list[str]:
+        """Ids of the steps that belong to a copy. Steps without a message of the tree (counts, subagents, failed
+        compactions) belong to it up to the first step that answered with a message left behind."""
+        tree = {
+            row[0]
+            for row in self.database.all("SELECT id FROM message WHERE session_id = ? AND in_tree", (session_id,))
+        }
+        rows = self.database.all("SELECT n, id, message_id FROM step WHERE session_id = ? ORDER BY n", (session_id,))
+        last_kept = max((n for n, _, message in rows if message in kept), default=0)
+        end = min((n for n, _, message in rows if message in tree - kept and n > last_kept), default=None)
+        compactions = {record.step_id for record in records}
+        return [
+            step
+            for n, step, message in rows
+            if message in kept or step in compactions or (message not in tree and (end is None or n < end))
+        ]
 
     def __enter__(self) -> Store:
         return self
@@ -345,3 +336,9 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _applies(record: CompactionRecord, kept: set[str]) -> bool:
+    if record.kind == "summary":
+        return kept.issuperset(record.message_ids)
+    return not kept.isdisjoint(record.message_ids)

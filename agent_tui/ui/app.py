@@ -46,15 +46,13 @@ if TYPE_CHECKING:
     from agent_tui.ui.chat.host import ChatHost
     from agent_tui.ui.chat.opening import AgentFactory
     from agent_tui.ui.chat.status_command import StatusCommand
-    from agent_tui.ui.prompt.popup import Completions
+    from agent_tui.ui.prompt.completing import Completions
     from agent_tui.ui.safety import ShowsErrors
     from agent_tui.ui.transcript import Transcript
     from agent_tui.ui.transcript import messages as posted
-    from agent_tui.ui.widgets.activity import Activity
-    from agent_tui.ui.widgets.ask import AskPanel
     from agent_tui.ui.widgets.find import FindBar
-    from agent_tui.ui.widgets.permission import PermissionPanel
-    from agent_tui.ui.widgets.plan import PlanPanel
+    from agent_tui.ui.widgets.lines import Activity
+    from agent_tui.ui.widgets.panels import AskPanel, PermissionPanel, PlanPanel
     from agent_tui.ui.widgets.queue import Queue
 
 FIRST_KEYS = 0.02

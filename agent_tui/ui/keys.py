@@ -1,6 +1,8 @@
-"""Keys that work everywhere on the main screen, and what they do. The prompt has its own on top."""
+"""Keys of the main screen (the prompt has its own on top), and telling an answer from typing it got in the way of."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from textual.binding import Binding, BindingType
 
@@ -20,3 +22,51 @@ APP_BINDINGS: list[BindingType] = [
     Binding("ctrl+up", "jump(-1)", "Previous question", show=False, id="previous_question"),
     Binding("ctrl+down", "jump(1)", "Next question", show=False, id="next_question"),
 ]
+
+
+PAUSE = 0.4
+"""Seconds without a key before a key can be an answer: people need longer than this to see a question and decide, and
+keys of one word follow each other faster."""
+
+
+class TypingGuard:
+    """Knows when something was typed last, and since when a question is to be seen.
+
+    A question starts guarded. The guard goes with the first key (or click) that comes after a pause of ``PAUSE``
+    seconds since the question appeared and since the key before it; until then every key is typing, not an answer.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._typed: float | None = None
+        self._shown: float | None = None
+
+    def typed(self) -> None:
+        """A key went to the prompt."""
+        self._typed = self._clock()
+
+    def sent(self) -> None:
+        """What was typed is complete: the next key begins something new."""
+        self._typed = None
+
+    @property
+    def typing(self) -> bool:
+        """Whether a word may not be finished yet."""
+        return self._within(self._typed)
+
+    def appeared(self) -> None:
+        """A question is to be seen from now on."""
+        self._shown = self._clock()
+
+    def accidental(self) -> bool:
+        """Whether a key (or click) that comes now is no answer; it counts as typing then."""
+        if self._shown is None:
+            return False
+        if self._within(self._shown) or self.typing:
+            self.typed()
+            return True
+        self._shown = None
+        return False
+
+    def _within(self, since: float | None) -> bool:
+        return since is not None and self._clock() - since < PAUSE

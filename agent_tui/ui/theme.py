@@ -1,18 +1,25 @@
-"""Themes: TOML files in the package and in the user's folder, and the styles that drawn widgets take from them."""
+"""Themes: TOML files in the package and in the user's folder; the styles and lines that drawn widgets make of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from rich.cells import cell_len
+from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color, ColorParseError
+from textual.strip import Strip
 from textual.theme import Theme
 
 from agent_tui.config import AUTO_THEME
 from agent_tui.models.rows import DRAWN_ROWS, FREE, RESERVE
 from agent_tui.paths import package_themes, private_dir
+
+if TYPE_CHECKING:
+    from textual.app import App
+
 
 DEFAULT_THEME = "agent-dark"
 LIGHT_THEME = "agent-light"
@@ -201,7 +208,6 @@ def variable_defaults(theme: Theme) -> dict[str, str]:
 
 def _mixed(theme: Theme) -> dict[str, str]:
     """Colours between those that a theme names, so that they can be read wherever they stand."""
-    from agent_tui.ui.contrast import LEAST_FAINT, LEAST_TEXT, text_on, toward
 
     front = Color.parse(theme.foreground or ("#e0e0e0" if theme.dark else "#202020"))
     back = Color.parse(theme.background or ("#121212" if theme.dark else "#efefef"))
@@ -305,3 +311,61 @@ def _textual_variables(theme: Theme, own: dict[str, str]) -> dict[str, str]:
         "border": theme.primary,
         "border-blurred": own["line"],
     }
+
+
+LEAST_TEXT = 4.5
+"""What the guidelines ask of text (level AA)."""
+LEAST_FAINT = 4.0
+"""What text that may be overlooked keeps here."""
+_STEP = 0.02
+
+
+def contrast(one: Color, two: Color) -> float:
+    """The contrast of two opaque colours, 1 to 21."""
+    light, dark = sorted((_luminance(one), _luminance(two)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def toward(back: Color, front: Color, share: float, on: Sequence[Color], least: float) -> Color:
+    """``back`` with ``share`` of ``front``, or more of it where less than ``least`` would be left on one of ``on``."""
+    while share < 1:
+        mixed = back.blend(front, share, 1)
+        if all(contrast(mixed, each) >= least for each in on):
+            return mixed
+        share += _STEP
+    return front
+
+
+def text_on(back: Color, wanted: Color) -> Color:
+    """``wanted``, or black or white where it could not be read on ``back``."""
+    choices = (wanted, Color(255, 255, 255), Color(0, 0, 0))
+    return next((c for c in choices if contrast(c, back) >= LEAST_TEXT), max(choices, key=lambda c: contrast(c, back)))
+
+
+def _luminance(color: Color) -> float:
+    parts = [part / 255 for part in color.rgb]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+Piece: TypeAlias = tuple[str, Style]
+
+
+def paint_of(app: App[Any]) -> Paint:
+    """The styles of the theme in force."""
+    variables = app.theme_variables
+    known: Paint | None = getattr(app, "_drawing_paint", None)
+    if known is None or known.variables is not variables:
+        known = Paint(variables)
+        setattr(app, "_drawing_paint", known)  # noqa: B010
+    return known
+
+
+def strip_of(pieces: Iterable[Piece], width: int, base: Style) -> Strip:
+    """One line of exactly ``width`` cells; ``base`` shows where a piece says nothing."""
+    line = Strip([Segment(text, style) for text, style in pieces if text])
+    return line.adjust_cell_length(width, Style()).apply_style(base)
+
+
+def width_of(pieces: Iterable[Piece]) -> int:
+    return sum(cell_len(text) for text, _ in pieces)

@@ -37,8 +37,8 @@ from textual import events
 
 from agent_tui.models.messages import Message, TextPart, ToolResultPart, new_id
 from agent_tui.models.search import SessionHit
-from agent_tui.store.search.index import SearchIndex, index_file, remove_index
-from agent_tui.store.search.reader import SearchReader
+from agent_tui.store.search_index import SearchIndex, index_file, remove_index
+from agent_tui.store.search_reader import SearchReader
 from agent_tui.store.store import Store
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.screens.sessions import SessionPicker
@@ -73,7 +73,7 @@ def fill(path: Path, count: int) -> None:
     with Store.open(path) as store:
         for number in range(count):
             with store.transaction():
-                info = store.create_session(f"/project{number % 20}", "demo")
+                info = store.sessions.create(f"/project{number % 20}", "demo")
                 parent = None
                 for k in range(12):
                     message = Message(new_id("msg"), "user", parent_id=parent, created=time.time())
@@ -84,11 +84,11 @@ def fill(path: Path, count: int) -> None:
                         message.role = "assistant" if k % 3 else "user"
                         extra = f" parser{number % 97} lexer{k}" + (f" qu{number}x" if k == 4 else "")
                         message.parts = [TextPart(prose(rng, words, 100 if k % 3 else 30) + extra)]
-                    store.add_message(info.id, message)
+                    store.messages.add(info.id, message)
                     parent = message.id
-                info = store.session(info.id)
+                info = store.sessions.get(info.id)
                 info.title = f"Session {number} about topic {number % 97}"
-                store.save_session(info)
+                store.sessions.save(info)
             if number % 1_000 == 999:
                 print(f"{number + 1:,} sessions", file=sys.stderr)
 
@@ -160,11 +160,11 @@ def measure(path: Path) -> dict[str, float]:
     remove_index(path)
     with Store.open(path) as store:
         print("without an index", file=sys.stderr)
-        with closing(store.search_reader()) as reader:
+        with closing(store.search.reader()) as reader:
             for name in ("few", "most"):
                 out[f"scan {name}: all ms"] = searched(reader, QUERIES[name])[1]
         print("typing while the index is filled", file=sys.stderr)
-        filler = store.filler()
+        filler = store.search.filler()
         filler.begin()
         times = [t for _ in range(3) for t in asyncio.run(typing(store, True, "parser42 lexer"))[0]]
         out["echo while filling p95 ms"] = p95(times)
@@ -181,7 +181,7 @@ def measure(path: Path) -> dict[str, float]:
         rows = store.database.all('SELECT data FROM part WHERE instr(data, \'"type":"text"\')')
         out["text MB"] = sum(len(json.loads(data)["text"]) for (data,) in rows) / 1e6
         del rows
-        reader = store.search_reader()
+        reader = store.search.reader()
         out["names ms"] = searched(reader, "nothing-like-it")[1]
         for name, query in QUERIES.items():
             runs = [searched(reader, query) for _ in range(5)]

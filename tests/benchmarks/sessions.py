@@ -28,10 +28,10 @@ def fill(path: Path, count: int) -> None:
     """Sessions of two projects with a title and a message each."""
     store = Store.open(path)
     for number in range(count):
-        info = store.create_session("/project" if number % 3 else "/other", "demo")
+        info = store.sessions.create("/project" if number % 3 else "/other", "demo")
         info.title = f"Session {number} about topic {number % 97}"
-        store.add_message(info.id, user_message(f"Why does part {number} fail?"))
-        store.save_session(info)
+        store.messages.add(info.id, user_message(f"Why does part {number} fail?"))
+        store.sessions.save(info)
     store.close()
 
 

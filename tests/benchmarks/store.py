@@ -65,32 +65,32 @@ def fill(store: Store, session_id: str, count: int) -> list[float]:
             result = ToolResultPart(f"call_{n - 1}", "read", prose(rng, 150), display={"kind": "text"}, seconds=0.01)
             message = Message(new_id("msg"), "tool", [result], "complete", parent, time.time(), raw_tokens=200)
         start = time.perf_counter()
-        store.add_message(session_id, message)
+        store.messages.add(session_id, message)
         times.append(time.perf_counter() - start)
         if n % 3 == 1:
             usage = TokenUsage(1000 + n, 300, 80, 900, 0)
             step = Step(f"step_{n}", "turn", "sonnet", *("anthropic", "messages", "claude-sonnet-4-6"), message.id)
             step.usage, step.fixed, step.status = usage, fixed, "complete"
-            store.add_step(session_id, step)
+            store.steps.add(session_id, step)
         parent = message.id
     return times
 
 
 def flush(store: Store, session_id: str, count: int) -> list[float]:
     """Flushes of a draft that grows to about 100 kB, the size of a very long answer."""
-    parent = store.session(session_id).head_id
+    parent = store.sessions.get(session_id).head_id
     draft = Message(new_id("msg"), "assistant", [ReasoningPart("thought " * 500), TextPart("")], "streaming", parent)
-    store.add_message(session_id, draft)
+    store.messages.add(session_id, draft)
     text = draft.parts[1]
     assert isinstance(text, TextPart)
     times: list[float] = []
     for _ in range(count):
         text.text += "words of a streamed answer " * (100_000 // 27 // count + 1)
         start = time.perf_counter()
-        store.write_message(session_id, draft, [1])
+        store.messages.write(session_id, draft, [1])
         times.append(time.perf_counter() - start)
     draft.status = "complete"
-    store.write_message(session_id, draft)
+    store.messages.write(session_id, draft)
     return times
 
 
@@ -102,10 +102,10 @@ def seconds(action: Callable[[], object]) -> float:
 
 def resume(path: Path, session_id: str) -> None:
     with Store.open(path) as store:
-        info = store.session(session_id)
-        messages, steps = store.messages(info.id), store.steps(info.id)
-        store.records(info.id)
-        store.summaries(info.id)
+        info = store.sessions.get(session_id)
+        messages, steps = store.messages.all(info.id), store.steps.all(info.id)
+        store.compactions.all(info.id)
+        store.messages.summaries(info.id)
     assert messages and steps
 
 
@@ -130,24 +130,24 @@ def percentile(values: list[float], percent: float) -> float:
 def measure(folder: Path, count: int) -> dict[str, float | int]:
     path = folder / "sessions.db"
     with Store.open(path) as store:
-        info = store.create_session("/project", "sonnet")
+        info = store.sessions.create("/project", "sonnet")
         print(f"appending {count} messages", file=sys.stderr)
         appends = fill(store, info.id, count)
         print("flushing", file=sys.stderr)
         flushes = flush(store, info.id, 400)
     print("resuming", file=sys.stderr)
     with Store.open(path) as store:
-        loads = [seconds(lambda: store.messages(info.id)) for _ in range(RUNS)]
+        loads = [seconds(lambda: store.messages.all(info.id)) for _ in range(RUNS)]
     resumes = [seconds(lambda: resume(path, info.id)) for _ in range(RUNS)]
     bares = [seconds(lambda: bare(path)) for _ in range(RUNS)]
     print("listing 10 000 sessions", file=sys.stderr)
     with Store.open(folder / "many.db") as store:
         with store.transaction():
             for n in range(10_000):
-                session = store.create_session(f"/project/{n % 50}", "sonnet")
-                store.add_message(session.id, user_message(f"question {n}"))
-        lists = [seconds(store.sessions) for _ in range(RUNS)]
-        ours = [seconds(lambda: store.sessions("/project/7")) for _ in range(RUNS)]
+                session = store.sessions.create(f"/project/{n % 50}", "sonnet")
+                store.messages.add(session.id, user_message(f"question {n}"))
+        lists = [seconds(store.sessions.all) for _ in range(RUNS)]
+        ours = [seconds(lambda: store.sessions.all("/project/7")) for _ in range(RUNS)]
     return {
         "messages": count,
         "append_p50_ms": percentile(appends, 50) * 1e3,

@@ -107,13 +107,13 @@ def hostile(cli: Cli, program_nursery: str) -> Hostile:
     )
     cli.script(f'[[step]]\nmatch = ""\ntext = "answer {encoded(ESC)} end"\n')
     with Store.open(cli.paths.database) as store:
-        info = store.create_session(str(project), f"m{ESC}")
+        info = store.sessions.create(str(project), f"m{ESC}")
         info.title = f"title{ESC}"
-        store.save_session(info)
+        store.sessions.save(info)
         message = user_message(f"text{ESC}")
-        store.add_message(info.id, message)
+        store.messages.add(info.id, message)
         info.head_id, info.messages = message.id, 1
-        store.save_session(info)
+        store.sessions.save(info)
     return Hostile(cli, stand_in(program_nursery, PROGRAM))
 
 
@@ -169,7 +169,7 @@ def test_json_says_everything_and_is_ascii(hostile: Hostile) -> None:
 def test_exports_drive_no_terminal(hostile: Hostile) -> None:
     hostile.say("-p", f"say {ESC}", "-m", "demo")
     with Store.open(hostile.cli.paths.database) as store:
-        newest = store.sessions()[0].id
+        newest = store.sessions.all()[0].id
     for form in ("md", "html", "json"):
         out, _ = hostile.say("export", newest, "--format", form)
         harmless(out)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from agent_tui.models.session import SessionState
-from agent_tui.store.damage import rebuild
-from agent_tui.store.tables import database, schema
-from agent_tui.store.tables.session_state import dump_state
+from agent_tui.store import database, schema
+from agent_tui.store import repair as rebuild
+from agent_tui.store.rows import dump_state
 from tests.support.cli import Cli
 from tests.support.older_databases import as_it_read, as_listed_now, restore
 

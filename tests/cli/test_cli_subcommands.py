@@ -13,7 +13,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.models.messages import user_message
 from agent_tui.models.steps import FixedPart
 from agent_tui.models.usage import LearnedLimit
-from agent_tui.store.search.index import SearchIndex, index_file
+from agent_tui.store.search_index import SearchIndex, index_file
 from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running
 from tests.support.cli import Cli
@@ -43,7 +43,7 @@ def session(cli: Cli) -> str:
 
 def everything(cli: Cli) -> list[object]:
     with Store.open(cli.paths.database) as store:
-        return [store.export(info.id) for info in store.sessions(None)]
+        return [store.export(info.id) for info in store.sessions.all(None)]
 
 
 def test_context_has_the_fixed_keys_and_adds_up(cli: Cli, session: str) -> None:
@@ -91,7 +91,7 @@ def test_a_look_changes_nothing(cli: Cli, session: str) -> None:
 
 
 def test_a_look_works_while_the_session_is_open_elsewhere(cli: Cli, session: str) -> None:
-    with Store.open(cli.paths.database) as store, store.lock(session):
+    with Store.open(cli.paths.database) as store, store.locks.take(session):
         assert cli.run("context", "--session", session, "--json").json["basis"] == "derived"
         assert cli.run("export", session).code == 0
         busy = cli.run("-p", "more", "-r", session, "--output-format", "json")
@@ -109,7 +109,7 @@ async def test_tools_of_servers_are_those_of_the_newest_step(cli: Cli) -> None:
         alone = agent.context.usage().total
         read = FixedPart("tools", "mcp:files", "files_read", 400, "fp", raw_tokens=100, ascii_chars=400)
         step.fixed = (*step.fixed, read)
-        agent.store.write_step(session, step)
+        agent.store.steps.write(session, step)
     looking = Agent(parts_for(home, project, resume=session))
     try:
         usage = await looking.inspect()
@@ -212,8 +212,8 @@ def test_doctor_says_how_the_search_index_is_and_what_to_do_when_it_is_broken(cl
     assert row() == "ok search index none yet of 0 sessions: a chat makes it in the background"
     database = cli.paths.database
     with Store.open(database) as store:
-        info = store.create_session(cli.project, "demo")
-        store.add_message(info.id, user_message("the zebra"))
+        info = store.sessions.create(cli.project, "demo")
+        store.messages.add(info.id, user_message("the zebra"))
         with closing(SearchIndex(database)) as index:
             index.step()
     assert row().startswith("ok search index 1 of 1 session (")
@@ -295,7 +295,7 @@ def test_flags_that_a_subcommand_lacks_are_refused(cli: Cli) -> None:
 def test_doctor_forgets_what_servers_said_of_limits(cli: Cli) -> None:
     assert cli.run("doctor", "--forget").out == "No limits were learned.\n"
     with Store.open(cli.paths.database) as store:
-        store.put_learned_limit(LearnedLimit("openai/x", "http://127.0.0.1:1", 8_192, learned_at=1.0))
+        store.learned.put_limit(LearnedLimit("openai/x", "http://127.0.0.1:1", 8_192, learned_at=1.0))
     report = cli.run("doctor").out
     assert "openai/x at http://127.0.0.1:1: window 8,192" in report
     assert cli.run("doctor", "--forget").out == "Forgot the learned limits of 1 model.\n"

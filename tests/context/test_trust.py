@@ -16,8 +16,8 @@ from agent_tui.context.project import brought
 from agent_tui.context.project.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.options import Options
+from agent_tui.store.schema import MIGRATIONS, migrate
 from agent_tui.store.store import Store
-from agent_tui.store.tables.schema import MIGRATIONS, migrate
 from agent_tui.tools.base import Intent
 
 
@@ -52,24 +52,24 @@ def git(root: Path, *arguments: str) -> None:
 
 
 def trusted(root: Path, store: Store) -> None:
-    trust = FolderTrust(root, store)
+    trust = FolderTrust(root, store.trust)
     assert trust.accept() and trust.trusted and trust.holds()
 
 
 def test_what_a_folder_brings_is_named_until_it_is_trusted_and_stays_so(root: Path, store: Store) -> None:
-    trust = FolderTrust(root, store)
+    trust = FolderTrust(root, store.trust)
     assert not trust.trusted and trust.state == "never"
     line = trust.line()
     for name in (".agent-tui/config.toml (conf", ".mcp.json (MCP", ".agents/skills (skills", "/trust", "--trust"):
         assert name in line
     assert "\n" not in line
     trusted(root, store)
-    again = FolderTrust(root, store)
+    again = FolderTrust(root, store.trust)
     assert again.trusted and again.line() == "" and again.holds()
 
 
 def test_a_folder_that_brings_nothing_says_nothing(tmp_path: Path, store: Store) -> None:
-    assert FolderTrust(tmp_path / "empty", store).line() == ""
+    assert FolderTrust(tmp_path / "empty", store.trust).line() == ""
 
 
 CHANGES: dict[str, Callable[[Path], None]] = {
@@ -90,16 +90,16 @@ CHANGES: dict[str, Callable[[Path], None]] = {
 def test_what_changed_is_named_and_not_trusted(root: Path, store: Store, what: str) -> None:
     trusted(root, store)
     CHANGES[what](root)
-    trust = FolderTrust(root, store)
+    trust = FolderTrust(root, store.trust)
     assert trust.state == "changed" and not trust.holds()
     assert what in trust.line() and "\n" not in trust.line()
     assert what in trust.details()
-    assert trust.accept() and FolderTrust(root, store).trusted
+    assert trust.accept() and FolderTrust(root, store.trust).trusted
 
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_change_in_a_running_session_ends_the_trust(root: Path, store: Store, what: str) -> None:
-    trust = FolderTrust(root, store)
+    trust = FolderTrust(root, store.trust)
     assert trust.accept() and trust.holds()
     CHANGES[what](root)
     assert not trust.holds() and not trust.trusted and what in trust.line()
@@ -112,7 +112,7 @@ def test_what_does_not_matter_does_not_ask_again(root: Path, store: Store) -> No
     write(root, ".husky/_/husky.sh", "written by every installation")
     git(root, "config", "user.name", "Somebody")
     os.utime(root / ".mcp.json")
-    trust = FolderTrust(root, store)
+    trust = FolderTrust(root, store.trust)
     assert trust.trusted and trust.holds()
     os.utime(root / ".mcp.json", (1, 1))
     assert trust.holds(), "written again, with the same content"
@@ -123,7 +123,7 @@ def test_the_difference_is_shown_short_and_without_control_characters(root: Path
     write(
         root, ".mcp.json", '{"mcpServers": {}}\n' + "\x1b[31mevil\u202e\n" + "".join(f"line {i}\n" for i in range(50))
     )
-    details = FolderTrust(root, store).details()
+    details = FolderTrust(root, store.trust).details()
     assert "+ evil" in details.replace("[31m", "") and "more lines" in details
     assert not any((ord(c) < 32 and c != "\n") or c == "\u202e" for c in details)
     assert len(details.splitlines()) < 12
@@ -138,23 +138,23 @@ def test_another_repository_at_the_same_path_is_not_trusted(root: Path, store: S
         write(root, str(path.relative_to(root)), text)
     git(root, "init", "-q")
     git(root, "remote", "add", "origin", "https://example.org/a.git")
-    trust = FolderTrust(root, store)
+    trust = FolderTrust(root, store.trust)
     assert trust.state == "elsewhere" and "Another repository" in trust.line()
 
 
 def test_another_origin_is_another_repository(root: Path, store: Store) -> None:
     trusted(root, store)
     git(root, "remote", "add", "fork", "https://example.org/fork.git")
-    assert FolderTrust(root, store).trusted
+    assert FolderTrust(root, store.trust).trusted
     git(root, "remote", "set-url", "origin", "https://example.org/evil.git")
-    assert FolderTrust(root, store).state == "elsewhere"
+    assert FolderTrust(root, store.trust).state == "elsewhere"
 
 
 def test_only_what_was_shown_is_trusted(root: Path, store: Store) -> None:
-    trust = FolderTrust(root, store)
+    trust = FolderTrust(root, store.trust)
     write(root, ".mcp.json", "slipped in")
     assert not trust.accept() and not trust.trusted
-    assert not FolderTrust(root, store).trusted
+    assert not FolderTrust(root, store.trust).trusted
     assert trust.accept(), "it has been shown now"
 
 
@@ -164,16 +164,16 @@ def test_a_link_is_looked_at_where_it_leads_and_cycles_end(root: Path, store: St
     (root / ".agents/skills/round").symlink_to(root / ".agents/skills")
     trusted(root, store)
     write(tmp_path, "elsewhere/SKILL.md", "two")
-    assert FolderTrust(root, store).state == "changed"
+    assert FolderTrust(root, store.trust).state == "changed"
 
 
 def test_more_than_can_be_looked_at_is_not_trusted(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brought, "MAX_FILES", 3)
-    trust = FolderTrust(root, store)
+    trust = FolderTrust(root, store.trust)
     assert not trust.accept() and not trust.trusted and "cannot be trusted" in trust.line()
     monkeypatch.setattr(brought, "MAX_FILES", 100)
     monkeypatch.setattr(brought, "MAX_BYTES", 10)
-    assert FolderTrust(root, store).state == "unknown"
+    assert FolderTrust(root, store.trust).state == "unknown"
 
 
 def test_what_is_no_regular_file_holds_nothing_up(root: Path, store: Store) -> None:
@@ -188,16 +188,16 @@ def test_a_folder_trusted_by_an_earlier_version_is_asked_about_once(root: Path, 
     connection.execute("INSERT INTO trusted (folder, created) VALUES (?, 1.0)", (str(root).encode(),))
     connection.close()
     with Store.open(file) as store:
-        trust = FolderTrust(root, store)
+        trust = FolderTrust(root, store.trust)
         assert trust.state == "unconfirmed" and "/trust" in trust.line() and "before its contents" in trust.line()
-        assert trust.accept() and FolderTrust(root, store).trusted
+        assert trust.accept() and FolderTrust(root, store.trust).trusted
 
 
 def test_rules_of_an_earlier_version_hold_where_their_repository_is_known(root: Path, tmp_path: Path) -> None:
     file = tmp_path / "old.db"
     connection = sqlite3.connect(file, isolation_level=None)
     migrate(connection, MIGRATIONS[:5])
-    identity = FolderTrust(root, Store.open(tmp_path / "other.db")).identity
+    identity = FolderTrust(root, Store.open(tmp_path / "other.db").trust).identity
     connection.execute("INSERT INTO trusted VALUES (?, 1.0, ?, '{}')", (str(root).encode(), identity))
     for project in (str(root), "/never/trusted"):
         connection.execute(
@@ -205,9 +205,9 @@ def test_rules_of_an_earlier_version_hold_where_their_repository_is_known(root: 
         )
     connection.close()
     with Store.open(file) as store:
-        assert store.permission_rules(root, identity) == ["bash(make)"]
-        assert store.permission_rules("/never/trusted", "any") == []
-        assert store.rules_of_others("/never/trusted", "any") == ["bash(make)"]
+        assert store.rules.allowed(root, identity) == ["bash(make)"]
+        assert store.rules.allowed("/never/trusted", "any") == []
+        assert store.rules.of_others("/never/trusted", "any") == ["bash(make)"]
 
 
 async def test_a_remembered_rule_is_asked_again_in_another_repository_at_the_path(

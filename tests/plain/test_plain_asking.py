@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from agent_tui.errors import StoreError
-from agent_tui.models.search import IndexState, SessionHit
+from agent_tui.models.search import SessionHit
 from agent_tui.plain.asking import Asking
 from agent_tui.plain.lists import found_by
 from agent_tui.plain.run import look_now_and_then
 from agent_tui.plain.voice import Voice
+from agent_tui.store.search_reader import SearchReader
 from tests.support.fake_agent import FakeAgent
-from tests.support.fake_store import FakeReader, FakeStore
 from tests.support.waiting import PATIENCE
 
 
@@ -50,7 +50,7 @@ async def test_ctrl_c_twice_at_once_gives_up_one_question(asks: Asks, declined: 
 
 
 async def test_a_search_that_nobody_waits_for_ends() -> None:
-    class Reader(FakeReader):
+    class Reader(SearchReader):
         begun, ended, stopped = Event(), Event(), Event()
 
         def hits(
@@ -62,16 +62,10 @@ async def test_a_search_that_nobody_waits_for_ends() -> None:
             self.ended.set()
             yield from ()
 
-        def state(self) -> IndexState:
-            return IndexState()
-
         def stop(self) -> None:
             self.stopped.set()
 
-        def close(self) -> None:
-            """Nothing is open."""
-
-    reader = Reader(FakeStore())
+    reader = Reader(None)
     searching = asyncio.create_task(found_by(reader, "words"))
     await asyncio.to_thread(reader.begun.wait, PATIENCE)
     searching.cancel()

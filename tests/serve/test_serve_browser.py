@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.ui.guard import PAUSE
+from agent_tui.ui.keys import PAUSE
 from tests.support.browser import Tab, browser_program, browsing
 from tests.support.cli import environment
 from tests.support.waiting import PATIENCE, opened

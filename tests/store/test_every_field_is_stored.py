@@ -15,11 +15,11 @@ def test_a_message_loses_nothing(tmp_path: Path) -> None:
     messages = [replace(m, id=f"m{n}", parent_id=None) for n, m in enumerate(filled(Message))]
     assert {p.type for p in messages[0].parts} == set(PART_TYPES)
     with Store.open(tmp_path / "sessions.db") as store:
-        info = store.create_session("/p", "demo")
+        info = store.sessions.create("/p", "demo")
         for message in messages:
-            store.add_message(info.id, message)
+            store.messages.add(info.id, message)
     with Store.open(tmp_path / "sessions.db") as store:
-        found = store.messages(info.id)
+        found = store.messages.all(info.id)
         assert [every_field(found[m.id]) for m in messages] == [every_field(m) for m in messages]
 
 
@@ -29,10 +29,10 @@ def test_a_step_and_a_record_lose_nothing(tmp_path: Path) -> None:
         replace(r, id=f"r{n}", operation_id="o", active=n % 2 > 0) for n, r in enumerate(filled(CompactionRecord))
     ]
     with Store.open(tmp_path / "sessions.db") as store:
-        info = store.create_session("/p", "demo")
+        info = store.sessions.create("/p", "demo")
         for step in steps:
-            store.add_step(info.id, step)
-        store.commit_compaction(info.id, records, Message("summary", "user"), None)
+            store.steps.add(info.id, step)
+        store.compactions.commit(info.id, records, Message("summary", "user"), None)
     with Store.open(tmp_path / "sessions.db") as store:
-        assert [every_field(s) for s in store.steps(info.id)] == [every_field(s) for s in steps]
-        assert [every_field(r) for r in store.records(info.id)] == [every_field(r) for r in records]
+        assert [every_field(s) for s in store.steps.all(info.id)] == [every_field(s) for s in steps]
+        assert [every_field(r) for r in store.compactions.all(info.id)] == [every_field(r) for r in records]

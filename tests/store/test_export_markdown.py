@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agent_tui.store.exports.export_markdown import defused
+from agent_tui.store.export_text import defused
 
 EVIL = "<img src=x onerror=alert(1)>"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.store.passing import PREFIX, PassingFolder, remove_left_behind
+from agent_tui.store.locks import PREFIX, PassingFolder, remove_left_behind
 from agent_tui.store.store import Store
 
 LIVES = """
@@ -18,7 +18,7 @@ import sys, time
 from pathlib import Path
 from agent_tui.store.store import Store
 store = Store.ephemeral(Path(sys.argv[1]))
-print(store.create_session("/p", "demo").id, flush=True)
+print(store.sessions.create("/p", "demo").id, flush=True)
 time.sleep(60)
 """
 
@@ -62,7 +62,7 @@ def test_a_copy_of_sessions_takes_none_of_their_output_along(there: Path, tmp_pa
     """It is left by a process that only looked: its sessions live on elsewhere."""
     folder = PassingFolder()
     with Store.open(folder.path / "sessions.db") as store:
-        session = store.create_session("/p", "demo").id
+        session = store.sessions.create("/p", "demo").id
     (tmp_path / "output" / session).mkdir(parents=True)
     left = there / f"{PREFIX}left"
     folder.path.rename(left)

@@ -15,7 +15,7 @@ from agent_tui.models.messages import Message, Role, Status, TextPart, ToolResul
 from agent_tui.models.search import SessionHit
 from agent_tui.models.session import SessionInfo
 from agent_tui.store import Store
-from agent_tui.store.search.index import SearchIndex, index_file
+from agent_tui.store.search_index import SearchIndex, index_file
 from agent_tui.text.search import fold, search_words
 
 
@@ -27,22 +27,22 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def said(store: Store, *texts: str, project: str = "/a", title: str = "untitled") -> SessionInfo:
     """A session in which the user and the model say these in turn."""
-    info = store.create_session(project, "demo")
+    info = store.sessions.create(project, "demo")
     info.title = title
-    store.save_session(info)
+    store.sessions.save(info)
     for number, text in enumerate(texts):
         add(store, info.id, text, "assistant" if number % 2 else "user")
-    return store.session(info.id)
+    return store.sessions.get(info.id)
 
 
 def add(store: Store, session: str, text: str, role: Role = "user", status: Status = "complete") -> Message:
-    message = Message(new_id("msg"), role, [TextPart(text)], status, store.session(session).head_id, 5.0)
-    store.add_message(session, message)
+    message = Message(new_id("msg"), role, [TextPart(text)], status, store.sessions.get(session).head_id, 5.0)
+    store.messages.add(session, message)
     return message
 
 
 def look(store: Store, query: str, project: str | None = None) -> list[SessionHit]:
-    with closing(store.search_reader()) as reader:
+    with closing(store.search.reader()) as reader:
         return list(reader.hits(query, project))
 
 
@@ -167,9 +167,9 @@ def test_output_of_tools_and_what_subagents_said_is_not_searched(ready: tuple[St
     store, indexed = ready
     info = said(store, "hello")
     result = ToolResultPart("c", "read", "parser")
-    store.add_message(info.id, Message("t", "tool", [result], "complete", info.head_id))
-    child = store.create_session("/a", "demo", parent=info.id, kind="subagent")
-    store.add_message(child.id, user_message("parser"))
+    store.messages.add(info.id, Message("t", "tool", [result], "complete", info.head_id))
+    child = store.sessions.create("/a", "demo", parent=info.id, kind="subagent")
+    store.messages.add(child.id, user_message("parser"))
     if indexed:
         fill(store)
     assert found(store, "parser") == []
@@ -178,9 +178,9 @@ def test_output_of_tools_and_what_subagents_said_is_not_searched(ready: tuple[St
 def test_what_a_rewind_left_behind_is_found_and_says_so(ready: tuple[Store, bool]) -> None:
     store, indexed = ready
     info = said(store, "one parser", "two", "three parser lexer")
-    first = next(iter(store.messages(info.id)))
+    first = next(iter(store.messages.all(info.id)))
     info.head_id = first
-    store.save_session(info)
+    store.sessions.save(info)
     if indexed:
         fill(store)
     (hit,) = look(store, "parser")
@@ -195,7 +195,7 @@ def test_an_answer_is_found_while_it_streams_and_when_it_is_done(store: Store) -
     fill(store)
     assert found(store, "about") == [info.id]
     draft.parts, draft.status = [TextPart("about parsers")], "complete"
-    store.write_message(info.id, draft)
+    store.messages.write(info.id, draft)
     assert found(store, "parsers") == [info.id]
     fill(store)
     assert found(store, "parsers") == [info.id]
@@ -215,7 +215,7 @@ def test_a_deleted_session_leaves_nothing_in_the_index(store: Store) -> None:
     with closing(sqlite3.connect(index_file(store.file))) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     assert b"zeb" in index_file(store.file).read_bytes()
-    store.delete_session(gone.id)
+    store.delete(gone.id)
     assert runs(store) == [1]
     assert b"zeb" not in index_file(store.file).read_bytes()
     assert (found(store, "parsers"), found(store, "lexers")) == ([], [kept.id])
@@ -242,7 +242,7 @@ def test_an_older_copy_of_the_database_that_is_put_back_gets_a_new_index(tmp_pat
         assert found(store, "parsers") == [info.id]
         fill(store)
         assert (found(store, "parsers"), found(store, "lexers")) == ([info.id], [])
-        with closing(store.search_reader()) as reader:
+        with closing(store.search.reader()) as reader:
             assert reader.state().kind == "whole"
 
 

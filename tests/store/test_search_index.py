@@ -14,9 +14,9 @@ import pytest
 
 from agent_tui.models.search import IndexHealth
 from agent_tui.store import Store
-from agent_tui.store.search import index as module
-from agent_tui.store.search.fill import Filler
-from agent_tui.store.search.index import NoIndex, SearchIndex, index_file, remove_index
+from agent_tui.store import search_index as module
+from agent_tui.store.search_index import NoIndex, SearchIndex, index_file, remove_index
+from agent_tui.store.search_reader import Filler
 from tests.store.test_search import add, fill, found, said
 from tests.support.waiting import PATIENCE
 
@@ -85,7 +85,7 @@ def test_without_it_all_is_found_and_the_reason_said(tmp_path: Path, monkeypatch
         info = said(store, "words")
         with pytest.raises(NoIndex, match="FTS5" if why == "no FTS5" else "cannot be written"):
             SearchIndex(path)
-        with closing(store.search_reader()) as reader:
+        with closing(store.search.reader()) as reader:
             assert [hit.session.id for hit in reader.hits("words")] == [info.id]
             assert reader.state().kind == "missing" and reader.state().why
 
@@ -116,7 +116,7 @@ def test_one_that_is_removed_while_it_is_filled_is_made_anew(tmp_path: Path) -> 
     path = tmp_path / "sessions.db"
     with Store.open(path) as store:
         info = said(store, "words")
-        with closing(store.filler()) as filler:
+        with closing(store.search.filler()) as filler:
             filler.begin()
             assert watched(path, filler) == [1]
             remove_index(path)
@@ -137,7 +137,7 @@ def test_a_damaged_page_is_found_at_the_start_and_it_is_made_anew(
         data = bytearray(index_file(path).read_bytes())
         data[-4096:] = b"\xa5" * 4096
         index_file(path).write_bytes(data)
-        with closing(store.filler()) as filler:
+        with closing(store.search.filler()) as filler:
             filler.begin()
             assert watched(path, filler) == list(range(1, 41))
     assert [r.getMessage() for r in caplog.records] == [
@@ -147,25 +147,25 @@ def test_a_damaged_page_is_found_at_the_start_and_it_is_made_anew(
 
 def test_whoever_searches_has_what_others_added_put_in(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    with Store.open(path) as store, closing(store.filler()) as filler, Store.open(path) as other:
+    with Store.open(path) as store, closing(store.search.filler()) as filler, Store.open(path) as other:
         filler.begin()
         assert watched(path, filler) == []
         said(other, "words")
-        store.search_reader().close()
+        store.search.reader().close()
         assert watched(path, filler) == [1]
 
 
 def test_its_health_says_how_many_sessions_it_has_and_what_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     with Store.open(path) as store:
-        assert store.index_health() == IndexHealth()
+        assert store.search.health() == IndexHealth()
         said(store, "words", "more words")
-        store.create_session("/a", "demo")
-        assert store.index_health() == IndexHealth(0, 1)
+        store.sessions.create("/a", "demo")
+        assert store.search.health() == IndexHealth(0, 1)
         fill(store)
-        whole = store.index_health()
+        whole = store.search.health()
         assert (whole.sessions, whole.total, whole.problem) == (1, 1, "") and whole.size > 4_000
         said(store, "words")
-        assert (store.index_health().sessions, store.index_health().total) == (1, 2)
+        assert (store.search.health().sessions, store.search.health().total) == (1, 2)
         index_file(path).write_bytes(b"no database at all" * 1_000)
-        assert store.index_health() == IndexHealth(0, 2, 0, f"{index_file(path)} is damaged")
+        assert store.search.health() == IndexHealth(0, 2, 0, f"{index_file(path)} is damaged")

@@ -11,10 +11,11 @@ import pytest
 
 from agent_tui.errors import StoreError
 from agent_tui.store import Store
-from agent_tui.store.search import look, names
-from agent_tui.store.search import texts as texts_module
-from agent_tui.store.search.index import index_file
-from agent_tui.store.search.reader import SearchReader
+from agent_tui.store import search as look
+from agent_tui.store import search as names
+from agent_tui.store import search_index as texts_module
+from agent_tui.store.search_index import index_file
+from agent_tui.store.search_reader import SearchReader
 from agent_tui.text import search as text_search
 from tests.store.test_search import fill, said
 
@@ -64,7 +65,7 @@ def test_the_first_hit_of_many_sessions_costs_what_it_costs_of_few(
 ) -> None:
     costs = []
     for count in (FEW, MANY):
-        with filled(tmp_path, count) as store, closing(store.search_reader()) as reader:
+        with filled(tmp_path, count) as store, closing(store.search.reader()) as reader:
             texts.clear()
             assert next(reader.hits(query)).session.project == "/home/work"
             costs.append(len(texts))
@@ -73,7 +74,7 @@ def test_the_first_hit_of_many_sessions_costs_what_it_costs_of_few(
 
 
 def test_a_letter_more_reads_no_name_again(tmp_path: Path, folded: list[str]) -> None:
-    with filled(tmp_path, FEW) as store, closing(store.search_reader()) as reader:
+    with filled(tmp_path, FEW) as store, closing(store.search.reader()) as reader:
         assert len(list(reader.hits("tal"))) == FEW
         folded.clear()
         assert len(list(reader.hits("talk"))) == FEW
@@ -81,11 +82,11 @@ def test_a_letter_more_reads_no_name_again(tmp_path: Path, folded: list[str]) ->
 
 
 def test_what_a_session_is_called_meanwhile_is_found(tmp_path: Path) -> None:
-    with filled(tmp_path, FEW) as store, closing(store.search_reader()) as reader:
+    with filled(tmp_path, FEW) as store, closing(store.search.reader()) as reader:
         assert list(reader.hits("quagga")) == []
-        info = store.sessions()[-1]
+        info = store.sessions.all()[-1]
         info.title = "Quaggas"
-        store.save_session(info)
+        store.sessions.save(info)
         new = said(store, "nothing", title="A quagga")
         assert {hit.session.id for hit in reader.hits("quagga")} == {info.id, new.id}
 
@@ -95,7 +96,7 @@ def test_what_a_session_is_called_meanwhile_is_found(tmp_path: Path) -> None:
 def test_a_search_that_is_stopped_reads_no_further_and_the_next_one_goes_on(
     tmp_path: Path, texts: list[int], query: str, indexed: bool
 ) -> None:
-    with filled(tmp_path, MANY) as store, closing(store.search_reader()) as reader:
+    with filled(tmp_path, MANY) as store, closing(store.search.reader()) as reader:
         if not indexed:
             index_file(store.file).unlink()
         told: list[int] = []

@@ -7,7 +7,7 @@ import pytest
 
 from agent_tui.models.messages import JSON
 from agent_tui.models.session import SessionState
-from agent_tui.store.tables.session_state import dump_state, load_state
+from agent_tui.store.rows import dump_state, load_state
 
 FULL = SessionState(
     pinned=("/p/notes.md", "/p/\ud800"),

@@ -21,9 +21,8 @@ from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.store import Store, walk
-from agent_tui.store.damage.reading import open_for_reading
-from agent_tui.store.damage.repair import check, repair_file, repair_session
-from agent_tui.store.exports.export import render
+from agent_tui.store.export_text import render
+from agent_tui.store.repair import check, open_for_reading, repair_file, repair_session
 from tests.support.forms import examples
 
 SESSIONS = 4
@@ -49,34 +48,34 @@ def _fill(path: Path, sessions: int, turns: int) -> list[str]:
     ids = []
     with Store.open(path) as store:
         for number in range(sessions):
-            info = store.create_session(f"/project/{number % 2}", "demo")
+            info = store.sessions.create(f"/project/{number % 2}", "demo")
             parent = None
             for turn in range(turns):
                 question = user_message(f"question {turn} of {number} " + "wörd " * 40)
                 question.id, question.parent_id = f"q{number}_{turn}", parent
-                store.add_message(info.id, question)
+                store.messages.add(info.id, question)
                 answer = Message(f"a{number}_{turn}", "assistant", [TextPart("answer " * 60)], parent_id=question.id)
                 answer.origin = Origin("openai", "chat", "gpt")
                 answer.parts.append(ToolCallPart(f"c{turn}", "read", '{"path": "x"}'))
-                store.add_message(info.id, answer)
+                store.messages.add(info.id, answer)
                 result = Message(f"r{number}_{turn}", "tool", [ToolResultPart(f"c{turn}", "read", "line\n" * 50)])
                 result.parent_id = answer.id
-                store.add_message(info.id, result)
+                store.messages.add(info.id, result)
                 step = Step(f"s{number}_{turn}", "turn", "demo", "openai", "chat", "gpt", answer.id, "complete")
                 step.usage = TokenUsage(100 + turn, 20)
                 step.fixed = (FixedPart("system", "", "system", 12, "f" * 16),)
-                store.add_step(info.id, step)
+                store.steps.add(info.id, step)
                 parent = result.id
             summary = Message(f"sum{number}", "user", [TextPart("so far")])
             record = CompactionRecord(f"rec{number}", f"op{number}", "summary", [f"q{number}_0"], summary_id=summary.id)
-            store.commit_compaction(info.id, [record], summary)
-            store.snapshot(info.id, f"q{number}_1", "/project/file", b"content" * 100, 0o644)
-            stored = store.session(info.id)
+            store.compactions.commit(info.id, [record], summary)
+            store.snapshots.add(info.id, f"q{number}_1", "/project/file", b"content" * 100, 0o644)
+            stored = store.sessions.get(info.id)
             stored.title = f"Session {number}"
-            store.save_session(stored)
+            store.sessions.save(stored)
             ids.append(info.id)
-        store.put_counts({"f": 1})
-        store.add_permission_rule("/project/0", "repo", "read(*)")
+        store.measured.put_counts({"f": 1})
+        store.rules.add("/project/0", "repo", "read(*)")
     return ids
 
 
@@ -84,7 +83,7 @@ def use(path: Path) -> int:
     """Everything that reading commands do. Returns how many sessions could be exported; raises StoreError alone."""
     done = 0
     with open_for_reading(path) as store:
-        for info in store.sessions():
+        for info in store.sessions.all():
             json.dumps([info.created + info.updated + info.messages, info.title + info.preview + info.project])
             try:
                 content = store.content(info.id)
@@ -168,7 +167,7 @@ def test_rows_that_make_no_sense_cost_only_themselves(tmp_path: Path, case: str)
     with Store.open(path) as store:
         sound = check(store).sound
         if expected:
-            good = next(info for info in store.sessions() if "3" in info.id or info.project)
+            good = next(info for info in store.sessions.all() if "3" in info.id or info.project)
             assert store.content(good.id) is not None
     if not sound:
         made = repair_file(path)
@@ -176,8 +175,8 @@ def test_rows_that_make_no_sense_cost_only_themselves(tmp_path: Path, case: str)
         assert made.kept.read_bytes()[100:4096] == whole[100:4096]
         with Store.open(path) as store:
             assert check(store).sound, check(store)
-            assert len(store.sessions()) == 4
-            store.add_message(store.sessions()[0].id, user_message("and on"))
+            assert len(store.sessions.all()) == 4
+            store.messages.add(store.sessions.all()[0].id, user_message("and on"))
         assert repair_file(path) is None
 
 
@@ -209,7 +208,7 @@ def test_damaged_facts_of_a_session_cost_only_themselves_and_are_named(tmp_path:
     path = tmp_path / "sessions.db"
     first, second, *_ = filled(path)
     with Store.open(path) as store:
-        info = store.session(first)
+        info = store.sessions.get(first)
         info.state = SessionState(
             pinned=("/project/notes.md",),
             compaction_failures=2,
@@ -219,18 +218,18 @@ def test_damaged_facts_of_a_session_cost_only_themselves_and_are_named(tmp_path:
             environment="Linux",
             newer={"later": 1},
         )
-        store.save_session(info)
-        whole = store.session(first)
+        store.sessions.save(info)
+        whole = store.sessions.get(first)
     run(
         path,
         "UPDATE session SET title = x'41ff', created = 'then', kind = 'king', state = "
         f"json_set(state, '$.thinking', 'most', '$.compaction_failures', -1) WHERE id = '{first}'",
     )
     with Store.open(path) as store:
-        found = store.session(first)
+        found = store.sessions.get(first)
         assert (found.title, found.created, found.kind) == ("A\ufffd", 0.0, "user")
         assert found.state == dataclasses.replace(whole.state, thinking=None, compaction_failures=0)
-        assert first in [info.id for info in store.sessions()]
+        assert first in [info.id for info in store.sessions.all()]
         content = store.content(first)
         told = "facts of the session itself: title, created, compaction failures, thinking, kind"
         assert content.missing == [told]
@@ -238,31 +237,31 @@ def test_damaged_facts_of_a_session_cost_only_themselves_and_are_named(tmp_path:
         assert store.content(second).missing == []
         made = repair_session(store, first)
         assert made is not None
-        assert store.session(made[0].id).state == found.state
+        assert store.sessions.get(made[0].id).state == found.state
         assert store.content(made[0].id).missing == []
     assert repair_file(path) is not None
     with Store.open(path) as store:
         assert check(store).sound
-        assert store.session(first).state == found.state
+        assert store.sessions.get(first).state == found.state
 
 
 def test_a_damaged_subagents_session_stays_out_of_the_list(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     first, *_ = filled(path)
     with Store.open(path) as store:
-        child = store.create_session("/project/0", "demo", parent=first, kind="subagent")
-        store.add_message(child.id, user_message("look"))
+        child = store.sessions.create("/project/0", "demo", parent=first, kind="subagent")
+        store.messages.add(child.id, user_message("look"))
     run(path, f"UPDATE session SET state = '[]', title = 5 WHERE id = '{child.id}'")
     for _ in range(2):
         with Store.open(path) as store:
-            assert child.id not in [info.id for info in store.sessions()]
-            found = store.session(child.id)
+            assert child.id not in [info.id for info in store.sessions.all()]
+            found = store.sessions.get(child.id)
             assert (found.kind, found.parent_session) == ("subagent", first)
             sound = check(store).sound
         assert (repair_file(path) is None) == sound
     with Store.open(path) as store:
-        store.delete_session(first)
-        assert child.id not in [info.id for info in store.sessions(subagents=True)]
+        store.delete(first)
+        assert child.id not in [info.id for info in store.sessions.all(subagents=True)]
 
 
 def test_one_session_is_copied_and_the_damaged_one_stays(tmp_path: Path) -> None:
@@ -278,8 +277,8 @@ def test_one_session_is_copied_and_the_damaged_one_stays(tmp_path: Path) -> None
         assert content.missing
         assert store.content(copy.id).missing == []
         assert len(store.content(copy.id).messages) == len(content.messages) == 36
-        assert len(store.steps(copy.id)) == 12
-        assert store.session(copy.id).parent_session == first
+        assert len(store.steps.all(copy.id)) == 12
+        assert store.sessions.get(copy.id).parent_session == first
         assert store.content(first).missing == content.missing
     assert before != path.read_bytes()
 
@@ -418,10 +417,10 @@ def test_random_damage_never_crashes(tmp_path: Path) -> None:
 
 def test_a_branch_whose_beginning_is_lost_is_told_and_can_still_be_gone_to(tmp_path: Path) -> None:
     with Store.open(tmp_path / "sessions.db") as store:
-        info = store.create_session("/p", "demo")
+        info = store.sessions.create("/p", "demo")
         for name, parent in (("a", None), ("b", "a"), ("lost", "a"), ("after", "lost"), ("c", "b")):
-            store.add_message(info.id, Message(name, "user", [TextPart(name)], parent_id=parent))
-        store._db.run("DELETE FROM message WHERE id = 'lost'")
+            store.messages.add(info.id, Message(name, "user", [TextPart(name)], parent_id=parent))
+        store.database.run("DELETE FROM message WHERE id = 'lost'")
         content = store.content(info.id)
         assert content.head_id == "c"
         assert any("after" in line for line in content.missing)

@@ -23,8 +23,8 @@ from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.store import Store
-from agent_tui.store.exports.export import render, to_html, to_markdown
-from agent_tui.store.exports.export_data import session_row, to_json
+from agent_tui.store.export_data import session_row, to_json
+from agent_tui.store.export_text import render, to_html, to_markdown
 
 HOSTILE = "<script>alert(1)</script> & \x1b]0;title\x07\x1b[31m\x00\ud800\u202e\x9b0m"
 SIGNATURE = {"anthropic": {"signature": "c2ln\ud800", "index": 0}}
@@ -38,7 +38,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def session_id(store: Store) -> str:
-    info = store.create_session("/p/<b>", "sonnet")
+    info = store.sessions.create("/p/<b>", "sonnet")
     info.title = "Title " + HOSTILE
     messages = [
         Message("a", "user", [AttachmentPart("x.png", "image/png", data="aGk="), TextPart("hello " + HOSTILE)]),
@@ -58,25 +58,25 @@ def session_id(store: Store) -> str:
         Message("d", "assistant", [TextPart("left behind")], "stopped", "c"),
     ]
     for message in messages:
-        store.add_message(info.id, message)
+        store.messages.add(info.id, message)
     usage = TokenUsage(1000, 50, 20, 900, None)
     step = Step("s1", "turn", "sonnet", "anthropic", "messages", "claude-sonnet-4-6", "b", "complete", usage=usage)
     step.estimated_input, step.actual_input, step.fixed = 990, 1000, (FixedPart("system", "", "base", 4, "f", 1),)
-    store.add_step(info.id, step)
-    store.add_step(info.id, Step("s2", "turn", "sonnet", "anthropic", "messages", "claude-sonnet-4-6"))
+    store.steps.add(info.id, step)
+    store.steps.add(info.id, Step("s2", "turn", "sonnet", "anthropic", "messages", "claude-sonnet-4-6"))
     record = CompactionRecord("r1", "o1", "summary", ["a"], summary_id="sum", files=["app.py"])
-    store.commit_compaction(info.id, [record], Message("sum", "user", [SummaryPart("Goal", "r1")]), None)
+    store.compactions.commit(info.id, [record], Message("sum", "user", [SummaryPart("Goal", "r1")]), None)
     info.head_id = "c"
-    store.save_session(info)
+    store.sessions.save(info)
     return info.id
 
 
 def test_the_export_is_complete(store: Store, session_id: str) -> None:
     export = json.loads(to_json(store.export(session_id)))
     assert export["session"]["id"] == session_id
-    messages = store.messages(session_id)
+    messages = {**store.messages.all(session_id), **store.messages.summaries(session_id)}
     told = {m["id"]: m for m in export["messages"]}
-    assert {key: message_from_dict(m) for key, m in told.items()} == {**messages, **store.summaries(session_id)}
+    assert {key: message_from_dict(m) for key, m in told.items()} == messages
     assert [key for key, m in told.items() if m["on_path"]] == ["a", "b", "c"]
     assert [key for key, m in told.items() if not m["in_tree"]] == ["sum"]
     assert told["b"]["parts"][0]["provider_metadata"] == SIGNATURE
@@ -88,7 +88,7 @@ def test_the_export_is_complete(store: Store, session_id: str) -> None:
         "attachment",
         "summary",
     }
-    assert [from_dict(CompactionRecord, r) for r in export["compactions"]] == store.records(session_id)
+    assert [from_dict(CompactionRecord, r) for r in export["compactions"]] == store.compactions.all(session_id)
 
 
 def test_steps_use_the_words_of_the_fixed_interface(store: Store, session_id: str) -> None:
@@ -107,12 +107,12 @@ def test_steps_use_the_words_of_the_fixed_interface(store: Store, session_id: st
     }
     assert (first["kind"], first["model"], first["message_id"]) == ("turn", "claude-sonnet-4-6", "b")
     assert (first["estimated_input_tokens"], first["actual_input_tokens"]) == (990, 1000)
-    assert first["fixed"] == [to_dict(part) for part in store.steps(session_id)[0].fixed]
+    assert first["fixed"] == [to_dict(part) for part in store.steps.all(session_id)[0].fixed]
     assert (second["usage"], second["estimated_input_tokens"], second["message_id"]) == (None, None, None)
 
 
 def test_a_session_row_has_the_fields_scripts_read(store: Store, session_id: str) -> None:
-    (info,) = store.sessions()
+    (info,) = store.sessions.all()
     row = session_row(info)
     assert list(row) == ["id", "title", "project", "model", "created", "updated", "messages"]
     assert (row["id"], row["project"], row["model"], row["messages"]) == (session_id, "/p/<b>", "sonnet", 3)
@@ -146,7 +146,7 @@ class Tags(HTMLParser):
 
 
 def test_the_page_runs_and_loads_nothing(store: Store, session_id: str) -> None:
-    store.add_message(
+    store.messages.add(
         session_id,
         Message(
             "e",
@@ -177,7 +177,7 @@ def test_an_unknown_format_is_refused(store: Store, session_id: str) -> None:
 
 def test_a_key_is_never_written(store: Store) -> None:
     spec = ModelSpec("sonnet", "anthropic/claude-sonnet-4-6", api_key="sk-secret")
-    info = store.create_session("/p", spec.key)
+    info = store.sessions.create("/p", spec.key)
     info.state = SessionState(newer={"spec": to_dict(spec)})
-    store.save_session(info)
+    store.sessions.save(info)
     assert "sk-secret" not in to_json(store.export(info.id))

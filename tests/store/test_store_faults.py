@@ -9,9 +9,8 @@ import pytest
 
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.messages import Message, TextPart, user_message
-from agent_tui.store import Store
-from agent_tui.store.tables import schema
-from agent_tui.store.tables.database import Database
+from agent_tui.store import Store, schema
+from agent_tui.store.database import Database
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
 
@@ -25,9 +24,9 @@ def one_line(error: pytest.ExceptionInfo[StoreError]) -> str:
 
 def filled(path: Path, count: int = 3) -> str:
     with Store.open(path) as store:
-        info = store.create_session("/p", "demo")
+        info = store.sessions.create("/p", "demo")
         for n in range(count):
-            store.add_message(info.id, Message(f"m{n}", "user", [TextPart("text " * 500)]))
+            store.messages.add(info.id, Message(f"m{n}", "user", [TextPart("text " * 500)]))
         return info.id
 
 
@@ -37,8 +36,8 @@ def test_everything_it_creates_is_private(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         with Store.open(path) as store:
-            info = store.create_session("/p", "demo")
-            store.lock(info.id)
+            info = store.sessions.create("/p", "demo")
+            store.locks.take(info.id)
             found = [path.parent, *path.parent.rglob("*")]
             modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in found}
     finally:
@@ -58,10 +57,10 @@ def test_a_database_that_others_could_read_is_made_private(tmp_path: Path) -> No
 
 def test_it_writes_ahead_and_checks_references(tmp_path: Path) -> None:
     with Store.open(tmp_path / "sessions.db") as store:
-        assert store._db.one("PRAGMA journal_mode") == ("wal",)
-        assert store._db.one("PRAGMA synchronous") == (1,)
-        assert store._db.one("PRAGMA foreign_keys") == (1,)
-        assert store._db.one("PRAGMA busy_timeout") == (50,)
+        assert store.database.one("PRAGMA journal_mode") == ("wal",)
+        assert store.database.one("PRAGMA synchronous") == (1,)
+        assert store.database.one("PRAGMA foreign_keys") == (1,)
+        assert store.database.one("PRAGMA busy_timeout") == (50,)
 
 
 def test_an_older_database_is_migrated_with_its_content(tmp_path: Path) -> None:
@@ -85,9 +84,9 @@ def test_every_released_version_migrates_to_the_newest(tmp_path: Path) -> None:
         path = tmp_path / f"{version}.db"
         Database.open(path, 1.0, schema.MIGRATIONS[:version]).close()
         with Store.open(path) as store:
-            assert shape(store._db) == shape(newest)
-            info = store.create_session("/p", "demo")
-            store.add_message(info.id, user_message("hello"))
+            assert shape(store.database) == shape(newest)
+            info = store.sessions.create("/p", "demo")
+            store.messages.add(info.id, user_message("hello"))
     newest.close()
 
 
@@ -98,8 +97,8 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> Non
         Database.open(path, 1.0, [*schema.MIGRATIONS, ("CREATE TABLE more (x)", "NONSENSE")])
     one_line(error)
     with Store.open(path) as store:
-        assert len(store.messages(session_id)) == 3
-        assert store._db.one("SELECT count(*) FROM sqlite_master WHERE name = 'more'") == (0,)
+        assert len(store.messages.all(session_id)) == 3
+        assert store.database.one("SELECT count(*) FROM sqlite_master WHERE name = 'more'") == (0,)
 
 
 def test_a_newer_database_is_refused_and_not_touched(tmp_path: Path) -> None:
@@ -144,16 +143,16 @@ def test_a_damaged_file_is_one_line_wherever_it_is_damaged(tmp_path: Path) -> No
         path.write_bytes(whole[:start] + b"\xa5" * 3000 + whole[start + 3000 :])
         try:
             with Store.open(path) as store:
-                store.session(session_id)
-                store.messages(session_id)
-                store.steps(session_id)
+                store.sessions.get(session_id)
+                store.messages.all(session_id)
+                store.steps.all(session_id)
         except StoreError as error:
             assert "\n" not in str(error)
             refused += 1
     assert refused > 5
     path.write_bytes(whole[:5000])
     with pytest.raises(StoreError) as cut, Store.open(path) as store:
-        store.messages(session_id)
+        store.messages.all(session_id)
     one_line(cut)
 
 
@@ -162,9 +161,9 @@ def test_content_that_makes_no_sense_is_one_line(tmp_path: Path, broken: str) ->
     path = tmp_path / "sessions.db"
     session_id = filled(path)
     with Store.open(path) as store:
-        store._db.run("UPDATE part SET data = ? WHERE message = 1", (broken,))
+        store.database.run("UPDATE part SET data = ? WHERE message = 1", (broken,))
         with pytest.raises(StoreError, match="damaged") as error:
-            store.messages(session_id)
+            store.messages.all(session_id)
         one_line(error)
 
 
@@ -172,29 +171,29 @@ def test_a_missing_parent_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     session_id = filled(path)
     with Store.open(path) as store:
-        store._db.run("UPDATE message SET parent_id = 'gone' WHERE id = 'm2'")
-        store._db.run("UPDATE message SET parent_id = 'm1' WHERE id = 'm1'")
+        store.database.run("UPDATE message SET parent_id = 'gone' WHERE id = 'm2'")
+        store.database.run("UPDATE message SET parent_id = 'm1' WHERE id = 'm1'")
         for head in ("m2", "m1"):
             with pytest.raises(StoreError, match="damaged"):
-                store.path(session_id, head)
+                store.messages.path(session_id, head)
 
 
 def test_a_full_disk_loses_only_the_write_it_hit(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     session_id = filled(path)
     with Store.open(path) as store:
-        before = store.session(session_id)
-        (pages,) = store._db.one("PRAGMA page_count")
-        store._db.run(f"PRAGMA max_page_count = {pages + 3}")
+        before = store.sessions.get(session_id)
+        (pages,) = store.database.one("PRAGMA page_count")
+        store.database.run(f"PRAGMA max_page_count = {pages + 3}")
         with pytest.raises(StoreError, match="disk is full") as error:
-            store.add_message(session_id, Message("big", "user", [TextPart("x" * 100_000)]))
+            store.messages.add(session_id, Message("big", "user", [TextPart("x" * 100_000)]))
         one_line(error)
-        assert list(store.messages(session_id)) == ["m0", "m1", "m2"]
-        assert store.session(session_id) == before
-        store._db.run(f"PRAGMA max_page_count = {pages + 1000}")
-        store.add_message(session_id, Message("big", "user", [TextPart("x" * 100_000)]))
-        assert store.session(session_id).head_id == "big"
-        assert store._db.one("PRAGMA integrity_check") == ("ok",)
+        assert list(store.messages.all(session_id)) == ["m0", "m1", "m2"]
+        assert store.sessions.get(session_id) == before
+        store.database.run(f"PRAGMA max_page_count = {pages + 1000}")
+        store.messages.add(session_id, Message("big", "user", [TextPart("x" * 100_000)]))
+        assert store.sessions.get(session_id).head_id == "big"
+        assert store.database.one("PRAGMA integrity_check") == ("ok",)
 
 
 def test_a_database_held_by_another_writer_is_called_locked(tmp_path: Path) -> None:
@@ -204,12 +203,12 @@ def test_a_database_held_by_another_writer_is_called_locked(tmp_path: Path) -> N
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreLockedError, match="locked by another program") as error:
-            store.add_message(session_id, user_message("x"))
+            store.messages.add(session_id, user_message("x"))
         one_line(error)
-        assert len(store.messages(session_id)) == 3
+        assert len(store.messages.all(session_id)) == 3
         other.execute("ROLLBACK")
         other.close()
-        store.add_message(session_id, user_message("x"))
+        store.messages.add(session_id, user_message("x"))
 
 
 @posix
@@ -220,7 +219,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     folder.chmod(0o500)
     try:
         with pytest.raises(StoreError, match="permissions") as error, Store.open(folder / "sessions.db") as store:
-            store.create_session("/p", "demo")
+            store.sessions.create("/p", "demo")
         one_line(error)
         with pytest.raises(StoreError, match="permissions"):
             Store.open(folder / "other.db")
@@ -232,9 +231,9 @@ def test_a_database_opened_for_reading_only_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     filled(path)
     with Store.open(path) as store:
-        store._db.run("PRAGMA query_only = ON")
+        store.database.run("PRAGMA query_only = ON")
         with pytest.raises(StoreError, match="cannot be opened for writing"):
-            store.create_session("/p", "demo")
+            store.sessions.create("/p", "demo")
 
 
 def test_a_path_that_cannot_be_a_database_is_one_line(tmp_path: Path) -> None:

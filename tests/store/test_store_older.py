@@ -14,12 +14,11 @@ import pytest
 from agent_tui.errors import StoreError
 from agent_tui.models.codec import message_from_dict, to_dict
 from agent_tui.models.session import SessionState
-from agent_tui.store import Store
-from agent_tui.store.damage.repair import check, repair_file
-from agent_tui.store.exports.export_data import session_row
-from agent_tui.store.tables import schema
-from agent_tui.store.tables.database import Database
-from agent_tui.store.tables.session_state import dump_state
+from agent_tui.store import Store, schema
+from agent_tui.store.database import Database
+from agent_tui.store.export_data import session_row
+from agent_tui.store.repair import check, repair_file
+from agent_tui.store.rows import dump_state
 from tests.support.agents import parts_for, running, waiting
 from tests.support.older_databases import PROJECT, as_it_read, as_listed_now, restore, rows
 
@@ -28,7 +27,7 @@ LATER = [statement for migration in schema.MIGRATIONS[8:] for statement in migra
 
 KILLED = """
 import os, signal, sqlite3, sys
-from agent_tui.store.tables import schema
+from agent_tui.store import schema
 
 path, done = sys.argv[1], int(sys.argv[2])
 later = [statement for migration in schema.MIGRATIONS[8:] for statement in migration]
@@ -46,7 +45,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def kinds(store: Store) -> dict[str, str]:
-    return {info.title: info.kind for info in store.sessions(subagents=True)}
+    return {info.title: info.kind for info in store.sessions.all(subagents=True)}
 
 
 def is_within(before: Any, now: Any) -> bool:
@@ -63,8 +62,8 @@ def require_as_before(path: Path) -> None:
     subagents = [session["id"] for session in then["sessions"] if session["state"].get("subagent")]
     assert len(subagents) == 1
     with Store.open(path) as store:
-        assert [session_row(info) for info in store.sessions()] == as_listed_now(then) != then["listed"]
-        newest = store.newest_session(PROJECT)
+        assert [session_row(info) for info in store.sessions.all()] == as_listed_now(then) != then["listed"]
+        newest = store.sessions.newest(PROJECT)
         assert newest is not None
         assert newest.id == then["newest"]
         assert check(store).sound
@@ -77,9 +76,9 @@ def require_as_before(path: Path) -> None:
             assert store.export(session["id"])["session"] == expected
             # So is what they added to messages.
             kept = [to_dict(message_from_dict(m)) for m in then["waiting"][session["id"]]]
-            assert [to_dict(m) for m in store.waiting(session["id"])[0]] == kept
+            assert [to_dict(m) for m in store.waiting.all(session["id"])[0]] == kept
             assert all(is_within(m, now) for m, now in zip(then["waiting"][session["id"]], kept, strict=True))
-            found = [message.id for message in store.path(session["id"], session["head_id"])]
+            found = [message.id for message in store.messages.path(session["id"], session["head_id"])]
             assert found == then["paths"][session["id"]]
 
 
@@ -118,13 +117,13 @@ async def test_the_chat_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_deleting_takes_the_subagents_along(path: Path) -> None:
     with Store.open(path) as store:
-        child = next(info for info in store.sessions(subagents=True) if info.kind == "subagent")
-        fork = store.fork_session(child.id, child.head_id)
+        child = next(info for info in store.sessions.all(subagents=True) if info.kind == "subagent")
+        fork = store.fork(child.id, child.head_id)
         assert fork.kind == "user"
         assert child.parent_session is not None
-        store.delete_session(child.parent_session)
+        store.delete(child.parent_session)
         assert set(kinds(store)) == {"A copy of it", "Hello", child.title}
-        assert store.session(fork.id).parent_session == child.id
+        assert store.sessions.get(fork.id).parent_session == child.id
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
@@ -171,7 +170,7 @@ def test_a_state_that_is_no_json_does_not_stop_the_migration(path: Path) -> None
     connection.close()
     with Store.open(path) as store:
         assert sorted(kinds(store).values()) == ["subagent", "user", "user", "user"]
-        assert len(store.sessions()) == 3
+        assert len(store.sessions.all()) == 3
         assert sum(bool(missing) for _, missing in check(store).sessions) == 2
 
 
@@ -179,8 +178,8 @@ def test_lists_are_read_from_an_index_in_their_order(path: Path) -> None:
     with Store.open(path) as store:
         asked: list[str] = []
         store.database.connection.set_trace_callback(asked.append)
-        store.sessions()
-        store.sessions(PROJECT, limit=1, empty=False)
+        store.sessions.all()
+        store.sessions.all(PROJECT, limit=1, empty=False)
         store.database.connection.set_trace_callback(None)
         plans = [store.database.all(f"EXPLAIN QUERY PLAN {sql}") for sql in asked]
     told = [" ".join(str(row[3]) for row in plan) for plan in plans]

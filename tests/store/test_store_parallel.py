@@ -20,9 +20,9 @@ from agent_tui.models.messages import user_message
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
 sys.stdin.readline()
 with Store.open(Path(sys.argv[1]), UNSEEN_TIMEOUT, UNSEEN_TIMEOUT) as store:
-    session = store.create_session("/p", "demo").id
+    session = store.sessions.create("/p", "demo").id
     for number in range(4):
-        store.add_message(session, user_message("x" * 4_000_000))
+        store.messages.add(session, user_message("x" * 4_000_000))
 """
 
 
@@ -40,7 +40,7 @@ def test_large_messages_of_many_programs_are_all_stored(tmp_path: Path) -> None:
         _, said = writer.communicate()
         assert writer.returncode == 0, said.decode()
     with Store.open(path) as store:
-        assert [len(store.messages(info.id)) for info in store.sessions()] == [4] * WRITERS
+        assert [len(store.messages.all(info.id)) for info in store.sessions.all()] == [4] * WRITERS
 
 
 @pytest.mark.parametrize("ephemeral", [True, False])

@@ -39,10 +39,14 @@ class Acknowledged(TypedDict):
 
 def check(path: Path, session_id: str, acknowledged: dict[str, Acknowledged]) -> None:
     """The session reopens, is consistent, and holds at least what its writer said was stored."""
-    with Store.open(path) as store, store.lock(session_id):
+    with Store.open(path) as store, store.locks.take(session_id):
         store.recover(session_id)
-        messages, info, steps = store.messages(session_id), store.session(session_id), store.steps(session_id)
-        conversation = store.path(session_id, info.head_id)
+        messages, info, steps = (
+            store.messages.all(session_id),
+            store.sessions.get(session_id),
+            store.steps.all(session_id),
+        )
+        conversation = store.messages.path(session_id, info.head_id)
     assert info.messages == len(messages) == len(conversation)
     assert {step.status for step in steps} <= {"complete", "stopped"}
     for message_id, said in acknowledged.items():
@@ -63,7 +67,7 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path)
     path = tmp_path / "sessions.db"
     rng = random.Random(20)
     with Store.open(path) as store:
-        session_id = store.create_session("/p", "demo").id
+        session_id = store.sessions.create("/p", "demo").id
     acknowledged: dict[str, Acknowledged] = {}
     for _ in range(KILLS):
         process = child(path, session_id)
@@ -82,26 +86,26 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path)
         process.communicate()
         check(path, session_id, acknowledged)
     with Store.open(path) as store:
-        assert store._db.one("PRAGMA integrity_check") == ("ok",)
+        assert store.database.one("PRAGMA integrity_check") == ("ok",)
     assert len(acknowledged) > KILLS
 
 
 def test_a_lock_ends_with_the_process_that_held_it(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     with Store.open(path) as store:
-        session_id = store.create_session("/p", "demo").id
+        session_id = store.sessions.create("/p", "demo").id
         process = child(path, session_id, "hold")
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         with pytest.raises(SessionBusyError, match=f"process {process.pid}" if os.name == "posix" else "open in"):
-            store.lock(session_id)
+            store.locks.take(session_id)
         with pytest.raises(SessionBusyError):
-            store.delete_session(session_id)
-        assert store.messages(session_id) == {} and store.in_use(session_id)
+            store.delete(session_id)
+        assert store.messages.all(session_id) == {} and store.locks.in_use(session_id)
         process.kill()
         process.communicate()
-        assert not store.in_use(session_id)
-        store.lock(session_id).release()
+        assert not store.locks.in_use(session_id)
+        store.locks.take(session_id).release()
 
 
 def test_processes_may_create_and_write_the_same_database_at_once(tmp_path: Path) -> None:
@@ -113,19 +117,19 @@ def test_processes_may_create_and_write_the_same_database_at_once(tmp_path: Path
         assert process.returncode == 0, err
         ids += out.split()
     with Store.open(path) as store:
-        assert {info.id for info in store.sessions()} == set(ids)
-        assert [len(store.sessions(f"/p{n}", empty=False)) for n in range(3)] == [40, 40, 40]
+        assert {info.id for info in store.sessions.all()} == set(ids)
+        assert [len(store.sessions.all(f"/p{n}", empty=False)) for n in range(3)] == [40, 40, 40]
 
 
 def test_a_checkpoint_runs_in_any_thread_while_the_store_writes(tmp_path: Path) -> None:
     with Store.open(tmp_path / "sessions.db") as store:
-        session_id = store.create_session("/p", "demo").id
+        session_id = store.sessions.create("/p", "demo").id
         small = store.file.stat().st_size
-        store.add_message(session_id, user_message("x" * 200_000))
+        store.messages.add(session_id, user_message("x" * 200_000))
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(store.checkpoint)
-            store.add_message(session_id, user_message("y"))
+            store.messages.add(session_id, user_message("y"))
             running.result()
             pool.submit(store.checkpoint).result()
         assert store.file.stat().st_size > small + 200_000
-        assert len(store.messages(session_id)) == 2
+        assert len(store.messages.all(session_id)) == 2

@@ -11,7 +11,7 @@ from agent_tui.models.messages import Message, TextPart, user_message
 from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.store import Store
-from agent_tui.store.tables.facts import TrustRow
+from agent_tui.store.facts import TrustRow
 from tests.support.forms import examples
 from tests.support.vocabulary import MESSAGES, RECORDS, STATES, STEPS, TEXT
 
@@ -27,12 +27,12 @@ def fresh(tmp: Path) -> Store:
 def test_messages_come_back_exactly(tmp_path_factory: pytest.TempPathFactory, messages: list[Message]) -> None:
     path = tmp_path_factory.mktemp("store") / "sessions.db"
     with Store.open(path) as store:
-        info = store.create_session("/p", "demo")
+        info = store.sessions.create("/p", "demo")
         for message in messages:
-            store.add_message(info.id, message)
+            store.messages.add(info.id, message)
     with Store.open(path) as store:
-        assert list(store.messages(info.id).items()) == [(m.id, m) for m in messages]
-        assert store.session(info.id).head_id == (messages[-1].id if messages else None)
+        assert list(store.messages.all(info.id).items()) == [(m.id, m) for m in messages]
+        assert store.sessions.get(info.id).head_id == (messages[-1].id if messages else None)
 
 
 @settings(max_examples=examples(25, 200), deadline=None)
@@ -46,15 +46,15 @@ def test_steps_records_and_summaries_come_back_exactly(
 ) -> None:
     path = tmp_path_factory.mktemp("store") / "sessions.db"
     with Store.open(path) as store:
-        info = store.create_session("/p", "demo")
+        info = store.sessions.create("/p", "demo")
         for step in steps:
-            store.add_step(info.id, step)
-        store.commit_compaction(info.id, records, summary, None)
+            store.steps.add(info.id, step)
+        store.compactions.commit(info.id, records, summary, None)
     with Store.open(path) as store:
-        assert store.steps(info.id) == steps
-        assert store.records(info.id) == records
-        assert store.summaries(info.id) == {summary.id: summary}
-        assert store.messages(info.id) == {}
+        assert store.steps.all(info.id) == steps
+        assert store.compactions.all(info.id) == records
+        assert store.messages.summaries(info.id) == {summary.id: summary}
+        assert store.messages.all(info.id) == {}
 
 
 @settings(max_examples=examples(25, 200), deadline=None)
@@ -63,84 +63,84 @@ def test_a_session_row_comes_back_exactly(
     tmp_path_factory: pytest.TempPathFactory, title: str, model: str, project: str, state: SessionState
 ) -> None:
     with Store.open(tmp_path_factory.mktemp("store") / "sessions.db") as store:
-        info = store.create_session(project, model)
+        info = store.sessions.create(project, model)
         info.title, info.updated = title, 12.5
         info.state = state
-        store.save_session(info)
-        assert store.session(info.id) == info
-        assert store.sessions(project) == [info]
-        store.trust(project, "which", "{}")
-        assert store.trust_row(project) == TrustRow("which", "{}")
-        store.add_permission_rule(project, "repo", title)
-        assert store.permission_rules(project, "repo") == [title]
-        store.add_growth(model, "step", 12, 10)
-        assert store.growths(model) == [(12, 10)]
-        store.snapshot(info.id, "m", project, b"\x00\xff", 0o644)
-        assert [(s.path, s.content) for s in store.snapshots(info.id)] == [(project, b"\x00\xff")]
+        store.sessions.save(info)
+        assert store.sessions.get(info.id) == info
+        assert store.sessions.all(project) == [info]
+        store.trust.put(project, "which", "{}")
+        assert store.trust.get(project) == TrustRow("which", "{}")
+        store.rules.add(project, "repo", title)
+        assert store.rules.allowed(project, "repo") == [title]
+        store.measured.add_growth(model, "step", 12, 10)
+        assert store.measured.growths(model) == [(12, 10)]
+        store.snapshots.add(info.id, "m", project, b"\x00\xff", 0o644)
+        assert [(s.path, s.content) for s in store.snapshots.all(info.id)] == [(project, b"\x00\xff")]
 
 
 def test_a_flush_writes_the_parts_it_is_told_and_only_those(tmp_path: Path) -> None:
     with fresh(tmp_path) as store:
-        info = store.create_session("/p", "demo")
+        info = store.sessions.create("/p", "demo")
         draft = Message("d", "assistant", [TextPart("one"), TextPart("two")], "streaming")
-        store.add_message(info.id, draft)
+        store.messages.add(info.id, draft)
         draft.parts = [TextPart("ONE"), TextPart("TWO" + NASTY), TextPart("three")]
-        store.write_message(info.id, draft, [1, 2])
-        assert store.messages(info.id)["d"].parts == [TextPart("one"), TextPart("TWO" + NASTY), TextPart("three")]
+        store.messages.write(info.id, draft, [1, 2])
+        assert store.messages.all(info.id)["d"].parts == [TextPart("one"), TextPart("TWO" + NASTY), TextPart("three")]
         draft.status, draft.note, draft.raw_tokens = "stopped", "ended early", 7
         draft.parts.pop()
-        store.write_message(info.id, draft)
-        assert store.messages(info.id)["d"] == draft
+        store.messages.write(info.id, draft)
+        assert store.messages.all(info.id)["d"] == draft
 
 
 def test_raw_counts_are_stored_with_messages_and_summaries(tmp_path: Path) -> None:
     with fresh(tmp_path) as store:
-        info = store.create_session("/p", "demo")
-        store.add_message(info.id, Message("a", "user"))
-        store.commit_compaction(info.id, [], Message("s", "user"), None)
-        store.set_raw_tokens(info.id, {"a": 3, "s": 4, "unknown": 5})
-        assert store.messages(info.id)["a"].raw_tokens == 3
-        assert store.summaries(info.id)["s"].raw_tokens == 4
+        info = store.sessions.create("/p", "demo")
+        store.messages.add(info.id, Message("a", "user"))
+        store.compactions.commit(info.id, [], Message("s", "user"), None)
+        store.messages.set_raw_tokens(info.id, {"a": 3, "s": 4, "unknown": 5})
+        assert store.messages.all(info.id)["a"].raw_tokens == 3
+        assert store.messages.summaries(info.id)["s"].raw_tokens == 4
 
 
 def test_a_set_of_fixed_parts_is_stored_once_and_held_once(tmp_path: Path) -> None:
     fixed = FixedPart("tools", "builtin", "read", 10, "f", 3)
     with fresh(tmp_path) as store:
-        info = store.create_session("/p", "demo")
+        info = store.sessions.create("/p", "demo")
         steps = [Step(f"s{n}", "turn", "m", "p", "a", "m", fixed=(dataclasses.replace(fixed),)) for n in range(5)]
         for step in steps:
-            store.add_step(info.id, step)
+            store.steps.add(info.id, step)
         changed = dataclasses.replace(steps[2], fixed=(), status="failed")
-        store.write_step(info.id, changed)
-        loaded = store.steps(info.id)
+        store.steps.write(info.id, changed)
+        loaded = store.steps.all(info.id)
         assert loaded == [*steps[:2], changed, *steps[3:]]
         assert len({id(step.fixed) for step in loaded if step.fixed}) == 1
-        assert store._db.one("SELECT count(*) FROM fixed_set") == (1,)
+        assert store.database.one("SELECT count(*) FROM fixed_set") == (1,)
 
 
 def test_fields_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
     with fresh(tmp_path) as store:
-        info = store.create_session("/p", "demo")
+        info = store.sessions.create("/p", "demo")
         message = user_message("hello")
-        store.add_message(info.id, message)
-        store.add_step(info.id, step := Step("s", "turn", "m", "p", "a", "m"))
-        store._db.run("UPDATE message SET data = json_set(data, '$.later', 1)")
-        store._db.run("UPDATE part SET data = json_set(data, '$.later', 1)")
-        store._db.run("UPDATE step SET data = json_set(data, '$.later', 1)")
-        assert store.messages(info.id) == {message.id: message}
-        assert store.steps(info.id) == [step]
+        store.messages.add(info.id, message)
+        store.steps.add(info.id, step := Step("s", "turn", "m", "p", "a", "m"))
+        store.database.run("UPDATE message SET data = json_set(data, '$.later', 1)")
+        store.database.run("UPDATE part SET data = json_set(data, '$.later', 1)")
+        store.database.run("UPDATE step SET data = json_set(data, '$.later', 1)")
+        assert store.messages.all(info.id) == {message.id: message}
+        assert store.steps.all(info.id) == [step]
 
 
 def test_what_a_newer_version_keeps_in_the_state_is_written_back(tmp_path: Path) -> None:
     with fresh(tmp_path) as store:
-        info = store.create_session("/p", "demo")
-        store._db.run("UPDATE session SET state = json_set(state, '$.later', json('[{\"a\":1.5}]'))")
-        info = store.session(info.id)
+        info = store.sessions.create("/p", "demo")
+        store.database.run("UPDATE session SET state = json_set(state, '$.later', json('[{\"a\":1.5}]'))")
+        info = store.sessions.get(info.id)
         assert store.content(info.id).missing == []
         info.state = dataclasses.replace(info.state, thinking="low")
-        store.save_session(info)
-        copy = store.fork_session(info.id, None)
-        for found in (store.session(info.id), store.session(copy.id)):
+        store.sessions.save(info)
+        copy = store.fork(info.id, None)
+        for found in (store.sessions.get(info.id), store.sessions.get(copy.id)):
             assert found.state == SessionState(thinking="low", newer={"later": [{"a": 1.5}]})
         assert store.export(info.id)["session"]["state"]["later"] == [{"a": 1.5}]
 
@@ -148,18 +148,18 @@ def test_what_a_newer_version_keeps_in_the_state_is_written_back(tmp_path: Path)
 def test_token_counts_of_many_contents(tmp_path: Path) -> None:
     with fresh(tmp_path) as store:
         counts = {f"f{n}": n for n in range(1200)}
-        store.put_counts(counts)
-        store.put_counts({"f1": 100})
-        assert store.counts([*counts, "unknown", "f1"]) == {**counts, "f1": 100}
-        assert store.counts([]) == {}
-        assert store.growths("demo") == []
+        store.measured.put_counts(counts)
+        store.measured.put_counts({"f1": 100})
+        assert store.measured.counts([*counts, "unknown", "f1"]) == {**counts, "f1": 100}
+        assert store.measured.counts([]) == {}
+        assert store.measured.growths("demo") == []
 
 
 def test_growth_is_kept_by_model_once_a_step_and_only_the_newest(tmp_path: Path) -> None:
     with fresh(tmp_path) as store:
         for n in range(60):
-            store.add_growth("one", f"s{n}", n, n + 1)
-        store.add_growth("one", "s59", 999, 999)
-        store.add_growth("other", "o", 5, 6)
-        assert store.growths("one") == [(n, n + 1) for n in range(10, 60)]
-        assert store.growths("other") == [(5, 6)]
+            store.measured.add_growth("one", f"s{n}", n, n + 1)
+        store.measured.add_growth("one", "s59", 999, 999)
+        store.measured.add_growth("other", "o", 5, 6)
+        assert store.measured.growths("one") == [(n, n + 1) for n in range(10, 60)]
+        assert store.measured.growths("other") == [(5, 6)]

@@ -12,8 +12,8 @@ import pytest
 from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import TokenUsage
+from agent_tui.store.steps import day_of
 from agent_tui.store.store import Store
-from agent_tui.store.tables.spending import day_of
 
 NOW = 1_760_000_000.0
 DAY = day_of(NOW)
@@ -24,8 +24,8 @@ from pathlib import Path
 from agent_tui.models.steps import Step
 from agent_tui.store.store import Store
 with Store.open(Path(sys.argv[1])) as store:
-    info = store.create_session("/p", "m")
-    store.add_step(info.id, Step("other", "turn", "m", "p", "a", "m", status="complete", cost_usd=0.5, created=%f))
+    info = store.sessions.create("/p", "m")
+    store.steps.add(info.id, Step("other", "turn", "m", "p", "a", "m", status="complete", cost_usd=0.5, created=%f))
 """
 
 
@@ -42,57 +42,57 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_day_is_the_sum_of_its_calls_in_whichever_session(path: Path) -> None:
     with Store.open(path) as store:
-        first, second = store.create_session("/p", "m").id, store.create_session("/q", "m").id
-        assert store.spent_on(DAY) == (NO_COST, 0.0)
-        store.add_step(first, step("a"))
-        store.add_step(second, step("b", "compaction"))
-        store.add_step(second, step("c", cost=None))
-        store.add_step(second, step("d", "count", cost=None))
-        store.add_step(second, step("e", created=NOW - 3 * 86_400))
-        assert store.spent_on(DAY) == (Cost(0.5, 1), 0.0)
+        first, second = store.sessions.create("/p", "m").id, store.sessions.create("/q", "m").id
+        assert store.spending.on(DAY) == (NO_COST, 0.0)
+        store.steps.add(first, step("a"))
+        store.steps.add(second, step("b", "compaction"))
+        store.steps.add(second, step("c", cost=None))
+        store.steps.add(second, step("d", "count", cost=None))
+        store.steps.add(second, step("e", created=NOW - 3 * 86_400))
+        assert store.spending.on(DAY) == (Cost(0.5, 1), 0.0)
 
 
 def test_a_subagent_s_call_counts_once_and_a_copied_session_again_costs_nothing(path: Path) -> None:
     with Store.open(path) as store:
-        parent = store.create_session("/p", "m").id
-        child = store.create_session("/p", "m", parent=parent, kind="subagent").id
-        store.add_step(child, step("own"))
-        store.add_step(parent, step("copy", "subagent"))
-        store.fork_session(child, None)
-        assert store.spent_on(DAY)[0] == Cost(0.25)
-        store.delete_session(parent)
-        assert store.spent_on(DAY)[0] == Cost(0.25), "what was deleted has been paid for"
+        parent = store.sessions.create("/p", "m").id
+        child = store.sessions.create("/p", "m", parent=parent, kind="subagent").id
+        store.steps.add(child, step("own"))
+        store.steps.add(parent, step("copy", "subagent"))
+        store.fork(child, None)
+        assert store.spending.on(DAY)[0] == Cost(0.25)
+        store.delete(parent)
+        assert store.spending.on(DAY)[0] == Cost(0.25), "what was deleted has been paid for"
 
 
 def test_a_call_under_way_is_held_back_and_then_counted(path: Path) -> None:
     with Store.open(path) as store:
-        session = store.create_session("/p", "m").id
+        session = store.sessions.create("/p", "m").id
         call = Step("a", "turn", "m", "p", "a", "m", created=NOW, expected_usd=0.3)
-        store.add_step(session, call)
+        store.steps.add(session, call)
         with Store.open(path) as other:
-            assert other.spent_on(DAY) == (NO_COST, 0.3)
+            assert other.spending.on(DAY) == (NO_COST, 0.3)
         call.status, call.cost_usd = "complete", 0.1
-        store.write_step(session, call)
-        assert store.spent_on(DAY) == (Cost(0.1), 0.0)
+        store.steps.write(session, call)
+        assert store.spending.on(DAY) == (Cost(0.1), 0.0)
         call.cost_usd = None
-        store.write_step(session, call)
-        assert store.spent_on(DAY) == (Cost(0.0, 1), 0.3), "it never said what it cost"
+        store.steps.write(session, call)
+        assert store.spending.on(DAY) == (Cost(0.0, 1), 0.3), "it never said what it cost"
 
 
 def test_another_process_raises_the_day(path: Path) -> None:
     with Store.open(path) as store:
-        store.add_step(store.create_session("/p", "m").id, step("a"))
+        store.steps.add(store.sessions.create("/p", "m").id, step("a"))
         subprocess.run([sys.executable, "-c", OTHER % NOW, str(path)], check=True)
-        assert store.spent_on(DAY)[0] == Cost(0.75)
+        assert store.spending.on(DAY)[0] == Cost(0.75)
 
 
 def test_a_run_that_keeps_nothing_still_counts(path: Path) -> None:
     with Store.ephemeral(path) as thrown_away:
-        thrown_away.add_step(thrown_away.create_session("/p", "m").id, step("a"))
+        thrown_away.steps.add(thrown_away.sessions.create("/p", "m").id, step("a"))
         with Store.open(path) as store:
-            assert store.spent_on(DAY)[0] == Cost(0.25)
-            assert store.sessions() == []
-        assert thrown_away.spent_on(DAY)[0] == Cost(0.25)
+            assert store.spending.on(DAY)[0] == Cost(0.25)
+            assert store.sessions.all() == []
+        assert thrown_away.spending.on(DAY)[0] == Cost(0.25)
 
 
 def test_the_day_is_the_local_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ import pytest
 from agent_tui.errors import StoreError, StoreUnwritableError
 from agent_tui.models.messages import user_message
 from agent_tui.store import Store
-from agent_tui.store.damage.reading import open_for_reading
-from agent_tui.store.tables.database import Database
+from agent_tui.store.database import Database
+from agent_tui.store.repair import open_for_reading
 from tests.store.test_store_damage import filled, use
 
 FULL = """
@@ -24,24 +24,24 @@ from agent_tui.models.messages import Message, TextPart, user_message
 from agent_tui.store import Store
 path = Path(sys.argv[1])
 with Store.open(path) as store:
-    info = store.sessions()[0]
-    before = len(store.messages(info.id))
+    info = store.sessions.all()[0]
+    before = len(store.messages.all(info.id))
     for size in (path.stat().st_size + 40_000,):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
         stored, said = 0, ""
         for number in range(60):
             try:
-                store.add_message(info.id, Message(f"big{number}", "user", [TextPart("x" * 20_000)]))
+                store.messages.add(info.id, Message(f"big{number}", "user", [TextPart("x" * 20_000)]))
                 stored += 1
             except StoreError as error:
                 said = str(error)
                 break
         assert said and "\\n" not in said, said
-        assert len(store.messages(info.id)) == before + stored
+        assert len(store.messages.all(info.id)) == before + stored
         store.export(info.id)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        store.add_message(info.id, user_message("there is room again"))
-        assert len(store.messages(info.id)) == before + stored + 1
+        store.messages.add(info.id, user_message("there is room again"))
+        assert len(store.messages.all(info.id)) == before + stored + 1
 print(said)
 """
 
@@ -74,12 +74,12 @@ def test_what_cannot_be_written_is_read_from_a_copy(tmp_path: Path, monkeypatch:
     refusing(monkeypatch, path)
     with open_for_reading(path) as store:
         copied = store.database.one("PRAGMA database_list")[2]
-        assert len(store.sessions()) == 4
+        assert len(store.sessions.all()) == 4
         assert len(store.content(first).messages) == 36
         assert not store.writable
         assert "cannot be opened for writing" in str(store.problem)
         with pytest.raises(StoreError) as error:
-            store.add_message(first, user_message("no"))
+            store.messages.add(first, user_message("no"))
         assert "\n" not in str(error.value)
         assert store.file == path
     assert not Path(copied).exists()
@@ -91,7 +91,7 @@ def test_without_a_file_there_is_nothing_to_read(tmp_path: Path, monkeypatch: py
     path = tmp_path / "sessions.db"
     refusing(monkeypatch, path)
     with open_for_reading(path) as store:
-        assert store.sessions() == []
+        assert store.sessions.all() == []
         assert not store.writable
 
 
@@ -99,7 +99,7 @@ def test_a_log_that_was_not_copied_back_is_read_too(tmp_path: Path, monkeypatch:
     path = tmp_path / "sessions.db"
     first, *_ = filled(path)
     with Store.open(path) as writer:
-        writer.add_message(first, user_message("only in the log"))
+        writer.messages.add(first, user_message("only in the log"))
         refusing(monkeypatch, path)
         with open_for_reading(path) as store:
             assert len(store.content(first).messages) == 37

@@ -122,7 +122,7 @@ def parts_for(
         catalogue=ModelCatalogue(settings),
         workspace=workspace or Workspace(project, project),
         permissions=Permissions(project, project, settings.permissions, can_ask=can_ask),
-        trust=FolderTrust(project, store),
+        trust=FolderTrust(project, store.trust),
         resume=resume,
         continue_newest=continue_newest,
     )

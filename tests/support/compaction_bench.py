@@ -127,7 +127,7 @@ class Bench(Generic[M]):
         self.events: list[Event] = []
         self.file = folder / "sessions.db"
         self.store = Store.open(self.file)
-        self.attach(Conversation(self.store, self.store.create_session("/project", "test")))
+        self.attach(Conversation(self.store, self.store.sessions.create("/project", "test")))
 
     def attach(self, conversation: Conversation) -> None:
         self.conversation = conversation
@@ -169,7 +169,7 @@ class Bench(Generic[M]):
         session = self.conversation.info.id
         self.store.close()
         self.store = Store.open(self.file)
-        self.attach(Conversation(self.store, self.store.session(session)))
+        self.attach(Conversation(self.store, self.store.sessions.get(session)))
 
 
 class Make(Protocol):

@@ -57,8 +57,8 @@ def parts(
         settings.permissions,
         readable=[made.paths.cache / "output"],
         protected=[made.paths.config, made.paths.data],
-        remembered=made.store.permission_rules(project, made.trust.identity),
-        save=lambda rule: made.store.add_permission_rule(project, made.trust.identity, rule),
+        remembered=made.store.rules.allowed(project, made.trust.identity),
+        save=lambda rule: made.store.rules.add(project, made.trust.identity, rule),
         can_ask=can_ask,
     )
     return made

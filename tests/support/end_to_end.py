@@ -16,7 +16,7 @@ from agent_tui.headless.run import run_headless
 from agent_tui.options import Options
 from agent_tui.paths import Paths
 from agent_tui.providers.worker.client import WorkerClient
-from agent_tui.store.exports.export import render
+from agent_tui.store.export_text import render
 from agent_tui.store.store import Store
 from tests.support import recorded
 from tests.support.agents import parts_for

@@ -7,15 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from agent_tui.errors import StoreError
-from agent_tui.store.store import Store
 
 
 @contextmanager
 def failing(
-    store: Store, method: str, error: StoreError, times: int | None = None, when: Callable[..., bool] | None = None
+    part: object, method: str, error: StoreError, times: int | None = None, when: Callable[..., bool] | None = None
 ) -> Iterator[list[int]]:
-    """Makes a write of the store fail, ``times`` times or until the end; yields how often it did."""
-    real, failed = getattr(store, method), [0]
+    """Makes a write of a part of the store fail, ``times`` times or until the end; yields how often it did."""
+    real, failed = getattr(part, method), [0]
 
     def write(*values: Any, **named: Any) -> Any:
         if (times is None or failed[0] < times) and (when is None or when(*values)):
@@ -23,8 +22,8 @@ def failing(
             raise error
         return real(*values, **named)
 
-    setattr(store, method, write)
+    setattr(part, method, write)
     try:
         yield failed
     finally:
-        setattr(store, method, real)
+        setattr(part, method, real)

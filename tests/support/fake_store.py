@@ -3,37 +3,94 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, Role
 from agent_tui.models.search import IndexState, SessionHit
 from agent_tui.models.session import SessionInfo
-from agent_tui.store.exports.export_data import export_session
-from agent_tui.store.search.texts import found_line
+from agent_tui.store import Store
+from agent_tui.store.export_data import export_session
+from agent_tui.store.messages import Messages
+from agent_tui.store.search_index import found_line
+from agent_tui.store.search_reader import SearchReader, SessionSearch
+from agent_tui.store.sessions import Sessions
 from agent_tui.text.search import fold, search_words
 
-if TYPE_CHECKING:
-    from agent_tui.store.search.reader import SearchReader
-    from agent_tui.store.store import Store
-else:
-    Store = SearchReader = object
+
+class FakeStore(Store):
+    """What a test puts into it: sessions that are ``listed``, summaries that are ``kept``, how many ``branches`` each
+    session has, and what was ``said`` in them."""
+
+    def __init__(self) -> None:
+        self.listed: list[SessionInfo] = []
+        self.kept: dict[str, Message] = {}
+        self.branches = 0
+        self.said: dict[str, str] = {}
+        self.sessions = FakeSessions(self)
+        self.messages = FakeMessages(self)
+        self.search = FakeSearch(self)
+
+    def export(self, session_id: str) -> dict[str, Any]:
+        return export_session(SessionInfo(session_id, "/project", title="Exported", model="demo"), {}, {}, [], [])
 
 
-@dataclass
+class FakeSessions(Sessions):
+    def __init__(self, store: FakeStore) -> None:
+        self._store = store
+
+    def all(
+        self,
+        project: str | Path | None = None,
+        limit: int | None = None,
+        *,
+        empty: bool = True,
+        subagents: bool = False,
+    ) -> list[SessionInfo]:
+        return [s for s in self._store.listed if project is None or s.project == project][:limit]
+
+    def get(self, session_id: str) -> SessionInfo:
+        for info in self._store.listed:
+            if info.id.startswith(session_id):
+                return info
+        raise StoreError(f"There is no session {session_id}.")
+
+
+class FakeMessages(Messages):
+    def __init__(self, store: FakeStore) -> None:
+        self._store = store
+
+    def summaries(self, session_id: str) -> dict[str, Message]:
+        return self._store.kept
+
+    def tree_size(self, session_id: str) -> tuple[int, int]:
+        return (0, self._store.branches)
+
+
+class FakeSearch(SessionSearch):
+    def __init__(self, store: FakeStore) -> None:
+        self._store = store
+
+    def reader(self) -> SearchReader:
+        return FakeReader(self._store)
+
+
 class FakeReader(SearchReader):
     """Searches titles, and texts that a test gives."""
 
-    store: FakeStore
+    def __init__(self, store: FakeStore) -> None:
+        super().__init__(None)
+        self._store = store
 
     def hits(
         self, query: str, project: str | None = None, stopped: Callable[[], bool] = lambda: False
     ) -> Iterator[SessionHit]:
         words = search_words(query)
-        for info in self.store.sessions(project):
-            text = self.store.said.get(info.id, "")
+        for info in self._store.listed:
+            if project is not None and info.project != project:
+                continue
+            text = self._store.said.get(info.id, "")
             line, marks = found_line(text or info.title, words)
             if all(word in fold(f"{info.title} {text}") for word in words):
                 role: Role | None = "user" if text else None
@@ -41,40 +98,3 @@ class FakeReader(SearchReader):
 
     def state(self) -> IndexState:
         return IndexState("whole")
-
-    def stop(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-@dataclass
-class FakeStore(Store):
-    """Sessions and summaries in memory."""
-
-    listed: list[SessionInfo] = field(default_factory=list)
-    kept: dict[str, Message] = field(default_factory=dict)
-    branches: int = 0
-    said: dict[str, str] = field(default_factory=dict)
-
-    def sessions(
-        self, project: str | Path | None = None, limit: int | None = None, **_kinds: bool
-    ) -> list[SessionInfo]:
-        return [s for s in self.listed if project is None or s.project == str(project)][:limit]
-
-    def search_reader(self) -> FakeReader:
-        return FakeReader(self)
-
-    def session(self, session_id: str) -> SessionInfo:
-        for info in self.listed:
-            if info.id.startswith(session_id):
-                return info
-        raise StoreError(f"There is no session {session_id}.")
-
-    def summaries(self, session_id: str) -> dict[str, Message]:
-        return self.kept
-
-    def tree_size(self, session_id: str) -> tuple[int, int]:
-        return (0, self.branches)
-
-    def export(self, session_id: str) -> dict[str, Any]:
-        return export_session(SessionInfo(session_id, "/project", title="Exported", model="demo"), {}, {}, [], [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_tui.commands.registry import load
-from agent_tui.ui.key_help import KEY_HELP
+from agent_tui.ui.screens.help import KEY_HELP
 
 
 def command_table() -> str:

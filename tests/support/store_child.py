@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, new_id, user_message
 from agent_tui.models.steps import Step
-from agent_tui.store.search.index import SearchIndex
+from agent_tui.store.search_index import SearchIndex
 from agent_tui.store.store import BUSY_TIMEOUT, Store
 
 
@@ -33,37 +33,37 @@ def say(message: Message) -> None:
 
 
 def stream(store: Store, session_id: str) -> None:
-    store.lock(session_id)
+    store.locks.take(session_id)
     store.recover(session_id)
-    parent = store.session(session_id).head_id
+    parent = store.sessions.get(session_id).head_id
     while True:
         question = user_message("question \ud800\x00", parent_id=parent)
-        store.add_message(session_id, question)
+        store.messages.add(session_id, question)
         say(question)
         draft = Message(new_id("msg"), "assistant", [], "streaming", question.id)
         step = Step(new_id("step"), "turn", "demo", "demo", "demo", "demo", draft.id)
         with store.transaction():
-            store.add_message(session_id, draft)
-            store.add_step(session_id, step)
+            store.messages.add(session_id, draft)
+            store.steps.add(session_id, step)
         say(draft)
         reasoning, text = ReasoningPart("", {"signature": "x"}), TextPart("")
         draft.parts = [reasoning, text]
         for n in range(12):
             (reasoning if n < 4 else text).text += f"chunk {n} " * 50
-            store.write_message(session_id, draft, [0, 1] if n in (0, 4) else [0 if n < 4 else 1])
+            store.messages.write(session_id, draft, [0, 1] if n in (0, 4) else [0 if n < 4 else 1])
             say(draft)
         draft.status, step.status = "complete", "complete"
         with store.transaction():
-            store.write_message(session_id, draft, ())
-            store.write_step(session_id, step)
+            store.messages.write(session_id, draft, ())
+            store.steps.write(session_id, step)
         say(draft)
         parent = draft.id
 
 
 def create(store: Store, project: str, count: int) -> None:
     for n in range(count):
-        info = store.create_session(project, "demo")
-        store.add_message(info.id, user_message(f"question {n}"))
+        info = store.sessions.create(project, "demo")
+        store.messages.add(info.id, user_message(f"question {n}"))
         print(info.id, flush=True)
 
 
@@ -89,7 +89,7 @@ def main() -> None:
         elif rest[:1] == ["index"]:
             fill_index(Path(path))
         elif rest[:1] == ["hold"]:
-            store.lock(subject)
+            store.locks.take(subject)
             print("held", flush=True)
             sys.stdin.readline()
         else:

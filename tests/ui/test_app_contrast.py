@@ -12,8 +12,7 @@ from textual.app import App
 from textual.color import Color
 from textual.geometry import Region
 
-from agent_tui.ui.contrast import LEAST_FAINT, LEAST_TEXT, contrast
-from agent_tui.ui.theme import COLORS, load_theme, load_themes
+from agent_tui.ui.theme import COLORS, LEAST_FAINT, LEAST_TEXT, contrast, load_theme, load_themes
 from tests.support.app import Clock
 from tests.support.scenes import SCENES, selected, showcase_app, stage
 

@@ -10,8 +10,8 @@ import pytest
 
 from agent_tui.models.events import JobsChanged
 from agent_tui.models.jobs import JobInfo
-from agent_tui.ui.screens.jobs import JobOutput, JobPicker
 from agent_tui.ui.screens.text import TextRows
+from agent_tui.ui.screens.work import JobOutput, JobPicker
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent
 

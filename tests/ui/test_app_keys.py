@@ -9,10 +9,9 @@ import pytest
 from agent_tui.config import Settings
 from agent_tui.models.events import QueueChanged, SessionChanged, TurnEnded, TurnStarted, WaitingMessage
 from agent_tui.models.messages import user_message
-from agent_tui.ui.screens.help import HelpScreen
-from agent_tui.ui.screens.palette import Palette
-from agent_tui.ui.screens.past import HistoryPicker
-from agent_tui.ui.screens.rewind import RewindPicker
+from agent_tui.ui.screens.help import HelpScreen, Palette
+from agent_tui.ui.screens.picker import HistoryPicker
+from agent_tui.ui.screens.sessions import RewindPicker
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent, UserCommand
 

@@ -28,7 +28,7 @@ from agent_tui.ui.screens.context.screen import ContextScreen
 from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.screens.sessions import SessionPicker
 from agent_tui.ui.screens.themes import ThemePicker
-from agent_tui.ui.widgets.body import pieces_of
+from agent_tui.ui.widgets.question import pieces_of
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 from tests.support.forms import some

@@ -9,8 +9,7 @@ from textual.color import Color
 
 from agent_tui.config import Settings
 from agent_tui.ui.app import AgentApp
-from agent_tui.ui.contrast import contrast
-from agent_tui.ui.theme import DEFAULT_THEME, VARIABLES, load_theme, load_themes, start_theme
+from agent_tui.ui.theme import DEFAULT_THEME, VARIABLES, contrast, load_theme, load_themes, start_theme
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 

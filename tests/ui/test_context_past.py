@@ -113,7 +113,7 @@ async def test_what_was_shown_is_made_again_after_a_restart(home: Home) -> None:
     async with home.chat() as chat:
         await lived(chat)
     with home.store() as store:
-        (info,) = store.sessions()
+        (info,) = store.sessions.all()
         content = store.content(info.id)
         history = History(Session(content.messages, content.steps, content.records, content.summaries))
         moments = [history.moment(number) for number in range(history.count, 0, -1)]
@@ -132,7 +132,7 @@ async def test_what_happens_now_does_not_move_a_step_of_the_past(home: Home) -> 
         await chat.shows("Step 1 of 2")
         screen = chat.app.screen
         assert isinstance(screen, ContextScreen)
-        screen.agent.turns.submit("question 2")  # type: ignore[attr-defined]
+        screen.agent.turns.submit("question 2")
         await chat.seen.next(TurnEnded)
         await chat.shows("Step 1 of 2")
         await chat.press("right")
@@ -146,7 +146,7 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
         await ask(chat, "question 1")
         agent = chat.app.chat.seat.agent
         assert agent is not None
-        await agent.context.ready()  # type: ignore[attr-defined]  # what is still counted becomes a step anew
+        await agent.context.ready()  # what is still counted becomes a step anew
         # Before the screen is there: it makes moments of the past when it has time.
         agent.conversation.steps[0].sent_fingerprint, agent.conversation.steps[1].estimated_input = "another", 1
         await chat.say("/context")

@@ -30,7 +30,7 @@ from agent_tui.ui.transcript.blocks import plain_pieces
 from agent_tui.ui.transcript.entry import Tools, blocks_of
 from agent_tui.ui.transcript.parts import UserBlock
 from agent_tui.ui.transcript.tool_block import ToolBlock
-from agent_tui.ui.widgets.body import Body
+from agent_tui.ui.widgets.question import Body
 from tests.support.app import Clock, shown
 from tests.support.fake_agent import FakeAgent
 from tests.support.scenes import SCENES, Scene, showcase_app, stage

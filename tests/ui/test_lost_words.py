@@ -7,9 +7,8 @@ from pathlib import Path
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.models.messages import user_message
 from agent_tui.models.money import Cost
-from agent_tui.ui.screens.efforts import EffortPicker
-from agent_tui.ui.screens.models import ModelPicker
-from agent_tui.ui.screens.rewind import RewindPicker
+from agent_tui.ui.screens.models import EffortPicker, ModelPicker
+from agent_tui.ui.screens.sessions import RewindPicker
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 

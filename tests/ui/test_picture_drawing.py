@@ -14,7 +14,7 @@ from agent_tui.engine.about.pictures import Way
 from agent_tui.engine.about.replies import Replies
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.tools.files.pictures import PictureError
-from agent_tui.ui.screens.drawing import MOST_BYTES, MOST_SIXELS, Canvas, drawing
+from agent_tui.ui.screens.picture import MOST_BYTES, MOST_SIXELS, Canvas, drawing
 from agent_tui.ui.terminal.asking import Listener
 from agent_tui.ui.terminal.iterm2 import showing
 from agent_tui.ui.terminal.kitty import PLACEHOLDER

@@ -12,7 +12,7 @@ from textual.widgets import TextArea
 
 from agent_tui.models.events import Event, PlanPresented, QuestionAsked, QuestionClosed, TurnEnded
 from agent_tui.models.messages import TOLD_MODE, AttachmentPart, TextPart, user_message
-from agent_tui.ui.guard import PAUSE
+from agent_tui.ui.keys import PAUSE
 from agent_tui.ui.widgets.question import QuestionPanel
 from tests.support.app import Running, running
 from tests.support.real_app import Home, make_home

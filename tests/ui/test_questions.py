@@ -15,8 +15,8 @@ from textual import events
 from agent_tui.models.events import PermissionAsked, TurnEnded
 from agent_tui.models.messages import user_message
 from agent_tui.text.clean import spelled
-from agent_tui.ui.guard import PAUSE, TypingGuard
-from agent_tui.ui.screens.rewind import RewindPicker
+from agent_tui.ui.keys import PAUSE, TypingGuard
+from agent_tui.ui.screens.sessions import RewindPicker
 from tests.support.app import Clock, Running, running
 from tests.support.fake_agent import FakeAgent
 

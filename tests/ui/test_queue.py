@@ -21,7 +21,7 @@ from agent_tui.models.events import (
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message
 from agent_tui.models.steps import Step
-from agent_tui.ui.screens.queue import QueuePicker
+from agent_tui.ui.screens.work import QueuePicker
 from tests.support.app import running
 from tests.support.real_app import Chat, Home, make_home
 

@@ -54,30 +54,30 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_worker: None) -
 
 
 def only_session(store: Store) -> str:
-    (info,) = store.sessions()
+    (info,) = store.sessions.all()
     return info.id
 
 
 def conversation(home: Home) -> list[Message]:
     """The path of the only session on the disk."""
     with home.store() as store:
-        info = store.session(only_session(store))
-        return store.path(info.id, info.head_id)
+        info = store.sessions.get(only_session(store))
+        return store.messages.path(info.id, info.head_id)
 
 
 def steps(home: Home) -> list[Step]:
     with home.store() as store:
-        return store.steps(only_session(store))
+        return store.steps.all(only_session(store))
 
 
 def records(home: Home) -> list[CompactionRecord]:
     with home.store() as store:
-        return store.records(only_session(store))
+        return store.compactions.all(only_session(store))
 
 
 def waiting(home: Home) -> list[str]:
     with home.store() as store:
-        return [message.text for message in store.waiting(only_session(store))[0]]
+        return [message.text for message in store.waiting.all(only_session(store))[0]]
 
 
 def spoken(home: Home) -> list[tuple[str, str, str]]:
@@ -195,7 +195,7 @@ async def test_a_call_runs_when_it_is_allowed_and_not_when_it_is_denied(home: Ho
         results = [m.tool_result for m in conversation(home) if m.tool_result is not None]
         assert [(r.name, r.is_error) for r in results] == [("write", False), ("write", True)]
         with home.store() as store:
-            changed = store.snapshots(only_session(store))
+            changed = store.snapshots.all(only_session(store))
         assert changed[0].content is None
         assert {Path(snapshot.path).name for snapshot in changed} == {"yes.txt"}
 
@@ -233,19 +233,19 @@ async def test_a_conversation_is_compacted_and_the_compaction_taken_back(home: H
         await chat.shows("Compacted")
         with home.store() as store:
             session = only_session(store)
-            found = store.records(session)
+            found = store.compactions.all(session)
             assert found
             assert all(record.active and record.reason == "manual" for record in found)
             summary = next(record for record in found if record.kind == "summary")
-            assert summary.summary_id in store.summaries(session)
-            assert len(store.messages(session)) == 10
+            assert summary.summary_id in store.messages.summaries(session)
+            assert len(store.messages.all(session)) == 10
         await chat.say("/compact undo")
         assert (await chat.seen.next(CompactionEnded)).outcome == "undone"
         await chat.shows("Compaction undone")
         assert not any(record.active for record in records(home))
         assert "paused" not in chat.screen(), "below the limit there is nothing to pause"
         with home.store() as store:
-            assert not store.session(only_session(store)).state.compaction_paused
+            assert not store.sessions.get(only_session(store)).state.compaction_paused
 
 
 async def test_rewinding_gives_the_message_back_and_deletes_nothing(home: Home) -> None:
@@ -270,7 +270,7 @@ async def test_rewinding_gives_the_message_back_and_deletes_nothing(home: Home) 
         assert texts == ["one", "The first answer.", "two", "Another second answer."]
         with home.store() as store:
             session = only_session(store)
-            assert len(store.messages(session)) == 6
+            assert len(store.messages.all(session)) == 6
 
 
 async def test_a_session_is_resumed_from_the_list_with_what_waited(home: Home) -> None:
@@ -282,7 +282,7 @@ async def test_a_session_is_resumed_from_the_list_with_what_waited(home: Home) -
         await chat.shows("queued  second")
     with home.store() as store:
         session = only_session(store)
-        assert store.steps(session)[-1].status == "stopped"
+        assert store.steps.all(session)[-1].status == "stopped"
     home.script(says("Here I go on."))
     async with home.chat() as chat:
         assert "half of an answer" not in chat.screen()
@@ -355,7 +355,7 @@ async def test_the_model_is_switched_between_two_messages(home: Home) -> None:
         await chat.shows("From the roomy one.")
         assert [step.model_key for step in steps(home) if step.kind == "turn"] == ["small", "roomy"]
         with home.store() as store:
-            assert store.session(only_session(store)).model == "roomy"
+            assert store.sessions.get(only_session(store)).model == "roomy"
     async with home.chat(Options(continue_newest=True)) as chat:
         assert "roomy DEMO" in chat.status
 

@@ -18,7 +18,7 @@ from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.search import IndexState, SessionHit
 from agent_tui.paths import user_paths
-from agent_tui.store.search.reader import SearchReader
+from agent_tui.store.search_reader import SearchReader
 from agent_tui.store.store import Store
 from agent_tui.ui.transcript import Transcript
 from tests.support.real_app import Chat, Home, make_home
@@ -33,15 +33,15 @@ def talk(home: Home, title: str, texts: list[str], project: Path | None = None) 
     """A stored session in which the user and the model say these in turn; the ids of its messages."""
     ids: list[str] = []
     with Store.open(user_paths().database) as store:
-        info = store.create_session(project or home.project, "demo")
+        info = store.sessions.create(project or home.project, "demo")
         for number, text in enumerate(texts):
             message = Message(new_id("msg"), "assistant" if number % 2 else "user", [TextPart(text)])
             message.parent_id = ids[-1] if ids else None
-            store.add_message(info.id, message)
+            store.messages.add(info.id, message)
             ids.append(message.id)
-        info = store.session(info.id)
+        info = store.sessions.get(info.id)
         info.title = title
-        store.save_session(info)
+        store.sessions.save(info)
     return ids
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_tui.context.project.brought import LISTED, Change, Content, changes, places, read_content, stamps
-from agent_tui.store.tables.facts import FactTables
+from agent_tui.store.facts import Trust
 
 State = Literal["trusted", "never", "unconfirmed", "changed", "elsewhere", "unknown"]
 """``never``: nobody was asked. ``unconfirmed``: trusted by a version that did not look at contents. ``elsewhere``:
@@ -20,14 +20,14 @@ class FolderTrust:
     """The trust of one folder. Reads its files when made; ``holds`` and ``accept`` look again. ``identity`` tells the
     repository that was there then from others at the same path."""
 
-    def __init__(self, root: Path, store: FactTables) -> None:
+    def __init__(self, root: Path, stored: Trust) -> None:
         self.root = root
-        self._store = store
+        self._stored = stored
         self._stamps = stamps(root)
         self.content = read_content(root)
         self.identity = self.content.identity
         self._trusted: Content | None = None
-        row = store.trust_row(root)
+        row = stored.get(root)
         if row is not None and row.content is not None:
             self._trusted = Content.loads(row.identity, row.content)
         self._known = row is not None
@@ -68,7 +68,7 @@ class FolderTrust:
         same = now == self.content and not now.problem
         self.content, self._stamps = now, stamps(self.root)
         if same:
-            self._store.trust(self.root, now.identity, now.dumps())
+            self._stored.put(self.root, now.identity, now.dumps())
             self._trusted, self._known = now, True
         self.state = self._judge()
         return same

@@ -77,7 +77,7 @@ class Project:
     def remove_permission_rule(self, rule: str) -> bool:
         """Forgets a rule that was remembered, or holds for the session; False when there was none. Rules of the
         configuration are changed there."""
-        stored = self._parts.store.remove_permission_rule(self._parts.root, rule)
+        stored = self._parts.store.rules.remove(self._parts.root, rule)
         if stored:
             self._parts.permissions.rules.forget(rule)
         return self._parts.permissions.rules.forget_for_session(rule) or stored

@@ -19,8 +19,8 @@ from agent_tui.engine.parts import AgentParts
 from agent_tui.errors import StoreError
 from agent_tui.models.requests import ModelInfo
 from agent_tui.providers.catalog.called import shown_address
-from agent_tui.store.damage.repair import file_problems
-from agent_tui.store.search.index import index_file
+from agent_tui.store.repair import file_problems
+from agent_tui.store.search_index import index_file
 from agent_tui.store.store import Store
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, size
@@ -37,8 +37,8 @@ def permission_rules(settings: Settings, store: Store, root: Path, identity: str
     rules = settings.permissions
     configured = [("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow)]
     rows: list[Row] = [(decision, rule, "config") for decision, texts in configured for rule in texts]
-    rows += [("allow", rule, "project") for rule in store.permission_rules(root, identity)]
-    return rows + [("asked", rule, OTHERS) for rule in store.rules_of_others(root, identity)]
+    rows += [("allow", rule, "project") for rule in store.rules.allowed(root, identity)]
+    return rows + [("asked", rule, OTHERS) for rule in store.rules.of_others(root, identity)]
 
 
 def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = "") -> list[Row]:
@@ -74,7 +74,7 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
 def learned_rows(store: Store) -> list[Row]:
     """What servers said of models' limits by refusing a request."""
     rows: list[Row] = []
-    for known in store.learned_limits():
+    for known in store.learned.limits():
         said = (("window", known.window), ("input at most", known.max_input), ("output at most", known.max_output))
         facts = ", ".join(f"{name} {value:,}" for name, value in said if value is not None)
         where = f" at {shown_address(known.server)}" if known.server else ""
@@ -111,7 +111,7 @@ def _database(parts: AgentParts) -> Row:
 
 def _search_index(store: Store) -> Row:
     try:
-        health = store.index_health()
+        health = store.search.health()
     except StoreError as error:
         return ("warn", "search index", f"cannot be looked at: {error}")
     file, slow = index_file(store.file), "searches read every text instead, and are slower"

@@ -123,8 +123,7 @@ class ModelControl:
         """Forgets what servers said of models' limits; how many models that was. This session's is described anew.
         Raises StoreError, and AgentError while a turn runs."""
         self._runner.need_idle("forget limits", looking=True)
-        count = self._store.forget_learned_limits()
-        self._store.forget_replay_facts()
+        count = self._store.learned.forget_all()
         self._bindings.current.runtime.replay_by(ReplayRule())
         if count:
             await self._binder.describe()

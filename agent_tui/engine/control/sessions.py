@@ -20,7 +20,7 @@ from agent_tui.engine.state.hub import Hub
 from agent_tui.engine.state.run import RunState
 from agent_tui.errors import READ_ONLY
 from agent_tui.models.events import Event, Notice, SessionChanged
-from agent_tui.store.tables.salvage import lacks
+from agent_tui.store.salvage import lacks
 from agent_tui.tools.permissions.reach import Reach
 
 CUT_OFF = (

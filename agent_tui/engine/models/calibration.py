@@ -20,7 +20,7 @@ def calibration_key(info: ModelInfo) -> str:
 
 def recalled_ratio(store: Store, info: ModelInfo) -> float:
     """The ratio of the model's newest verified steps, whatever session they were in; 1.0 before the first."""
-    ratio = growth_ratio(store.growths(calibration_key(info)))
+    ratio = growth_ratio(store.measured.growths(calibration_key(info)))
     return 1.0 if ratio is None else ratio
 
 
@@ -30,7 +30,7 @@ def learned_ratio(store: Store, info: ModelInfo, step: Step, ratio: float) -> fl
     if growth is None:
         return ratio
     try:
-        store.add_growth(calibration_key(info), step.id, *growth)
+        store.measured.add_growth(calibration_key(info), step.id, *growth)
         return recalled_ratio(store, info)
     except StoreError as error:
         # The numbers stay right without it.

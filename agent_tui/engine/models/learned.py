@@ -31,12 +31,12 @@ def with_learned(store: Store, info: ModelInfo) -> ModelInfo:
     the window has changed since, is forgotten."""
     spec, limits = info.spec, info.limits
     try:
-        row = store.learned_limit(spec.model, spec.api_base or "")
+        row = store.learned.limit(spec.model, spec.api_base or "")
         if row is None:
             return info
         if _outdated(row, info):
             log.info("Forgotten what was learned of %s: it is configured differently now", spec.key)
-            store.forget_learned_limit(row.model, row.server)
+            store.learned.forget_limit(row.model, row.server)
             return info
     except StoreError as error:
         log.warning("What was learned of %s cannot be read: %s", spec.key, error)
@@ -66,7 +66,7 @@ def learn(store: Store, info: ModelInfo, overflow: Overflow, steps: Iterable[Ste
     if found.window is None and found.max_input is None and found.max_output is None:
         return None
     try:
-        before = store.learned_limit(found.model, found.server)
+        before = store.learned.limit(found.model, found.server)
         if before is not None:
             found = replace(
                 found,
@@ -75,7 +75,7 @@ def learn(store: Store, info: ModelInfo, overflow: Overflow, steps: Iterable[Ste
                 max_output=found.max_output or before.max_output,
                 believed=before.believed,
             )
-        store.put_learned_limit(found)
+        store.learned.put_limit(found)
     except StoreError as error:
         # It holds for this session; the next refusal teaches it again.
         log.warning("What was learned of %s cannot be stored: %s", spec.key, error)

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 def recalled_rule(store: Store, info: ModelInfo) -> ReplayRule:
     """The rule for a model with what its server taught before."""
-    facts = store.replay_facts(calibration_key(info), info.spec.api_base or "")
+    facts = store.learned.replay_facts(calibration_key(info), info.spec.api_base or "")
     return ReplayRule(bound="bound" in facts, ask_drop="no_drop_field" not in facts)
 
 
@@ -40,7 +40,7 @@ def adapt(store: Store, info: ModelInfo, request: ModelRequest, failure: Failure
         request.replay = replace(rule, bound=True, left_out=answers)
         text = "The server refused a reasoning signature; earlier reasoning is left out. Asked once more."
     try:
-        store.add_replay_fact(calibration_key(info), info.spec.api_base or "", fact)
+        store.learned.add_replay_fact(calibration_key(info), info.spec.api_base or "", fact)
     except StoreError as error:
         log.warning("What %s taught about reasoning could not be stored: %s", info.target.provider, error)
     return text

@@ -145,7 +145,7 @@ class Toolbox:
 
     def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:
         current = self._conversation()
-        current.store.snapshot(current.info.id, message_id, path, content, mode)
+        current.store.snapshots.add(current.info.id, message_id, path, content, mode)
 
     def message_added(self, message: Message) -> None:
         if message.role == "user":
@@ -158,7 +158,7 @@ class Toolbox:
     def files(self) -> FileHistory:
         """What is kept of the files that tools and commands changed in this session."""
         current = self._conversation()
-        return FileHistory(current.store.snapshots(current.info.id))
+        return FileHistory(current.store.snapshots.all(current.info.id))
 
     def keep_files(self, history: FileHistory, plan: RestorePlan | None, leaving: Sequence[str]) -> None:
         """Keeps the files of a branch that is left as they are: what its messages changed, and all that ``plan`` would

@@ -35,7 +35,7 @@ class CountService:
         fixed = prelude.uncounted()
         known: dict[str, int] = {}
         if fixed:
-            known = conversation.store.counts(list(fixed))
+            known = conversation.store.measured.counts(list(fixed))
             prelude.set_counts(known)
             conversation.set_fixed_counts(known)
             fixed = {f: text for f, text in fixed.items() if f not in known}
@@ -62,7 +62,7 @@ class CountService:
             conversation.set_fixed_counts(by_fixed)
             if not conversation.read_only:
                 try:
-                    conversation.store.put_counts(by_fixed)
+                    conversation.store.measured.put_counts(by_fixed)
                 except StoreError as error:
                     # They are counted again next time.
                     log.warning("Token counts were not stored: %s", error)

@@ -24,7 +24,7 @@ from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import Notice
 from agent_tui.models.money import NO_COST, Cost
-from agent_tui.store.tables.spending import day_of
+from agent_tui.store.steps import day_of
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class Purse:
 
     def _today(self) -> tuple[Cost, float]:
         try:
-            return self._conversation.store.spent_on(day_of(time.time()))
+            return self._conversation.store.spending.on(day_of(time.time()))
         except StoreError as error:
             # The next call stores its step first, and says what is wrong where that fails, too.
             log.warning("What was spent today is not known: %s", error)

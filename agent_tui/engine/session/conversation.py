@@ -56,7 +56,7 @@ class Conversation:
             self.steps, self.every_record = content.steps, content.records
             self.missing, info.head_id = content.missing, content.head_id
             if not read_only:
-                self.waiting, unreadable = store.waiting(info.id)
+                self.waiting, unreadable = store.waiting.all(info.id)
                 if unreadable:
                     self.missing.append("text that waited to be sent")
         self.inherited = inherited(self.steps, info.created) if info.copied else 0
@@ -150,7 +150,7 @@ class Conversation:
         self.save()
         self._place(message)
         try:
-            self.store.add_message(self.info.id, message)
+            self.store.messages.add(self.info.id, message)
         except StoreError:
             message.parent_id = None
             raise
@@ -160,7 +160,7 @@ class Conversation:
         """Adds a message (complete, or a draft that will stream) at the head; ``save`` stores it."""
         self.require_writable()
         self._place(message)
-        self._unsaved[message.id] = lambda: self.store.add_message(self.info.id, message)
+        self._unsaved[message.id] = lambda: self.store.messages.add(self.info.id, message)
         self._join(message)
 
     def _place(self, message: Message) -> None:
@@ -184,30 +184,30 @@ class Conversation:
             self.save()
             return
         try:
-            self.store.write_message(self.info.id, message, dirty)
+            self.store.messages.write(self.info.id, message, dirty)
         except StoreError:
             self.finish(message)
             raise
 
     def finish(self, message: Message) -> None:
         """A message changed, or a draft ended; ``save`` writes it whole."""
-        self._unsaved.setdefault(message.id, lambda: self.store.write_message(self.info.id, message))
+        self._unsaved.setdefault(message.id, lambda: self.store.messages.write(self.info.id, message))
         self.changed()
 
     def keep_waiting(self, message: Message) -> None:
         """Keeps a message that waits to be sent; ``save`` stores it. Appending it ends that."""
         self.require_writable()
-        self._unsaved[f"waiting {message.id}"] = lambda: self.store.add_waiting(self.info.id, message)
+        self._unsaved[f"waiting {message.id}"] = lambda: self.store.waiting.add(self.info.id, message)
 
     def forget_waiting(self, message: Message) -> None:
         """The user took a waiting message back; ``save`` removes it from the store."""
-        self._unsaved[f"waiting {message.id}"] = lambda: self.store.remove_waiting(self.info.id, message.id)
+        self._unsaved[f"waiting {message.id}"] = lambda: self.store.waiting.remove(self.info.id, message.id)
 
     def order_waiting(self, ids: Sequence[str]) -> None:
         """What waits goes out in this order; ``save`` stores that."""
         # Behind what is kept or forgotten before: those change what there is to order.
         self._unsaved.pop("waiting", None)
-        self._unsaved["waiting"] = lambda: self.store.order_waiting(self.info.id, ids)
+        self._unsaved["waiting"] = lambda: self.store.waiting.order(self.info.id, ids)
 
     def set_raw_tokens(self, counts: dict[str, int]) -> None:
         """Stores o200k_base counts of messages by id."""
@@ -218,7 +218,7 @@ class Conversation:
         if self.read_only:
             return
         try:
-            self.store.set_raw_tokens(self.info.id, counts)
+            self.store.messages.set_raw_tokens(self.info.id, counts)
         except StoreError as error:
             # They are counted again when the session is next opened.
             log.warning("Token counts were not stored: %s", error)
@@ -236,18 +236,18 @@ class Conversation:
         """Adds a step that begins. Raises StoreError when it cannot be stored; then nothing has changed."""
         self.require_writable()
         self.save()
-        self.store.add_step(self.info.id, step)
+        self.store.steps.add(self.info.id, step)
         self.steps.append(step)
 
     def keep_step(self, step: Step) -> None:
         """Adds a step whose cost has arisen already; ``save`` stores it."""
         self.require_writable()
-        self._unsaved[step.id] = lambda: self.store.add_step(self.info.id, step)
+        self._unsaved[step.id] = lambda: self.store.steps.add(self.info.id, step)
         self.steps.append(step)
 
     def save_step(self, step: Step) -> None:
         """A step changed; ``save`` writes it."""
-        self._unsaved.setdefault(step.id, lambda: self.store.write_step(self.info.id, step))
+        self._unsaved.setdefault(step.id, lambda: self.store.steps.write(self.info.id, step))
 
     def commit_compaction(
         self, records: Sequence[CompactionRecord], summary: Message | None, step: Step | None
@@ -258,7 +258,7 @@ class Conversation:
         others = beside(self.messages, self.path)
         for record in records:
             record.beside = others
-        self.store.commit_compaction(self.info.id, list(records), summary, step)
+        self.store.compactions.commit(self.info.id, list(records), summary, step)
         self.every_record.extend(records)
         self._sort_records()
         if summary is not None:
@@ -274,7 +274,7 @@ class Conversation:
         now = time.time()
         switched = [[*r.switched, now] if r.active else r.switched for r in undone]
         changed = [replace(r, active=False, switched=times) for r, times in zip(undone, switched, strict=True)]
-        self.store.write_records(self.info.id, changed)
+        self.store.compactions.write(self.info.id, changed)
         for record, times in zip(undone, switched, strict=True):
             record.active, record.switched = False, times
         self.changed()
@@ -325,7 +325,7 @@ class Conversation:
     def _mark_info(self) -> None:
         self.info.updated = time.time()
         self._unsaved.pop("info", None)
-        self._unsaved["info"] = lambda: self.store.save_session(self.info)
+        self._unsaved["info"] = lambda: self.store.sessions.save(self.info)
 
 
 def title_from(text: str) -> str:

@@ -7,7 +7,7 @@ import logging
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import AgentError, SessionBusyError, StoreError
 from agent_tui.models.session import SessionInfo
-from agent_tui.store.lock import SessionLock
+from agent_tui.store.locks import SessionLock
 from agent_tui.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -40,17 +40,17 @@ class Sessions:
             return self.open(resume)
         if session is not None:
             return self._open_named(session)
-        found = self._store.newest_session(self._project) if newest else None
+        found = self._store.sessions.newest(self._project) if newest else None
         return self.open(found.id) if found is not None else self.open_new()
 
     def _open_named(self, session: str) -> Conversation:
-        if self._store.has_session(session):
+        if self._store.sessions.exists(session):
             return self.open(session)
         try:
             return self.open_new(session)
         except StoreError:
             # Another process may have begun it in this moment.
-            if not self._store.has_session(session):
+            if not self._store.sessions.exists(session):
                 raise
             return self.open(session)
 
@@ -58,22 +58,22 @@ class Sessions:
         """Opens a session (None: the project's newest, else an empty one) without locking or changing it. What a crash
         cut in it counts as it will when it is continued."""
         store = self._store
-        info = store.session(session_id) if session_id else store.newest_session(self._project)
+        info = store.sessions.get(session_id) if session_id else store.sessions.newest(self._project)
         if info is None:
             info = SessionInfo("", self._project)
         self._current = Conversation(store, info, read_only=True)
-        if info.id and not store.in_use(info.id):
+        if info.id and not store.locks.in_use(info.id):
             self._current.stop_unfinished()
         return self._current
 
     def open_new(self, session_id: str | None = None) -> Conversation:
         """Begins a session, of the id given or of a new one; what waits to be sent comes along."""
-        info = self._store.create_session(self._project, "", session_id=session_id)
+        info = self._store.sessions.create(self._project, "", session_id=session_id)
         return self._enter(info, carry=True)
 
     def open(self, session_id: str) -> Conversation:
         """Makes a stored session current. Raises StoreError when there is none of that id."""
-        info = self._store.session(session_id)
+        info = self._store.sessions.get(session_id)
         if self._current is not None and self._current.info.id == info.id:
             return self._current
         return self._enter(info)
@@ -82,18 +82,18 @@ class Sessions:
         store = self._store
         lock: SessionLock | None = None
         try:
-            lock = store.lock(info.id)
+            lock = store.locks.take(info.id)
         except SessionBusyError:
             lock = None
         try:
             if lock is not None:
                 store.recover(info.id)
-                info = store.session(info.id)
+                info = store.sessions.get(info.id)
             conversation = Conversation(store, info, read_only=lock is None)
             if self._current is not None:
                 self._current.save()
                 if carry and not self._current.read_only:
-                    store.move_waiting(self._current.info.id, info.id)
+                    store.waiting.move(self._current.info.id, info.id)
         except BaseException:
             if lock is not None:
                 lock.release()
@@ -112,8 +112,8 @@ class Sessions:
             if conversation is not None:
                 conversation.save()
                 store, session = self._store, conversation.info
-                if not conversation.messages and not session.title and store.waiting(session.id) == ([], 0):
-                    store.delete_session(session.id)
+                if not conversation.messages and not session.title and store.waiting.all(session.id) == ([], 0):
+                    store.delete(session.id)
         except StoreError as error:
             log.warning("The session was not left as it should be: %s", error)
             if conversation is not None and conversation.unsaved:
@@ -126,7 +126,7 @@ class Sessions:
         current = self.current
         current.save()
         head = message_id or current.info.head_id
-        info = self._store.fork_session(current.info.id, head)
+        info = self._store.fork(current.info.id, head)
         if current.info.title and not info.title:
             info.title = current.info.title
         return self._enter(info, carry=True)

@@ -49,10 +49,12 @@ async def run_subagent(
     """
     store, parent = runtime.conversation.store, runtime.conversation
     info = await patiently(
-        lambda: store.create_session(parent.info.project, runtime.info.spec.key, parent=parent.info.id, kind="subagent")
+        lambda: store.sessions.create(
+            parent.info.project, runtime.info.spec.key, parent=parent.info.id, kind="subagent"
+        )
     )
     info.title = f"↳ {title}"[:80]
-    await patiently(lambda: store.save_session(info))
+    await patiently(lambda: store.sessions.save(info))
     child = Conversation(store, info)
     tools = [t for t in toolbox.registry.tools() if t.schema.name not in NOT_FOR_SUBAGENTS]
     offered = [o for o in runtime.prelude.offered if o.schema.name not in NOT_OFFERED]
@@ -102,7 +104,7 @@ async def run_subagent(
     message = user_message(prompt)
     told_mode.tell(message, child.view)
     ended, stopped = TurnEnded("error"), ""
-    with store.lock(info.id):
+    with store.locks.take(info.id):
         try:
             async with aclosing(executor.run(message)) as events:
                 async for event in events:

@@ -9,7 +9,7 @@ from agent_tui.config import McpServer
 from agent_tui.errors import StoreError
 from agent_tui.models.codec import dumps, from_dict
 from agent_tui.models.fingerprint import fingerprint
-from agent_tui.store.tables.offers import OfferTables
+from agent_tui.store.facts import Offers
 from agent_tui.tools.mcp.lines import Entries
 
 log = logging.getLogger(__name__)
@@ -19,21 +19,21 @@ class RememberedOffers:
     """The offers of one project's servers. One that is configured differently now is another server; what it is given
     (variables, headers) does not count, for keys are among it."""
 
-    def __init__(self, store: OfferTables, root: Path) -> None:
-        self._store = store
+    def __init__(self, offers: Offers, root: Path) -> None:
+        self._offers = offers
         self._root = root
 
     def keep(self, name: str, server: McpServer, offer: Entries) -> None:
         """Keeps what a server offers now. What cannot be stored is told again by the next start."""
         try:
-            self._store.keep_offer(self._root, name, _identity(server), dumps(offer))
+            self._offers.put(self._root, name, _identity(server), dumps(offer))
         except StoreError as error:
             log.warning("The offer of the MCP server %s was not kept: %s", name, error)
 
     def find(self, name: str, server: McpServer) -> Entries | None:
         """What a server offered when it was last seen; None where it never was, or is configured differently now."""
         try:
-            stored = self._store.offer(self._root, name, _identity(server))
+            stored = self._offers.get(self._root, name, _identity(server))
             return None if stored is None else from_dict(Entries, stored)
         except (StoreError, KeyError, TypeError, AttributeError) as error:
             log.warning("The offer of the MCP server %s cannot be read: %s", name, error)

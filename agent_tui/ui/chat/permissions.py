@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent_tui.ui.guard import TypingGuard
+from agent_tui.ui.keys import TypingGuard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,15 +138,15 @@ class Permissions:
         from agent_tui.models.events import PlanPresented, QuestionAsked
 
         if isinstance(asked, PlanPresented):
-            from agent_tui.ui.widgets.plan import PlanPanel
+            from agent_tui.ui.widgets.panels import PlanPanel
 
             plan = PlanPanel(asked, self.guard, self._typed)
             return plan, "Waiting for your word on the plan", "A plan is ready: Tab goes there"
         if isinstance(asked, QuestionAsked):
-            from agent_tui.ui.widgets.ask import AskPanel
+            from agent_tui.ui.widgets.panels import AskPanel
 
             return AskPanel(asked, self.guard, self._typed), "Waiting for your answer", "A question: Tab goes there"
-        from agent_tui.ui.widgets.permission import PermissionPanel
+        from agent_tui.ui.widgets.panels import PermissionPanel
 
         panel = PermissionPanel(asked, self.guard, self._typed)
         return panel, "Waiting for your permission", "A permission is asked: Tab goes there, y / a / n answer"

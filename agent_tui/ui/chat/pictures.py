@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.chat.host import ShowsPictures
     from agent_tui.ui.chat.needs import HasAgent, StartsTasks
     from agent_tui.ui.chat.stage import Stage
-    from agent_tui.ui.screens.drawing import Canvas
-    from agent_tui.ui.screens.picture import PictureScreen
+    from agent_tui.ui.screens.picture import Canvas, PictureScreen
 
 
 class Pictures:
@@ -155,7 +154,7 @@ class Pictures:
 
     def canvas(self) -> Canvas:
         """What can be drawn with now."""
-        from agent_tui.ui.screens.drawing import COLORS, SIXELS, Canvas
+        from agent_tui.ui.screens.picture import COLORS, SIXELS, Canvas
         from agent_tui.ui.terminal.cells import USUAL, cell_size
 
         found, replies = self._found, self._replies

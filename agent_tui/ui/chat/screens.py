@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     )
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.chat.themes import ThemeChoice
-    from agent_tui.ui.screens.palette import Entry
-    from agent_tui.ui.screens.rewind import Choice
-    from agent_tui.ui.screens.sessions import ResumeAt
+    from agent_tui.ui.screens.help import Entry
+    from agent_tui.ui.screens.sessions import Choice, ResumeAt
 
 R = TypeVar("R")
 
@@ -72,7 +71,7 @@ class Screens:
 
                 pile.push_screen(HelpScreen(agent, self._rebound, data), self._command)
             case "history":
-                from agent_tui.ui.screens.past import HistoryPicker
+                from agent_tui.ui.screens.picker import HistoryPicker
 
                 pile.push_screen(HistoryPicker(self._history, data), self._into_prompt)
             case "themes":
@@ -80,7 +79,7 @@ class Screens:
             case "vim":
                 self._switch_vim(data)
             case "palette":
-                from agent_tui.ui.screens.palette import Palette
+                from agent_tui.ui.screens.help import Palette
 
                 pile.push_screen(Palette(agent), self._palette)
             case _ if agent is None:
@@ -96,15 +95,15 @@ class Screens:
 
                 pile.push_screen(ModelPicker(agent, data), lambda key: self._command(f"model {key}" if key else None))
             case "efforts":
-                from agent_tui.ui.screens.efforts import EffortPicker
+                from agent_tui.ui.screens.models import EffortPicker
 
                 pile.push_screen(EffortPicker(agent), lambda key: self._command(f"thinking {key}" if key else None))
             case "jobs":
-                from agent_tui.ui.screens.jobs import JobPicker
+                from agent_tui.ui.screens.work import JobPicker
 
                 pile.push_screen(JobPicker(agent))
             case "queue":
-                from agent_tui.ui.screens.queue import QueuePicker
+                from agent_tui.ui.screens.work import QueuePicker
 
                 pile.push_screen(QueuePicker(agent, self._stage.queue_view.paused), self._edit)
             case "rewind":
@@ -195,7 +194,7 @@ class Screens:
 
     def _open_rewind(self, agent: Agent) -> None:
         from agent_tui.commands.sessions import NOTHING_TO_REWIND
-        from agent_tui.ui.screens.rewind import RewindPicker
+        from agent_tui.ui.screens.sessions import RewindPicker
 
         if not any(m.role == "user" for m in agent.conversation.path) and not agent.branches.all():
             self._stage.hint(NOTHING_TO_REWIND)

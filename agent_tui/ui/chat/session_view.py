@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import one_line
-from agent_tui.ui.widgets.status import StatusFacts
+from agent_tui.ui.widgets.lines import StatusFacts
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
@@ -153,7 +153,7 @@ def _cold_text(cold: ColdRequest) -> str:
 
 def _summaries(agent: Agent) -> dict[str, Message]:
     """The summary messages of the session, by id."""
-    return agent.store.summaries(agent.conversation.info.id) if agent.conversation.own_records else {}
+    return agent.store.messages.summaries(agent.conversation.info.id) if agent.conversation.own_records else {}
 
 
 def is_demo(agent: Agent) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agent_tui.ui.prompt.widget import Prompt
-from agent_tui.ui.widgets.activity import Activity
-from agent_tui.ui.widgets.status import StatusLine
+from agent_tui.ui.widgets.lines import Activity, StatusLine
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from agent_tui.config import UiConfig
     from agent_tui.history import History
     from agent_tui.ui.chat.needs import Tells
-    from agent_tui.ui.prompt.popup import Completions
+    from agent_tui.ui.prompt.completing import Completions
     from agent_tui.ui.transcript import Transcript
     from agent_tui.ui.widgets.own_line import OwnLine
     from agent_tui.ui.widgets.queue import Queue
@@ -61,7 +60,7 @@ class Stage:
 
     async def furnish(self) -> None:
         """Puts transcript, queue and completions around the prompt."""
-        from agent_tui.ui.prompt.popup import Completions
+        from agent_tui.ui.prompt.completing import Completions
         from agent_tui.ui.transcript import Transcript
         from agent_tui.ui.widgets.queue import Queue
 

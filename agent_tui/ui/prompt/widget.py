@@ -19,8 +19,7 @@ from agent_tui.ui.textual_private.terminal import wait_after_escape
 if TYPE_CHECKING:
     from agent_tui.history import History
     from agent_tui.models.messages import Written
-    from agent_tui.ui.prompt.completer import Completer
-    from agent_tui.ui.prompt.popup import Completions
+    from agent_tui.ui.prompt.completing import Completer, Completions
     from agent_tui.ui.prompt.vim_keys import VimKeys
     from agent_tui.ui.vim.machine import Ask, Mode
 
@@ -401,7 +400,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     def complete_with(self, popup: Completions) -> None:
         """From now on what is typed is completed, and what has been typed already."""
-        from agent_tui.ui.prompt.completer import Completer
+        from agent_tui.ui.prompt.completing import Completer
 
         self.completer = Completer(popup)
         self._look_for_query()

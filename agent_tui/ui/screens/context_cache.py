@@ -13,10 +13,9 @@ from agent_tui.context.cache.report import cache_entries
 from agent_tui.models.cache import CacheEntry
 from agent_tui.text.cells import fit
 from agent_tui.text.numbers import age, money, tokens
-from agent_tui.ui.draw import Piece
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.screens.text import TextScreen
-from agent_tui.ui.theme import Paint
+from agent_tui.ui.theme import Paint, Piece
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent

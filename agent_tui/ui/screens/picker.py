@@ -1,4 +1,6 @@
-"""A screen to choose one thing from many: a search line, rows that are drawn only when seen, a footer of keys."""
+"""A screen to choose one thing from many: a search line, rows that are drawn only when seen, a footer of keys.
+
+Here also the simplest of them, for what was typed before."""
 
 from __future__ import annotations
 
@@ -16,10 +18,12 @@ from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from agent_tui.history import History
 from agent_tui.text.cells import shorten
-from agent_tui.ui.draw import Piece
+from agent_tui.text.clean import clean, one_line
+from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.theme import Paint
+from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.rows import RowList
 
@@ -308,3 +312,32 @@ def fitting(hint: str, width: int) -> str:
     while len(parts) > 1 and cell_len(" · ".join(parts)) > width:
         del parts[-2]
     return shorten(" · ".join(parts), width)
+
+
+class HistoryPicker(Picker[str, str]):
+    """Answers the chosen text, which then stands in the prompt."""
+
+    TITLE_TEXT = "Prompt history"
+    PLACEHOLDER = "words that were in it"
+    HINT = "Enter take it · Esc close"
+    NO_MATCH = "Nothing like that was typed in this project."
+    EMPTY = "Nothing was typed in this project yet."
+
+    def __init__(self, history: History, search: str = "") -> None:
+        super().__init__(one_line(search, 100))
+        self.history = history
+
+    def entries(self, search: str) -> Sequence[str]:
+        return self.history.search(search)
+
+    def draw(self, entry: str, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+        lines = lines_in(entry)
+        more = f"  +{plural(lines - 1, 'line')}" if lines > 1 else ""
+        text = shorten(one_line(entry, 400), max(4, width - len(more)))
+        return [(text, paint("primary" if here else "foreground")), (more, paint("faint"))]
+
+    def preview(self, entry: str) -> str:
+        return clean(entry)[:800] if "\n" in entry else ""
+
+    def chosen(self, entry: str) -> None:
+        self.dismiss(entry)

@@ -1,11 +1,11 @@
-"""Choosing a session: this project's, or all; with words, those in which they were said, and where."""
+"""Ways back: other sessions, by title or by what was said in them, and earlier messages of this one."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -13,26 +13,31 @@ from threading import Thread
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
+from textual import message
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.message import Message
 
+from agent_tui.commands.branch_words import branch_text, files_text, first_words, head_of, leaves_text, tree, words_of
+from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import StoreError
+from agent_tui.models.branches import Branch
+from agent_tui.models.messages import Message
 from agent_tui.models.search import IndexState, SessionHit
 from agent_tui.models.session import SessionInfo
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import clean, one_line
-from agent_tui.text.numbers import age, plural, whole_percent
+from agent_tui.text.numbers import age, plural, tokens, whole_percent
 from agent_tui.text.search import search_words
-from agent_tui.ui.draw import Piece, width_of
+from agent_tui.ui.keys import TypingGuard
 from agent_tui.ui.screens.picker import Picker
-from agent_tui.ui.theme import Paint
+from agent_tui.ui.theme import Paint, Piece, width_of
 
 if TYPE_CHECKING:
     from rich.style import Style
 
     from agent_tui.engine.agent import Agent
-    from agent_tui.store.search.reader import SearchReader
+    from agent_tui.store.search_reader import SearchReader
+
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +84,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+a", "all", "All projects", show=False, priority=True)]
 
     @dataclass
-    class Found(Message):
+    class Found(message.Message):
         """More of what search number ``number`` finds. ``ended`` with the last, ``problem`` where it failed."""
 
         number: int
@@ -104,7 +109,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
     def entries(self, search: str) -> Sequence[SessionHit]:
         """What is there without a search, newest first."""
         if self.everywhere not in self._listed:
-            found = self.agent.store.sessions(None if self.everywhere else self.project)
+            found = self.agent.store.sessions.all(None if self.everywhere else self.project)
             found = [s for s in found if s.messages or s.id != self.agent.conversation.info.id]
             here, there = _parted(found, self.project)
             self._listed[self.everywhere] = [SessionHit(info, created=info.updated) for info in (*here, *there)]
@@ -121,7 +126,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._waits = True
         self._say(" · searching…")
         if self._reader is None:
-            self._reader = self.agent.store.search_reader()
+            self._reader = self.agent.store.search.reader()
             Thread(target=self._serve, args=(self._reader,), name="search", daemon=True).start()
         self._wanted.put(Search(self._searches, text, None if self.everywhere else self.project))
 
@@ -243,7 +248,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         said = entry.line if entry.message_id is not None else " ".join(clean(info.preview).split())
         facts = [one_line(info.model, 60), plural(info.messages, "message"), info.id]
         try:
-            others = self.agent.store.tree_size(info.id)[1]
+            others = self.agent.store.messages.tree_size(info.id)[1]
         except StoreError:
             facts.append("parts of it cannot be read")
             others = 0
@@ -302,3 +307,140 @@ def _marked(line: str, spans: Sequence[tuple[int, int]], room: int, style: Style
                 room -= cell_len(out[-1][0])
         at = end
     return [*out, (" " * room, style)]
+
+
+WIDE = 76
+"""Cells from which on a branch's row says what its numbers are."""
+
+SHOWN = 4
+"""Messages of the user's that are listed of a branch."""
+
+DEEPEST = 3
+"""Levels of branches of branches that are drawn further in."""
+
+
+@dataclass(slots=True, frozen=True)
+class Choice:
+    """What the screen answers: go back to before ``message`` of the user's, or to where ``branch`` ends; ``files``
+    too; or a ``fork`` there instead."""
+
+    message: Message | None = None
+    branch: Branch | None = None
+    files: bool = False
+    fork: bool = False
+
+
+class RewindPicker(Picker["Message | Branch", Choice]):
+    """The conversation, newest message first, and where it forks the branches that are not in it."""
+
+    TITLE_TEXT = "Go back to before…, or to a branch"
+    PLACEHOLDER = "search your messages"
+    HINT = "Ctrl+R files · Tab branch · Ctrl+F fork · Esc close"
+    PREVIEW_LINES = 5
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+r", "files", "With files", show=False, priority=True),
+        Binding("ctrl+f", "fork", "Fork", show=False, priority=True),
+        Binding("tab", "branch(1)", "Next branch", show=False, priority=True),
+        Binding("shift+tab", "branch(-1)", "Previous branch", show=False, priority=True),
+    ]
+
+    def __init__(self, agent: Agent, search: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(search)
+        self.agent = agent
+        self.now = time.time()
+        self.guard = TypingGuard(clock)
+        path = agent.conversation.path
+        self.leave = {m.id: len(path) - i for i, m in enumerate(path)}
+        self.all = list(tree(path, agent.branches.all()))
+        self.told: dict[str, str] = {}
+
+    def start_at(self) -> int:
+        """The newest message of the conversation."""
+        return next((i for i, entry in enumerate(self.shown) if isinstance(entry, Message)), 0)
+
+    def entries(self, search: str) -> Sequence[Message | Branch]:
+        wanted = search.lower()
+        return [entry for entry in self.all if wanted in self._words(entry)] if wanted else self.all
+
+    @staticmethod
+    def _words(entry: Message | Branch) -> str:
+        said = [entry] if isinstance(entry, Message) else [m for m in entry.own if m.role == "user"]
+        return "\n".join(message.text for message in said).lower()
+
+    def draw(self, entry: Message | Branch, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+        color = paint("primary" if here else "foreground")
+        if isinstance(entry, Message):
+            return [(fit(first_words(entry), max(4, width - 8)), color), (self._age(entry.created), paint("muted"))]
+        lead = "  " * min(entry.depth, DEEPEST) + "├─ "
+        size = tokens(entry.tokens, True)
+        count = f"{plural(len(entry.own), 'message')} · {size}" if width >= WIDE else f"{len(entry.own):,} · {size}"
+        room = 22 if width >= WIDE else 12
+        space = max(4, width - 8 - room - len(lead))
+        return [
+            (lead, paint("accent")),
+            (fit(words_of(entry, space), space), color),
+            (fit(count, room, right=True), paint("faint")),
+            (self._age(entry.updated), paint("muted")),
+        ]
+
+    def width_of(self, entry: Message | Branch) -> int:
+        if isinstance(entry, Message):
+            return max(WIDE, cell_len(first_words(entry)) + 8)
+        return WIDE + 4 + 22
+
+    def _age(self, then: float) -> str:
+        return " " + (fit(age(then, self.now), 7, right=True) if then else " " * 7)
+
+    def preview(self, entry: Message | Branch) -> str:
+        head = head_of(entry)
+        key = head or ""
+        if key not in self.told:
+            self.told[key] = self._changes(head)
+        facts = leaves_text(self.leave[entry.id]) if isinstance(entry, Message) else branch_text(entry)
+        said = clean(entry.text)[:600] if isinstance(entry, Message) else _all_said(entry)
+        return f"{facts}{self.told[key]}\n\n{said}"
+
+    def _changes(self, head: str | None) -> str:
+        try:
+            files = files_text(self.agent.branches.files(head), self.agent.root)
+        except StoreError as error:
+            files = f"Its files cannot be looked at: {error}"
+        parts = [files, lost_text(self.agent.branches.lost(head), would=True)]
+        return "".join(f" {part}" for part in parts if part)
+
+    def on_screen_resume(self) -> None:
+        self.guard.appeared()
+
+    def chosen(self, entry: Message | Branch) -> None:
+        self._answer(entry)
+
+    def action_files(self) -> None:
+        self._answer(self.current, files=True)
+
+    def action_fork(self) -> None:
+        self._answer(self.current, fork=True)
+
+    def action_branch(self, by: int) -> None:
+        """To the next row of a branch, from the last on to the first."""
+        places = [i for i, entry in enumerate(self.shown) if isinstance(entry, Branch)]
+        if by < 0:
+            places.reverse()
+        at = self.rows.cursor
+        following = [i for i in places if (i - at) * by > 0] or places
+        if following:
+            self.rows.move_to(following[0])
+
+    def _answer(self, entry: Message | Branch | None, *, files: bool = False, fork: bool = False) -> None:
+        """A key that came with those that opened this screen chooses nothing."""
+        if entry is None or self.guard.accidental():
+            return
+        if isinstance(entry, Message):
+            self.dismiss(Choice(message=entry, files=files, fork=fork))
+        else:
+            self.dismiss(Choice(branch=entry, files=files, fork=fork))
+
+
+def _all_said(branch: Branch) -> str:
+    said = [message for message in branch.own if message.role == "user"] or [branch.first]
+    more = [f"and {plural(len(said) - SHOWN, 'more message')} of yours"] if len(said) > SHOWN else []
+    return "\n".join([*(f"› {first_words(message)}" for message in said[:SHOWN]), *more])

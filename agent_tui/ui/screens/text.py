@@ -14,9 +14,8 @@ from textual.geometry import Size
 from textual.screen import ModalScreen
 
 from agent_tui.text.clean import clean, one_line
-from agent_tui.ui.draw import Piece
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.theme import Paint
+from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.rows import RowList
 
 MAX_CHARS = 2_000_000

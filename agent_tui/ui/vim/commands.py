@@ -1,13 +1,14 @@
-"""What keys mean in normal and visual mode: read from the beginning each time, so that nothing is half remembered."""
+"""What keys mean: commands of normal and visual mode, read from the beginning each time so that nothing is half
+remembered; and what is typed in insert and replace mode, so that undo, counts and ``.`` know it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from agent_tui.ui.vim.marks import MARKS
-from agent_tui.ui.vim.motions import ALIASES, FINDS, MOTIONS
+from agent_tui.ui.vim.motions import ALIASES, FINDS, MARKS, MOTIONS, Asked, moved
 from agent_tui.ui.vim.objects import OBJECTS
+from agent_tui.ui.vim.text import Place, Text
 
 OPERATORS = frozenset({"d", "c", "y", ">", "<", "gu", "gU", "g~"})
 CHARACTER_FOLLOWS = frozenset({*FINDS, *MARKS, "r", "m"})
@@ -126,3 +127,145 @@ class _Reader:
         if key not in OBJECTS:
             raise Unknown
         return key
+
+
+@dataclass(slots=True, frozen=True)
+class Typed:
+    """So many characters removed before the place where it began, and then ``text``."""
+
+    removed: int
+    text: str
+
+    def onto(self, text: Text, place: Place) -> tuple[Text, Place]:
+        """Types the same there."""
+        row, column = place
+        start = (row, max(0, column - self.removed))
+        return text.replaced(start, place, self.text), text.advanced(start, self.text)
+
+
+@dataclass(slots=True, frozen=True)
+class Session:
+    """``before`` is the text before the command that led here, ``opened`` the one after it, ``at`` the place where
+    typing begins. ``times`` and ``new_lines``: ``3o`` opens two more lines with the same at the end."""
+
+    before: Text
+    opened: Text
+    at: Place
+    undo_at: Place
+    times: int = 1
+    new_lines: bool = False
+    began: bool = False
+
+    def typed(self, now: Text) -> Typed:
+        """What was typed, by what the text is now."""
+        old, new = str(self.opened), str(now)
+        at = len("\n".join((*self.opened.lines[: self.at[0]], self.opened.lines[self.at[0]][: self.at[1]])))
+        head, tail = old[:at], old[at:]
+        if not new.endswith(tail) or len(new) < len(tail):
+            # The cursor was moved in between: only the last stretch can be told, as one.
+            same = _shared(old, new)
+            rest = _shared(old[same:][::-1], new[same:][::-1])
+            return Typed(0, new[same : len(new) - rest])
+        front = new[: len(new) - len(tail)]
+        same = _shared(head, front)
+        return Typed(len(head) - same, front[same:])
+
+    def multiplied(self, now: Text, cursor: Place, typed: Typed) -> tuple[Text, Place]:
+        """With the same typed as often again as a count asked for."""
+        if self.times == 1 or (not typed.text and not self.new_lines):
+            return now, cursor
+        more = (f"\n{typed.text}" if self.new_lines else typed.text) * (self.times - 1)
+        return now.replaced(cursor, cursor, more), now.advanced(cursor, more)
+
+
+def _shared(one: str, two: str) -> int:
+    """How many characters both begin with."""
+    count = 0
+    for a, b in zip(one, two, strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
+
+
+def _at(place: Callable[[Text, Place], Place]) -> Callable[[Text, Place], Session]:
+    def begin(text: Text, cursor: Place) -> Session:
+        at = place(text, cursor)
+        return Session(text, text, at, at, began=True)
+
+    return begin
+
+
+def _line(below: int) -> Callable[[Text, Place], Session]:
+    def begin(text: Text, cursor: Place) -> Session:
+        row = cursor[0] + below
+        return Session(text, text.with_rows(row, row - 1, ("",)), (row, 0), cursor, began=True)
+
+    return begin
+
+
+OPENERS: dict[str, Callable[[Text, Place], Session]] = {
+    "i": _at(lambda text, cursor: cursor),
+    "a": _at(lambda text, cursor: text.after(cursor)),
+    "I": _at(lambda text, cursor: (cursor[0], text.indent(cursor[0]))),
+    "A": _at(lambda text, cursor: (cursor[0], text.length(cursor[0]))),
+    "o": _line(1),
+    "O": _line(0),
+}
+"""The commands that go into insert mode and change nothing themselves, or open a line."""
+
+
+def typed_over(text: Text, place: Place, typed: str) -> tuple[Text, Place]:
+    """``typed`` instead of as many characters; at the end of the line it makes it longer. The place is behind it."""
+    for character in typed:
+        text = text.replaced(place, text.after(place), character)
+        place = (place[0], place[1] + len(character))
+    return text, place
+
+
+@dataclass(slots=True)
+class Replacing:
+    """One stay in replace mode. ``before`` and ``undo_at`` are what undo brings back, ``times`` the count that ``R``
+    was given; ``typed`` is what was typed in one go, and ``under`` what stood there."""
+
+    before: Text
+    undo_at: Place
+    times: int = 1
+    typed: list[str] = field(default_factory=list)
+    under: list[str] = field(default_factory=list)
+
+    def press(self, text: Text, place: Place, key: str) -> tuple[Text, Place]:
+        """A key other than Esc. One that means nothing here changes nothing."""
+        if key == "backspace":
+            return self.back(text, place)
+        if len(key) == 1:
+            return self.type(text, place, key)
+        if (motion := ALIASES.get(key)) is not None:
+            self.moved()
+            found = moved(motion, "", Asked(text, place, wanted=place[1], visual=True), None)
+            if found is not None:
+                to = (found.to[0], text.length(found.to[0])) if key == "end" else found.to
+                return text, text.within(to, past_end=True)
+        return text, place
+
+    def type(self, text: Text, place: Place, character: str) -> tuple[Text, Place]:
+        self.typed.append(character)
+        self.under.append(text.between(place, text.after(place)))
+        return typed_over(text, place, character)
+
+    def back(self, text: Text, place: Place) -> tuple[Text, Place]:
+        """Backspace: what stood there comes back; before the first typed character it only moves."""
+        row, column = place
+        if not self.typed:
+            return text, text.within((row, column - 1), past_end=True)
+        start = (row, column - len(self.typed.pop()))
+        return text.replaced(start, place, self.under.pop()), start
+
+    def moved(self) -> None:
+        """The cursor went elsewhere: what was typed before it stays."""
+        self.typed.clear()
+        self.under.clear()
+
+    def ended(self, text: Text, place: Place) -> tuple[Text, Place]:
+        """With the same typed as often again as a count asked for."""
+        return typed_over(text, place, "".join(self.typed) * (self.times - 1))

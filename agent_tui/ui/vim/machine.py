@@ -6,27 +6,80 @@ It was compared with vim itself, key by key, on thousands of made-up cases; see 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from agent_tui.ui.vim import operators
-from agent_tui.ui.vim.commands import OPERATORS, Command, Incomplete, Unknown, read
-from agent_tui.ui.vim.inserting import OPENERS, Session, Typed
-from agent_tui.ui.vim.marks import JUMPS, LAST_JUMP, MARKS, Marks
-from agent_tui.ui.vim.motions import FINDS, MOTIONS, Asked, Move, moved
+from agent_tui.ui.vim.commands import (
+    OPENERS,
+    OPERATORS,
+    Command,
+    Incomplete,
+    Replacing,
+    Session,
+    Typed,
+    Unknown,
+    read,
+)
+from agent_tui.ui.vim.motions import FINDS, JUMPS, LAST_JUMP, MARKS, MOTIONS, Asked, Marks, Move, moved
 from agent_tui.ui.vim.objects import Span, span_of
-from agent_tui.ui.vim.operators import Done, Kept
-from agent_tui.ui.vim.registers import CLIPBOARD, Registers
-from agent_tui.ui.vim.repeating import Repeatable, Repeats
-from agent_tui.ui.vim.replacing import Replacing
-from agent_tui.ui.vim.selecting import AS_LINES, extent_of, object_selected, on_selected, selected, span_again
-from agent_tui.ui.vim.text import Place, Text
-from agent_tui.ui.vim.undo import Undo
+from agent_tui.ui.vim.operators import (
+    AS_LINES,
+    CLIPBOARD,
+    Done,
+    Extent,
+    Kept,
+    Registers,
+    extent_of,
+    object_selected,
+    on_selected,
+    selected,
+    span_again,
+)
+from agent_tui.ui.vim.text import Place, Text, Undo
 
 Mode = Literal["insert", "replace", "normal", "visual", "visual line"]
 Ask = tuple[Literal["escape", "older", "newer", "copy", "paste", "find"], str]
 """What lies outside the text: Esc with nothing to leave, the history beyond the first and the last line, the clipboard
 (with what is copied), a search."""
+
+
+@dataclass(slots=True, frozen=True)
+class Repeatable:
+    """A command, what was selected for it, and what was typed after it."""
+
+    command: Command
+    extent: Extent | None = None
+    typed: Typed | None = None
+
+
+class Repeats:
+    """Remembers the last change; while that is done again, nothing else."""
+
+    def __init__(self) -> None:
+        self.running: Repeatable | None = None
+        self._last: Repeatable | None = None
+
+    def did(self, repeatable: Repeatable) -> None:
+        """This changed something, or what is typed now will."""
+        if self.running is None:
+            self._last = repeatable
+
+    def was_typed(self, typed: Typed) -> None:
+        """What was typed after the last change."""
+        if self.running is None and self._last is not None:
+            self._last = replace(self._last, typed=typed)
+
+    def begin(self, count: int | None) -> Repeatable | None:
+        """What is to be done again now, if anything: with this count from now on, where nothing was selected for it.
+        ``end`` has to follow."""
+        if self._last is not None and count is not None and self._last.extent is None:
+            self._last = replace(self._last, command=replace(self._last.command, count=count))
+        self.running = self._last
+        return self._last
+
+    def end(self) -> None:
+        self.running = None
 
 
 class Vim:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent_tui.ui.vim.motions import partner
-from agent_tui.ui.vim.text import BLANK, Place, Text, kind_of
-from agent_tui.ui.vim.words import AT_END, MOVED, STAYED, Walker
+from agent_tui.ui.vim.text import AT_END, BLANK, MOVED, STAYED, Place, Text, Walker, kind_of
 
 QUOTES = "\"'`"
 BLOCKS = {"(": "()", ")": "()", "b": "()", "[": "[]", "]": "[]", "{": "{}", "}": "{}", "B": "{}", "<": "<>", ">": "<>"}

@@ -9,8 +9,7 @@ from rich.style import Style
 
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import colour_runs
-from agent_tui.ui.draw import Piece, width_of
-from agent_tui.ui.theme import Paint
+from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.lines import Lines
 
 

@@ -10,8 +10,7 @@ from agent_tui.models.events import WaitingMessage
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural
-from agent_tui.ui.draw import Piece
-from agent_tui.ui.theme import Paint
+from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.lines import Lines
 
 WORDS = {

@@ -15,9 +15,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from agent_tui.ui.draw import Piece, paint_of, strip_of
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.theme import Paint
+from agent_tui.ui.theme import Paint, Piece, paint_of, strip_of
 
 
 class RowList(Guarded, ScrollView, can_focus=True):

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent_tui.errors import StoreUnwritableError
-from agent_tui.store.store import Store
-from agent_tui.store.tables.database import Database
+from agent_tui.store.database import Database
+from agent_tui.store.sessions import Sessions
 from tests.support.cli import Cli, answers, came
 
 
@@ -31,13 +31,13 @@ def test_a_session_that_another_process_begins_in_the_same_moment_is_gone_on_wit
     cli.script(came("one") + came("two"))
     assert cli.run("-p", "one", "-m", "demo", "--session", "ci-7").code == 0
     looked: list[str] = []
-    there = Store.has_session
+    there = Sessions.exists
 
-    def late(self: Store, session_id: str) -> bool:
+    def late(self: Sessions, session_id: str) -> bool:
         looked.append(session_id)
         return len(looked) > 1 and there(self, session_id)
 
-    monkeypatch.setattr(Store, "has_session", late)
+    monkeypatch.setattr(Sessions, "exists", late)
     assert cli.run("-p", "two", "-m", "demo", "--session", "ci-7").code == 0
     assert [s["messages"] for s in cli.run("sessions", "--json").json] == [4]
 

@@ -26,7 +26,7 @@ from agent_tui.models.money import NO_COST, Cost, cost_fields
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, StreamItem
 from agent_tui.models.usage import Prices
 from agent_tui.providers.demo.provider import DemoProvider
-from agent_tui.store.tables.spending import day_of
+from agent_tui.store.steps import day_of
 from agent_tui.text.numbers import money
 from tests.support.agents import Recorder, TokenCounter, parts_for, running
 from tests.support.scripts import step
@@ -146,7 +146,7 @@ async def test_screen_json_shell_and_export_name_one_figure_whatever_was_called(
         assert context_json(await looking.inspect())["session"] == live
         await looking.close()
         spent = sum((s.cost for s in agent.conversation.steps if s.kind != "count"), NO_COST)
-        day, _ = agent.store.spent_on(day_of(agent.conversation.steps[-1].created))
+        day, _ = agent.store.spending.on(day_of(agent.conversation.steps[-1].created))
         assert day.known == pytest.approx(spent.known) and day.unpriced == spent.unpriced
     async with opened(tmp_path, resume=session) as (agent, _):
         assert await figures(agent) == found and "$0.0000" not in found
@@ -158,7 +158,7 @@ async def test_a_subagent_counts_while_it_works_and_is_not_lost_with_it(tmp_path
         await seen.until(lambda: any(s.kind == "subagent" for s in agent.conversation.steps))
         held = agent.context.usage().session
         assert held.by_kind["subagent"].calls == 1 and held.held_usd > 0
-        stored = [s for s in agent.store.steps(agent.conversation.info.id) if s.kind == "subagent"]
+        stored = [s for s in agent.store.steps.all(agent.conversation.info.id) if s.kind == "subagent"]
         assert [s.status for s in stored] == ["running"], "killed now, it would be there when the session is opened"
         agent.turns.interrupt()
         await agent.turns.join()

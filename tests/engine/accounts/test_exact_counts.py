@@ -118,7 +118,7 @@ async def test_a_count_is_discarded_when_the_session_was_left(tmp_path: Path) ->
         await agent.sessions.clear()
         provider.answer.set()
         assert await asked is None
-        assert all(s.kind != "count" for s in agent.store.steps(left))
+        assert all(s.kind != "count" for s in agent.store.steps.all(left))
 
 
 async def test_off_is_told_and_asks_nobody(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def parts(folder: Path, settings: Settings, session: str | None = None) -> Agent
     if not built.trust.trusted:
         assert built.trust.accept()
     built.trusted = True
-    offers = RememberedOffers(built.store, project)
+    offers = RememberedOffers(built.store.offers, project)
     ext = Extensions(settings, built.paths, project, project, built.trust, home=folder / "user", offers=offers)
     built.extensions, built.extra_tools = ext, ext.tools
     built.workspace = Workspace(

@@ -182,10 +182,10 @@ async def test_many_turns_and_all_the_way_back(tmp_path: Path, monkeypatch: pyte
         await agent.context.ready()
         assert agent.conversation.view() == final
         assert numbers(agent.context.usage()) == left
-        stored = set(agent.store.messages(agent.conversation.info.id))
+        stored = set(agent.store.messages.all(agent.conversation.info.id))
         assert len(stored) == len(messages)
         await undo_stage_by_stage(agent, list(stages))
-        assert set(agent.store.messages(agent.conversation.info.id)) == stored
+        assert set(agent.store.messages.all(agent.conversation.info.id)) == stored
     async with running(parts_for(copy, project, counter=TokenCounter(), resume=session)) as (agent, _):
         await agent.context.ready()
         await undo_without_rewinding(agent, [s.operation for s in stages])

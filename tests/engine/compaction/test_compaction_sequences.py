@@ -60,7 +60,7 @@ class Sequence:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "sessions.db"
         self.store = Store.open(self.file)
-        self.conversation = Conversation(self.store, self.store.create_session("/project", "test"))
+        self.conversation = Conversation(self.store, self.store.sessions.create("/project", "test"))
         self.seen: dict[str, str] = {}
         self.known_records: set[str] = set()
         self.began: list[tuple[str, str | None, list[SentMessage], ContextUsage]] = []
@@ -167,7 +167,7 @@ class Sequence:
         self.conversation.go_to(head)
         view = list(self.conversation.view())
         total = self.usage().total
-        info = self.store.fork_session(self.conversation.info.id, head)
+        info = self.store.fork(self.conversation.info.id, head)
         self.conversation = Conversation(self.store, info)
         assert self.conversation.view() == view
         assert self.usage().total == total
@@ -179,21 +179,21 @@ class Sequence:
         view, usage, session = list(self.conversation.view()), self.usage(), self.conversation.info.id
         self.store.close()
         self.store = Store.open(self.file)
-        self.conversation = Conversation(self.store, self.store.session(session))
+        self.conversation = Conversation(self.store, self.store.sessions.get(session))
         assert self.conversation.view() == view
         assert self.usage().rows == usage.rows
 
     def check(self) -> None:
         conversation = self.conversation
         assert_valid(conversation.view())
-        stored = {m.id: dumps(m) for m in self.store.messages(conversation.info.id).values()}
+        stored = {m.id: dumps(m) for m in self.store.messages.all(conversation.info.id).values()}
         for message_id, text in self.seen.items():
             assert stored[message_id] == text, "a stored message was lost or changed"
         self.seen = stored
-        records = {r.id for r in self.store.records(conversation.info.id)}
+        records = {r.id for r in self.store.compactions.all(conversation.info.id)}
         assert self.known_records <= records
         self.known_records = records
-        summaries = set(self.store.summaries(conversation.info.id))
+        summaries = set(self.store.messages.summaries(conversation.info.id))
         assert {r.summary_id for r in conversation.records if r.summary_id} <= summaries
         plan = plan_compaction(self.inputs(), self.usage(), conversation.path, conversation.summaries)
         assert plan.before == self.usage().total

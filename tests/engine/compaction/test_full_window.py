@@ -16,7 +16,7 @@ from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.events import CompactionEnded, Notice, TurnEnded
 from agent_tui.models.messages import SummaryPart
 from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock, ToolSchema
-from agent_tui.store.exports.export_data import export_session
+from agent_tui.store.export_data import export_session
 from agent_tui.tools.registry import builtin_tools
 from tests.support.agents import Recorder, TokenCounter, parts_for, running
 from tests.support.compaction_world import assert_valid

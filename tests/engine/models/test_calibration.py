@@ -35,7 +35,7 @@ async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None
             await agent.turns.join()
         assert agent.models.info is not None
         key = calibration_key(agent.models.info)
-        learned = agent.store.growths(key)
+        learned = agent.store.measured.growths(key)
         steps = [s for s in agent.conversation.steps if s.kind == "turn" and s.actual_growth is not None]
         assert learned == [(s.actual_growth, s.estimated_growth) for s in steps] and len(learned) == 3
         ratio = agent.context.usage().accuracy.ratio

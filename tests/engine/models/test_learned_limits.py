@@ -16,9 +16,9 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Limits, Prices, TokenUsage
+from agent_tui.store import schema
+from agent_tui.store.database import Database
 from agent_tui.store.store import Store
-from agent_tui.store.tables import schema
-from agent_tui.store.tables.database import Database
 from tests.support.compaction_world import TARGET
 
 INFO = ModelInfo(
@@ -100,7 +100,7 @@ def test_two_refusals_add_up(store: Store) -> None:
 def test_it_is_forgotten_when_something_else_is_known(store: Store, changed: ModelInfo) -> None:
     learn(store, INFO, Overflow(window=32_768))
     assert with_learned(store, changed) == changed
-    assert store.learned_limits() == []
+    assert store.learned.limits() == []
     assert with_learned(store, INFO) == INFO
 
 
@@ -117,11 +117,11 @@ def test_it_belongs_to_a_model_at_a_server_and_survives_a_restart(tmp_path: Path
     # As the version before made it, with a session in it.
     Database.open(path, 1.0, schema.MIGRATIONS[:2]).close()
     with Store.open(path) as opened:
-        session = opened.create_session("/p", "m").id
+        session = opened.sessions.create("/p", "m").id
         learn(opened, INFO, Overflow(window=32_768, text="context length is 32768 tokens"))
     with Store.open(path) as opened:
         assert with_learned(opened, INFO).limits.window == 32_768
-        (row,) = opened.learned_limits()
+        (row,) = opened.learned.limits()
         assert (row.model, row.server, row.window, row.text) == (
             "openai/m",
             "http://127.0.0.1:1",
@@ -130,6 +130,6 @@ def test_it_belongs_to_a_model_at_a_server_and_survives_a_restart(tmp_path: Path
         )
         elsewhere = replace(INFO, spec=replace(INFO.spec, api_base="http://127.0.0.1:2"))
         assert with_learned(opened, elsewhere) == elsewhere
-        assert opened.forget_learned_limits() == 1
+        assert opened.learned.forget_all() == 1
         assert with_learned(opened, INFO) == INFO
-        assert opened.session(session).id == session
+        assert opened.sessions.get(session).id == session

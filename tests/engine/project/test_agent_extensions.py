@@ -282,7 +282,7 @@ async def test_tools_are_deferred_by_the_window_that_is_known(tmp_path: Path) ->
         assert server.tokens > 3_000 and not server.deferred_tokens
         key, spec = agent.models.spec.key, agent.models.spec
         small = LearnedLimit(spec.model, "", 16_000, None, 2_000, 1_000_000, None, None, 1.0, "")
-        agent.store.put_learned_limit(small)
+        agent.store.learned.put_limit(small)
         await agent.models.switch(key)
         await agent.context.ready()
         (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]

@@ -31,7 +31,7 @@ def make(tmp_path: Path, settings: Settings | None = None, trusted: bool = False
     root.mkdir(exist_ok=True)
     paths = Paths(*(tmp_path / name for name in ("config", "data", "state", "cache")))
     with Store.open(paths.database) as store:
-        trust = FolderTrust(root, store)
+        trust = FolderTrust(root, store.trust)
         if trusted:
             assert trust.accept()
     return Extensions(settings or Settings(), paths, root, root, trust, home=tmp_path / "home")
@@ -62,7 +62,7 @@ async def test_trust_brings_in_what_was_ignored(tmp_path: Path) -> None:
         assert [state for _, state, _ in extensions.mcp.servers()] == ["untrusted"]
         assert extensions.mcp.host_pid is None
         with Store.open(tmp_path / "data" / "sessions.db") as store:
-            extensions._trust._store = store
+            extensions._trust._stored = store.trust
             assert extensions._trust.accept()
         assert ".mcp.json" in extensions.trusted(Settings())
         async with asyncio.timeout(60):

@@ -314,7 +314,7 @@ async def test_a_subagent_asks_nobody_and_is_told_what_to_return(tmp_path: Path)
     async with running(parts(tmp_path, script)) as (agent, seen):
         await say(agent, "where is it?")
         assert not seen.of(QuestionAsked) and not seen.of(PlanPresented)
-        child = next(s for s in agent.store.sessions(str(tmp_path / "p"), subagents=True) if s.parent_session)
+        child = next(s for s in agent.store.sessions.all(str(tmp_path / "p"), subagents=True) if s.parent_session)
         content = agent.store.content(child.id).messages.values()
         texts = [m.tool_result.text for m in content if m.tool_result is not None]
         assert texts[0].startswith("Nobody can answer here") and texts[1].startswith("Nobody can approve")

@@ -162,8 +162,8 @@ class User:
 
     def check_nothing_lost(self) -> None:
         store, session = self.agent.store, self.agent.conversation.info.id
-        stored = {i: dumps(m) for i, m in store.messages(session).items()}
-        records = {r.id for r in store.records(session)}
+        stored = {i: dumps(m) for i, m in store.messages.all(session).items()}
+        records = {r.id for r in store.compactions.all(session)}
         if session == self.session:
             assert {i: stored.get(i) for i in self.stored} == self.stored
             assert self.records <= records

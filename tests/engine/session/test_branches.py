@@ -54,8 +54,8 @@ async def test_a_branch_that_was_left_is_one_step_away_and_counts_as_it_did(tmp_
         assert [m.text for m in branch.own if m.role == "user"] == ["two", "three"]
         assert branch.tokens > 0
         await say(agent, "another two")
-        assert agent.conversation.info.messages == agent.store.session(agent.conversation.info.id).messages == 4
-        assert agent.store.tree_size(agent.conversation.info.id) == (8, 1)
+        assert agent.conversation.info.messages == agent.store.sessions.get(agent.conversation.info.id).messages == 4
+        assert agent.store.messages.tree_size(agent.conversation.info.id) == (8, 1)
         other = agent.conversation.info.head_id
 
         moved = await agent.branches.back()
@@ -195,7 +195,7 @@ async def test_what_cannot_be_gone_to_says_so_and_changes_nothing(tmp_path: Path
         session = agent.conversation.info.id
         await agent.branches.rewind(agent.conversation.path[0].id)
         assert agent.conversation.path == [] and agent.conversation.info.messages == 0
-        assert agent.store.newest_session(agent.root) is not None, "the session is not empty"
+        assert agent.store.sessions.newest(agent.root) is not None, "the session is not empty"
     async with running(parts_for(tmp_path / "home", tmp_path / "p", resume=session)) as (agent, _):
         await agent.branches.back()
         assert users(agent) == ["one"]
@@ -252,14 +252,14 @@ async def test_fifty_branches_of_a_long_session_are_all_there(tmp_path: Path) ->
             for number in range(1_000):
                 message = user_message(f"message {number}")
                 message.parent_id = trunk[-1]
-                store.add_message(session, message)
+                store.messages.add(session, message)
                 trunk.append(message.id)
             for number in range(50):
                 message = user_message(f"branch {number}")
                 message.parent_id = trunk[number * 20]
-                store.add_message(session, message, head=False)
+                store.messages.add(session, message, head=False)
                 inner = Message(f"inner{number}", "assistant", [], parent_id=message.id)
-                store.add_message(session, inner, head=False)
+                store.messages.add(session, inner, head=False)
     async with running(parts_for(tmp_path / "home", tmp_path / "p", resume=session)) as (agent, _):
         found = agent.branches.all()
         assert [b.end for b in found] == [f"inner{number}" for number in range(50)]

@@ -148,7 +148,7 @@ async def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
             await agent.context.ready()
             assert agent.context.usage().total == looked.total
             assert not agent.conversation.read_only
-            stored = {i: dumps(m) for i, m in agent.store.messages(agent.conversation.info.id).items()}
+            stored = {i: dumps(m) for i, m in agent.store.messages.all(agent.conversation.info.id).items()}
             assert {i: stored.get(i) for i in known} == known
             assert_valid(agent.conversation.view())
             assert_identities(agent.context.usage())
@@ -172,7 +172,7 @@ async def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
             await agent.context.ready()
             assert seen.last_end.stop_reason == "end"
             assert_valid(agent.conversation.view())
-            known = {i: dumps(m) for i, m in agent.store.messages(agent.conversation.info.id).items()}
+            known = {i: dumps(m) for i, m in agent.store.messages.all(agent.conversation.info.id).items()}
     print(f"{KILLS} kills, {cut} cut answers, {compactions} with a compaction, {children} processes ended with it")
     assert cut >= KILLS // 4
     assert children >= KILLS // 2

@@ -38,22 +38,19 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def consistent(agent: Agent) -> None:
     """What is stored is what the agent has, and nothing is left in the middle."""
-    stored = agent.store.path(agent.conversation.info.id, agent.store.session(agent.conversation.info.id).head_id)
-    assert [(m.id, m.role, m.status, m.text) for m in stored] == [
-        (m.id, m.role, m.status, m.text) for m in agent.conversation.path
-    ]
+    held, id = agent.conversation, agent.conversation.info.id
+    stored = agent.store.messages.path(id, agent.store.sessions.get(id).head_id)
+    assert [(m.id, m.role, m.status, m.text) for m in stored] == [(m.id, m.role, m.status, m.text) for m in held.path]
     assert all(m.status != "streaming" for m in stored)
-    steps = agent.store.steps(agent.conversation.info.id)
-    assert [(s.id, s.status, s.message_id) for s in steps] == [
-        (s.id, s.status, s.message_id) for s in agent.conversation.steps
-    ]
+    steps = agent.store.steps.all(id)
+    assert [(s.id, s.status, s.message_id) for s in steps] == [(s.id, s.status, s.message_id) for s in held.steps]
     assert all(s.status != "running" for s in steps)
 
 
 async def test_a_message_that_cannot_be_stored_waits_again_and_goes_out_next(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
         picture = AttachmentPart("a.txt", "text/plain", text="attached")
-        with failing(agent.store, "add_message", StoreError(FULL)):
+        with failing(agent.store.messages, "add", StoreError(FULL)):
             agent.turns.submit("precious", [picture])
             await agent.turns.join()
         failure = seen.last_end.failure
@@ -86,7 +83,7 @@ async def test_steering_that_cannot_be_stored_is_not_lost(tmp_path: Path) -> Non
                 agent.turns.steer("second")
 
         agent.subscribe(steer)
-        with failing(agent.store, "add_message", StoreError(FULL), when=lambda _, m: m.text == "first"):
+        with failing(agent.store.messages, "add", StoreError(FULL), when=lambda _, m: m.text == "first"):
             agent.turns.submit("go")
             await agent.turns.join()
         assert seen.last_end.failure is not None and seen.last_end.failure.kind == "store"
@@ -95,7 +92,7 @@ async def test_steering_that_cannot_be_stored_is_not_lost(tmp_path: Path) -> Non
 
 async def test_a_disk_that_fills_up_at_the_end_of_an_answer_ends_the_turn_visibly(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
-        with failing(agent.store, "write_message", StoreError(FULL), when=lambda _, m, *__: m.status == "complete"):
+        with failing(agent.store.messages, "write", StoreError(FULL), when=lambda _, m, *__: m.status == "complete"):
             agent.turns.submit("hello")
             await agent.turns.join()
         assert seen.last_end.failure is not None and seen.last_end.failure.kind == "store"
@@ -109,7 +106,7 @@ async def test_a_disk_that_fills_up_at_the_end_of_an_answer_ends_the_turn_visibl
 
 async def test_an_answer_whose_beginning_cannot_be_stored_ends_with_that_failure(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
-        with failing(agent.store, "add_message", StoreError(FULL), when=lambda _, m: m.role == "assistant"):
+        with failing(agent.store.messages, "add", StoreError(FULL), when=lambda _, m: m.role == "assistant"):
             agent.turns.submit("hello")
             await agent.turns.join()
         ended = seen.of(StepEnded)[-1]
@@ -126,7 +123,7 @@ async def test_a_flush_of_the_timer_that_fails_ends_a_silent_stream(
 ) -> None:
     monkeypatch.setattr(step, "FLUSH_SECONDS", 0.02)
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
-        with failing(agent.store, "write_message", StoreError(FULL)):
+        with failing(agent.store.messages, "write", StoreError(FULL)):
             agent.turns.submit("hello")
             await agent.turns.join()
         assert seen.last_end.stop_reason == "error"
@@ -149,9 +146,9 @@ async def test_a_lock_only_postpones(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
         with (
-            failing(agent.store, "add_message", StoreLockedError(LOCKED), 3) as added,
-            failing(agent.store, "write_message", StoreLockedError(LOCKED), 3) as written,
-            failing(agent.store, "add_step", StoreLockedError(LOCKED), 3) as steps,
+            failing(agent.store.messages, "add", StoreLockedError(LOCKED), 3) as added,
+            failing(agent.store.messages, "write", StoreLockedError(LOCKED), 3) as written,
+            failing(agent.store.steps, "add", StoreLockedError(LOCKED), 3) as steps,
         ):
             agent.turns.submit("hello")
             await agent.turns.join()
@@ -165,7 +162,7 @@ async def test_an_interrupted_answer_that_could_not_be_stored_is_stored_afterwar
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
         arrived = asyncio.Event()
         agent.subscribe(lambda e: arrived.set() if isinstance(e, PartDelta) and e.delta.text else None)
-        with failing(agent.store, "write_message", StoreLockedError(LOCKED), 2):
+        with failing(agent.store.messages, "write", StoreLockedError(LOCKED), 2):
             agent.turns.submit("hello")
             await arrived.wait()
             agent.turns.interrupt()
@@ -179,12 +176,12 @@ async def test_an_interrupted_answer_that_could_not_be_stored_is_stored_afterwar
 async def test_what_is_left_is_stored_when_the_agent_closes(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "p"
     async with running(parts_for(home, project)) as (agent, _):
-        with failing(agent.store, "write_message", StoreError(FULL)):
+        with failing(agent.store.messages, "write", StoreError(FULL)):
             agent.turns.submit("hello")
             await agent.turns.join()
         session, text = agent.conversation.info.id, agent.conversation.path[-1].text
     with Store.open(home / "data" / "sessions.db") as store:
-        messages = [*store.messages(session).values()]
+        messages = [*store.messages.all(session).values()]
         assert [(m.role, m.status) for m in messages] == [("user", "complete"), ("assistant", "complete")]
         assert messages[-1].text == text
 
@@ -197,7 +194,7 @@ async def test_a_tool_result_that_could_not_be_stored_is_kept_and_the_turn_ends(
     text = "done"
     """
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
-        with failing(agent.store, "add_message", StoreError(FULL), when=lambda _, m: m.role == "tool"):
+        with failing(agent.store.messages, "add", StoreError(FULL), when=lambda _, m: m.role == "tool"):
             agent.turns.submit("go")
             await agent.turns.join()
         assert seen.last_end.failure is not None and seen.last_end.failure.kind == "store"
@@ -214,7 +211,7 @@ async def test_a_compaction_that_cannot_be_stored_changes_nothing(tmp_path: Path
             await agent.turns.join()
         before, records = agent.context.usage().total, list(agent.conversation.own_records)
         with (
-            failing(agent.store, "commit_compaction", StoreError(FULL)) as failed,
+            failing(agent.store.compactions, "commit", StoreError(FULL)) as failed,
             pytest.raises(StoreError, match="disk is full"),
         ):
             await agent.compaction.now()
@@ -229,7 +226,7 @@ async def test_what_is_lost_at_the_end_is_said(tmp_path: Path) -> None:
     await agent.start()
     agent.turns.submit("kept")
     await agent.turns.join()
-    with failing(agent.store, "save_session", StoreError(FULL)):
+    with failing(agent.store.sessions, "save", StoreError(FULL)):
         agent.conversation.info.title = "never stored"
         with pytest.raises(StoreError):
             agent.conversation.save_info()

@@ -75,7 +75,7 @@ async def test_closing_right_after_a_message_keeps_it(tmp_path: Path) -> None:
         session = agent.conversation.info.id
         agent.turns.submit("remember me")
     with Store.open(home / "data" / "sessions.db") as store:
-        assert [m.text for m in store.messages(session).values()] == ["remember me"]
+        assert [m.text for m in store.messages.all(session).values()] == ["remember me"]
 
 
 async def test_a_message_sent_during_a_switch_of_models_waits_for_it(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ async def test_a_model_that_could_not_be_described_is_described_before_the_next_
 
 
 def named(agent: Agent) -> str:
-    return agent.store.session(agent.conversation.info.id).model
+    return agent.store.sessions.get(agent.conversation.info.id).model
 
 
 async def test_a_session_whose_model_is_gone_keeps_its_name_until_a_message_is_sent(tmp_path: Path) -> None:

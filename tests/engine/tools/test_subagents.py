@@ -45,20 +45,20 @@ async def test_a_subagent_searches_by_itself_and_only_its_answer_returns(tmp_pat
         )
         # Its conversation is kept, and in nobody's way.
         store = agent.store
-        assert [s.id for s in store.sessions(project)] == [agent.conversation.info.id]
-        newest = store.newest_session(project)
+        assert [s.id for s in store.sessions.all(project)] == [agent.conversation.info.id]
+        newest = store.sessions.newest(project)
         assert newest is not None and newest.id == agent.conversation.info.id
-        (child,) = [s for s in store.sessions(project, subagents=True) if s.id != agent.conversation.info.id]
+        (child,) = [s for s in store.sessions.all(project, subagents=True) if s.id != agent.conversation.info.id]
         assert child.parent_session == agent.conversation.info.id and child.kind == "subagent"
-        denied = [m.tool_result for m in store.path(child.id, child.head_id) if m.tool_result is not None][2:]
+        denied = [m.tool_result for m in store.messages.path(child.id, child.head_id) if m.tool_result is not None][2:]
         assert len(denied) == 2 and all(r.is_error and "no tool named" in r.text for r in denied)
         await agent.sessions.fork()
-        assert [s.id for s in store.sessions(project)] == [agent.conversation.info.id, newest.id]
-        fork_of_child = store.fork_session(child.id, child.head_id)
-        assert fork_of_child.id in [s.id for s in store.sessions(project)]
+        assert [s.id for s in store.sessions.all(project)] == [agent.conversation.info.id, newest.id]
+        fork_of_child = store.fork(child.id, child.head_id)
+        assert fork_of_child.id in [s.id for s in store.sessions.all(project)]
         await agent.sessions.resume(newest.id)
-        store.delete_session(newest.id)
-        assert child.id not in [s.id for s in store.sessions(project, subagents=True)]
+        store.delete(newest.id)
+        assert child.id not in [s.id for s in store.sessions.all(project, subagents=True)]
 
 
 async def test_an_interrupted_subagent_leaves_both_conversations_valid(tmp_path: Path, project: Path) -> None:
@@ -71,14 +71,14 @@ async def test_an_interrupted_subagent_leaves_both_conversations_valid(tmp_path:
         await agent.turns.join()
         assert seen.last_end.stop_reason == "interrupted"
         assert [r.text for r in results(agent)] == [INTERRUPTED_RESULT]
-        (child,) = [s for s in agent.store.sessions(project, subagents=True) if s.id != agent.conversation.info.id]
-        path = agent.store.path(child.id, child.head_id)
+        (child,) = [s for s in agent.store.sessions.all(project, subagents=True) if s.id != agent.conversation.info.id]
+        path = agent.store.messages.path(child.id, child.head_id)
         assert path[-1].tool_result is not None and path[-1].tool_result.text.startswith(INTERRUPTED_RESULT)
-        assert agent.store.lock(child.id).held
+        assert agent.store.locks.take(child.id).held
 
 
 async def test_session_lists_leave_nothing_of_an_unused_session(tmp_path: Path, project: Path) -> None:
     async with running(parts(tmp_path, project, "")):
         pass
     with Store.open(tmp_path / "home" / "data" / "sessions.db") as store:
-        assert store.sessions(project, subagents=True) == []
+        assert store.sessions.all(project, subagents=True) == []

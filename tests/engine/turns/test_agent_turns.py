@@ -345,7 +345,7 @@ async def test_rewind_returns_the_text_and_destroys_nothing(tmp_path: Path) -> N
         assert not (project / "a.txt").exists()
         assert roles(agent.conversation.path) == ["user", "assistant"]
         assert agent.context.usage().total == usage_then
-        assert second.id in agent.store.messages(agent.conversation.info.id)
+        assert second.id in agent.store.messages.all(agent.conversation.info.id)
 
 
 async def test_an_empty_new_session_leaves_no_trace(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ async def test_an_empty_new_session_leaves_no_trace(tmp_path: Path) -> None:
     async with running(parts_for(home, tmp_path / "p")):
         pass
     with Store.open(home / "data" / "sessions.db") as store:
-        assert store.sessions(None) == []
+        assert store.sessions.all(None) == []
 
 
 async def test_an_unknown_model_is_one_clear_line(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ async def test_all_that_got_no_answer_is_marked_however_often_it_failed(tmp_path
 
 async def test_a_message_that_could_not_be_stored_goes_with_no_other(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
-        with failing(agent.store, "add_message", StoreError("the disk is full")):
+        with failing(agent.store.messages, "add", StoreError("the disk is full")):
             agent.turns.submit("precious")
             await agent.turns.join()
         assert [(w.text, w.kind) for w in agent.waiting.listed] == [("precious", "failed")]

@@ -17,7 +17,7 @@ from tests.support.tool_context import make_context
 @pytest.fixture
 def conversation(tmp_path: Path) -> Conversation:
     store = Store.open(tmp_path / "sessions.db")
-    return Conversation(store, store.create_session("/p", "demo"))
+    return Conversation(store, store.sessions.create("/p", "demo"))
 
 
 def output(conversation: Conversation) -> str:

@@ -29,7 +29,7 @@ after = 4
 
 
 def stored(store: Store, session: str) -> list[str]:
-    return [message.text for message in store.waiting(session)[0]]
+    return [message.text for message in store.waiting.all(session)[0]]
 
 
 def told(seen: Recorder) -> list[str]:
@@ -48,7 +48,7 @@ async def test_what_is_queued_is_stored_and_leaves_when_it_is_sent_or_taken_back
         assert stored(agent.store, agent.conversation.info.id) == ["second", "third", "fourth"]
         assert agent.turns.take_back() == ("fourth", [], [])
         assert stored(agent.store, agent.conversation.info.id) == ["second", "third"]
-        kept = agent.store.waiting(agent.conversation.info.id)[0][0]
+        kept = agent.store.waiting.all(agent.conversation.info.id)[0][0]
         assert [p for p in kept.parts if isinstance(p, AttachmentPart)] == [picture]
         agent.turns.interrupt()
         await agent.turns.join()
@@ -150,7 +150,7 @@ async def test_a_session_in_which_something_waits_is_listed_and_not_removed(tmp_
         agent.turns.submit("typed while something else ran")
         session = agent.conversation.info.id
         assert stored(agent.store, session) == ["typed while something else ran"]
-        assert [s.id for s in agent.store.sessions(empty=False)] == [session]
+        assert [s.id for s in agent.store.sessions.all(empty=False)] == [session]
         assert agent.turns.interrupt()
         await running_work
         await agent.turns.join()
@@ -162,20 +162,20 @@ async def test_a_queue_that_cannot_be_stored_now_is_stored_later_or_said_to_be_l
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
         agent.turns.submit("first")
         await agent.context.ready()
-        written, write = asyncio.Event(), agent.store.add_waiting
+        written, write = asyncio.Event(), agent.store.waiting.add
 
         def tell(*values: Any) -> None:
             write(*values)
             written.set()
 
-        monkeypatch.setattr(agent.store, "add_waiting", tell)
-        with failing(agent.store, "add_waiting", StoreLockedError("locked"), times=2) as failed:
+        monkeypatch.setattr(agent.store.waiting, "add", tell)
+        with failing(agent.store.waiting, "add", StoreLockedError("locked"), times=2) as failed:
             agent.turns.submit("second")
             async with asyncio.timeout(PATIENCE):
                 await written.wait()
             assert failed == [2] and not agent.conversation.unsaved
         assert stored(agent.store, agent.conversation.info.id) == ["second"]
-        with failing(agent.store, "add_waiting", StoreError("the disk is full")):
+        with failing(agent.store.waiting, "add", StoreError("the disk is full")):
             agent.turns.submit("third")
             await seen.until(lambda: any(n.code == "store" for n in seen.of(Notice)))
         assert waiting(agent, "queued") == ["second", "third"]
@@ -185,11 +185,11 @@ def test_one_that_cannot_be_read_costs_only_itself(tmp_path: Path) -> None:
     from agent_tui.models.messages import user_message
 
     store = Store.open(tmp_path / "s.db")
-    session = store.create_session("/p", "m").id
+    session = store.sessions.create("/p", "m").id
     for text in ("one", "two", "three"):
-        store.add_waiting(session, user_message(text))
+        store.waiting.add(session, user_message(text))
     store.database.run("UPDATE waiting SET data = ? WHERE n = 2", ('{"id": 7, "role": []}',))
-    found, lost = store.waiting(session)
+    found, lost = store.waiting.all(session)
     assert ([m.text for m in found], lost) == (["one", "three"], 1)
     store.close()
 
@@ -215,7 +215,7 @@ def _live_and_be_killed(home: Path, project: Path) -> None:
         terminal.wait_for(b"one")
         path = next(home.rglob("*.db"))
         store = Store.open(path)
-        (session,) = [s.id for s in store.sessions(empty=False)]
+        (session,) = [s.id for s in store.sessions.all(empty=False)]
         waiting: list[str] = []
         # What stands on the screen comes in pieces; that a message is kept is what matters here.
         for text in ("queued one", "queued two"):

@@ -196,7 +196,7 @@ async def test_a_smaller_window_is_learned_kept_and_forgotten(
     finally:
         await agent.close()
     with stored(tmp_path) as store:
-        assert store.learned_limits() == []
+        assert store.learned.limits() == []
 
 
 async def test_another_window_in_the_configuration_forgets_what_was_learned(
@@ -236,4 +236,4 @@ async def test_a_rate_is_never_learned_as_a_window(server: Loopback, worker: Wor
     assert product_.code != 0
     assert (await product_.context())["window"] == WINDOW
     with stored(tmp_path) as store:
-        assert store.learned_limits() == []
+        assert store.learned.limits() == []

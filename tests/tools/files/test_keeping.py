@@ -53,7 +53,7 @@ class Project:
         return (await BashTool().run({"command": command}, self.context)).text
 
     def rewind(self, *messages: str) -> list[str]:
-        return apply_restore(FileHistory(self.store.snapshots(self.session)).plan(messages))
+        return apply_restore(FileHistory(self.store.snapshots.all(self.session)).plan(messages))
 
     def files(self) -> dict[str, bytes]:
         found = (path for path in self.root.rglob("*") if path.is_file() and ".git" not in path.parts)
@@ -63,8 +63,8 @@ class Project:
 def make_project(root: Path) -> Project:
     context = make_context(root)
     store = Store.open(root.parent / "sessions.db")
-    session = store.create_session(str(context.root), "demo").id
-    snapshots = Snapshotter(lambda m, p, c, mode: store.snapshot(session, m, p, c, mode), store.transaction)
+    session = store.sessions.create(str(context.root), "demo").id
+    snapshots = Snapshotter(lambda m, p, c, mode: store.snapshots.add(session, m, p, c, mode), store.transaction)
     context.before_change, context.after_change = snapshots.before_change, snapshots.after_change
     context.keeping = ProjectKeeping(context.root, root.parent / "cache", snapshots)
     context.jobs = Jobs()

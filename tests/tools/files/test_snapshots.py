@@ -29,7 +29,7 @@ class Project:
         await WriteTool().run({"path": name, "content": content}, self.context)
 
     def plan(self, *messages: str) -> RestorePlan:
-        return FileHistory(self.store.snapshots(self.session)).plan(messages)
+        return FileHistory(self.store.snapshots.all(self.session)).plan(messages)
 
     def text(self, name: str) -> str | None:
         path = self.context.root / name
@@ -40,8 +40,8 @@ class Project:
 def project(tmp_path: Path) -> Project:
     context = make_context(tmp_path / "project")
     store = Store.open(tmp_path / "sessions.db")
-    session = store.create_session(str(context.root), "demo").id
-    snapshots = Snapshotter(lambda m, p, c, mode: store.snapshot(session, m, p, c, mode))
+    session = store.sessions.create(str(context.root), "demo").id
+    snapshots = Snapshotter(lambda m, p, c, mode: store.snapshots.add(session, m, p, c, mode))
     context.before_change, context.after_change = snapshots.before_change, snapshots.after_change
     return Project(context, store, session, snapshots)
 

@@ -10,7 +10,7 @@ from textual import events
 from agent_tui.config import Settings, UiConfig
 from agent_tui.models.events import TurnStarted
 from agent_tui.ui.screens.help import HelpScreen
-from agent_tui.ui.screens.rewind import RewindPicker
+from agent_tui.ui.screens.sessions import RewindPicker
 from tests.support.app import Running, running
 
 VIM = Settings(ui=UiConfig(vim=True))

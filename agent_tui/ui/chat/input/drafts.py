@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent_tui.ui.guard import TypingGuard
+from agent_tui.ui.keys import TypingGuard
 
 if TYPE_CHECKING:
     from agent_tui.history import History

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.chat.needs import Copies, Sends, TakesPaste, Tells
     from agent_tui.ui.chat.seat import Seat
     from agent_tui.ui.chat.stage import Stage
-    from agent_tui.ui.guard import TypingGuard
+    from agent_tui.ui.keys import TypingGuard
     from agent_tui.ui.prompt.widget import Host
 
 READ_ONLY_HINT = "Read-only: this session is open elsewhere. /fork continues a copy."

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agent_tui.commands.usage_text import Entry, Tone
-from agent_tui.ui.draw import Piece
 from agent_tui.ui.screens.context.wrapping import wrapped
-from agent_tui.ui.theme import Paint
+from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.lines import Lines
 
 NAME = 13

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_tui.ui.draw import Piece, width_of
 from agent_tui.ui.screens.context.wrapping import wrapped
-from agent_tui.ui.theme import Paint
+from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.lines import Lines
 
 KEYS = (

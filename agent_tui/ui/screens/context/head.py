@@ -8,11 +8,10 @@ from agent_tui.commands.usage_words import facts, sentences
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.text.clean import one_line
-from agent_tui.ui.draw import Piece
 from agent_tui.ui.screens.context.bar import LIMIT, bar_cells
 from agent_tui.ui.screens.context.moment import Moment
 from agent_tui.ui.screens.context.wrapping import fitting, joined, shortened, wrapped
-from agent_tui.ui.theme import Paint
+from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.lines import Lines
 
 FILL = "█"

@@ -120,7 +120,9 @@ class ContextScreen(Guarded, Screen[None]):
         event.stop()
         line = event.line
         if line.record is not None:
-            summary = self.agent.store.summaries(self.agent.conversation.info.id).get(line.record.summary_id or "")
+            summary = self.agent.store.messages.summaries(self.agent.conversation.info.id).get(
+                line.record.summary_id or ""
+            )
             self._read("Compaction", texts.compaction_details(line.record, summary, self.now))
         elif line.row is not None:
             self._read(line.label, f"{texts.row_facts(line.row)}\n\n{self._text(line)}".rstrip())

@@ -15,12 +15,11 @@ from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import grouped, money, share, whole_percent
-from agent_tui.ui.draw import Piece
 from agent_tui.ui.screens.context.columns import TOKENS, Columns, columns, headings
 from agent_tui.ui.screens.context.moment import Moment
 from agent_tui.ui.screens.context.notes import INDENT, note, with_notes
 from agent_tui.ui.screens.context.rows import Shown, compaction_lines, flatten, row_cost
-from agent_tui.ui.theme import Paint
+from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.rows import RowList
 
 BASIS = {"measured": ("●", "success"), "derived": ("◐", "primary"), "estimated": ("○", "muted")}

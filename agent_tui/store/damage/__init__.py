@@ -1,1 +1,0 @@
-"""Damaged databases: looked at, rebuilt, repaired."""

@@ -1,0 +1,115 @@
+"""A session as data for other programs: the fixed JSON schema, and the rows of ``sessions --json``.
+
+Secrets cannot be in it: keys are never stored. Lone surrogates in texts leave as JSON escapes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_tui.models.codec import to_dict
+from agent_tui.models.messages import Message, Metadata
+from agent_tui.models.money import NO_COST, Cost, cost_fields
+from agent_tui.models.search import SessionHit
+from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import CompactionRecord, Step, inherited
+from agent_tui.models.usage import TokenUsage
+from agent_tui.store.rows import dump_state
+
+SCHEMA_VERSION = 1
+
+
+def export_session(
+    info: SessionInfo,
+    messages: Mapping[str, Message],
+    summaries: Mapping[str, Message],
+    steps: Sequence[Step],
+    records: Sequence[CompactionRecord],
+) -> Metadata:
+    """The complete session as a JSON-able dict. ``messages`` holds the tree in the order it was written, then the
+    summaries; ``on_path`` marks the present conversation, ``in_tree`` is False for summaries."""
+    path = _path_ids(messages, info.head_id)
+    return {
+        "v": SCHEMA_VERSION,
+        "session": {**to_dict(info), "state": dump_state(info.state)},
+        **cost_fields(session_cost(steps[inherited(steps, info.created) :] if info.copied else steps)),
+        "messages": [
+            *({**to_dict(m), "in_tree": True, "on_path": m.id in path} for m in messages.values()),
+            *({**to_dict(m), "in_tree": False, "on_path": False} for m in summaries.values()),
+        ],
+        "steps": [step_row(step) for step in steps],
+        "compactions": [to_dict(record) for record in records],
+    }
+
+
+def session_cost(steps: Sequence[Step]) -> Cost:
+    """What all its model calls cost."""
+    return sum((step.cost for step in steps), NO_COST)
+
+
+def hit_row(hit: SessionHit) -> Metadata:
+    """One row of ``sessions --search --json``: that of the session, and what was found in it. ``hit`` has the message
+    and one line of it, with the ranges of characters that the words take in it; its ``message_id`` is None where they
+    are in what the session is called."""
+    found = {
+        "message_id": hit.message_id,
+        "role": hit.role,
+        "created": hit.created if hit.message_id is not None else None,
+        "line": hit.line,
+        "spans": [list(span) for span in hit.spans],
+        "left_behind": hit.left_behind,
+    }
+    return {**session_row(hit.session), "hit": found}
+
+
+def session_row(info: SessionInfo) -> Metadata:
+    """One row of ``sessions --json``; times are seconds since the epoch."""
+    return {
+        "id": info.id,
+        "title": info.title,
+        "project": info.project,
+        "model": info.model,
+        "created": info.created,
+        "updated": info.updated,
+        "messages": info.messages,
+    }
+
+
+def usage_row(usage: TokenUsage) -> Metadata:
+    """Usage in the words of the fixed interfaces."""
+    return {
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "reasoning_tokens": usage.reasoning,
+        "cache_read_tokens": usage.cache_read,
+        "cache_write_tokens": usage.cache_write,
+        "cache_told": usage.told,
+        "source": usage.source,
+        "reasoning_source": usage.reasoning_source,
+        "output_source": usage.output_source,
+        "context": usage.context,
+    }
+
+
+def step_row(step: Step) -> Metadata:
+    """A step with all its fields, those of the fixed interface under its names."""
+    row: Metadata = {**to_dict(step), **cost_fields(step.cost)}
+    row["usage"] = None if step.usage is None else usage_row(step.usage)
+    row["estimated_input_tokens"] = row.pop("estimated_input")
+    row["actual_input_tokens"] = row.pop("actual_input")
+    return row
+
+
+def to_json(value: Any) -> str:
+    """Indented ASCII JSON, safe for any terminal and any text."""
+    return json.dumps(value, ensure_ascii=True, indent=2)
+
+
+def _path_ids(messages: Mapping[str, Message], head_id: str | None) -> set[str]:
+    path: set[str] = set()
+    while head_id is not None and head_id in messages and head_id not in path:
+        path.add(head_id)
+        head_id = messages[head_id].parent_id
+    return path

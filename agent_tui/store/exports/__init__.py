@@ -1,1 +1,0 @@
-"""Sessions as files for people and programs."""

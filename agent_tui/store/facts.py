@@ -1,0 +1,303 @@
+"""Facts that outlive a session: token counts, calibration, trust, permission rules, limits, offers; file snapshots."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_tui.models.usage import LearnedLimit
+from agent_tui.store.database import Database
+from agent_tui.store.rows import decode, encode
+from agent_tui.text.numbers import plural
+
+_BATCH = 500
+
+GROWTHS_KEPT = 50
+"""Steps of a model that its calibration is taken from."""
+
+
+@dataclass(slots=True, frozen=True)
+class Snapshot:
+    """A file as it was before the turn of ``message_id`` first changed it. ``content`` None: it did not exist.
+    ``mode`` are its permission bits, None where unknown; ``created`` is in seconds since the epoch."""
+
+    message_id: str
+    path: str
+    content: bytes | None
+    mode: int | None
+    created: float
+
+
+@dataclass(slots=True, frozen=True)
+class TrustRow:
+    """``identity`` says which repository was trusted, ``content`` (ASCII JSON) what it brought along; None for a
+    folder trusted by a version that did not look at it."""
+
+    identity: str
+    content: str | None
+
+
+FACTS = ("token_count", "growth", "trusted", "permission_rule", "learned_limit", "replay_fact")
+"""The tables of what is known beside any session."""
+
+
+class Measured:
+    """What is known of token counts over all sessions: those of contents, and how far estimates were off."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def counts(self, fingerprints: Iterable[str]) -> dict[str, int]:
+        """The stored o200k_base counts of contents, by content fingerprint; unknown ones are left out."""
+        wanted = list(dict.fromkeys(fingerprints))
+        found: dict[str, int] = {}
+        for start in range(0, len(wanted), _BATCH):
+            batch = wanted[start : start + _BATCH]
+            marks = ",".join("?" * len(batch))
+            found.update(
+                self._db.all(f"SELECT fingerprint, tokens FROM token_count WHERE fingerprint IN ({marks})", batch)
+            )
+        return found
+
+    def put_counts(self, counts: Mapping[str, int]) -> None:
+        """Keeps counts, by content fingerprint."""
+        with self._db.writing():
+            self._db.run_many(
+                "INSERT INTO token_count (fingerprint, tokens) VALUES (?, ?) "
+                "ON CONFLICT DO UPDATE SET tokens = excluded.tokens",
+                list(counts.items()),
+            )
+
+    def growths(self, model: str) -> list[tuple[int, int]]:
+        """(measured, estimated) growth in tokens of a model's newest verified steps over all sessions, oldest first."""
+        rows = self._db.all("SELECT actual, estimated FROM growth WHERE model = ? ORDER BY n", (encode(model),))
+        return [(int(actual), int(estimated)) for actual, estimated in rows]
+
+    def add_growth(self, model: str, step_id: str, actual: int, estimated: int) -> None:
+        """Adds a verified step, once; of each model the newest ``GROWTHS_KEPT`` stay."""
+        name = encode(model)
+        with self._db.writing():
+            self._db.run(
+                "INSERT OR IGNORE INTO growth (model, step_id, actual, estimated) VALUES (?, ?, ?, ?)",
+                (name, step_id, actual, estimated),
+            )
+            self._db.run(
+                "DELETE FROM growth WHERE model = ? AND n <= "
+                "(SELECT n FROM growth WHERE model = ? ORDER BY n DESC LIMIT 1 OFFSET ?)",
+                (name, name, GROWTHS_KEPT),
+            )
+
+
+class Trust:
+    """What the user trusted, by project root."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def get(self, folder: str | Path) -> TrustRow | None:
+        """What the user trusted in exactly this folder (a project root); None when they never did."""
+        row = self._db.one("SELECT identity, content FROM trusted WHERE folder = ?", (encode(str(folder)),))
+        return None if row is None else TrustRow(row[0], row[1])
+
+    def put(self, folder: str | Path, identity: str, content: str) -> None:
+        """Keeps what is trusted in a folder from now on, in place of what was before."""
+        with self._db.writing():
+            self._db.run(
+                "INSERT INTO trusted (folder, created, identity, content) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET created = excluded.created, identity = excluded.identity, "
+                "content = excluded.content",
+                (encode(str(folder)), time.time(), identity, content),
+            )
+
+
+class Rules:
+    """Permission rules the user allowed for good."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def allowed(self, project: str | Path, identity: str) -> list[str]:
+        """The rules the user allowed for good in a repository (``project.brought`` tells it from others at the same
+        path), oldest first."""
+        return self._rules("project = ? AND identity = ?", encode(str(project)), identity)
+
+    def of_others(self, project: str | Path, identity: str) -> list[str]:
+        """Rules that were allowed in other repositories at the same path, oldest first; they do not hold."""
+        return self._rules("project = ? AND identity <> ?", encode(str(project)), identity)
+
+    def _rules(self, where: str, *values: object) -> list[str]:
+        rows = self._db.all(f"SELECT rule FROM permission_rule WHERE {where} ORDER BY n", values)
+        with self._db.decoding("a permission rule"):
+            return [decode(row[0]) for row in rows]
+
+    def add(self, project: str | Path, identity: str, rule: str) -> None:
+        """Allows something for good in a repository, once."""
+        with self._db.writing():
+            self._db.run(
+                "INSERT OR IGNORE INTO permission_rule (project, identity, rule) VALUES (?, ?, ?)",
+                (encode(str(project)), identity, encode(rule)),
+            )
+
+    def remove(self, project: str | Path, rule: str) -> bool:
+        """Takes a rule back, in whichever repository at that path it was allowed; False when there was none."""
+        with self._db.writing():
+            gone = self._db.run(
+                "DELETE FROM permission_rule WHERE project = ? AND rule = ?", (encode(str(project)), encode(rule))
+            )
+            return gone.rowcount > 0
+
+
+class Snapshots:
+    """Files as they were before a session changed them."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def add(self, session_id: str, message_id: str, path: str | Path, content: bytes | None, mode: int | None) -> None:
+        """Keeps a file as it is before a tool changes it (None: it does not exist yet). Only the first state under
+        one message and path counts; later calls change nothing."""
+        content_id = None if content is None else hashlib.blake2b(content, digest_size=20).hexdigest()
+        with self._db.writing():
+            if content_id is not None:
+                self._db.run("INSERT OR IGNORE INTO content (id, data) VALUES (?, ?)", (content_id, content))
+            self._db.run(
+                "INSERT OR IGNORE INTO snapshot (session_id, message_id, path, content_id, mode, created) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (session_id, message_id, encode(str(path)), content_id, mode, time.time()),
+            )
+
+    def all(self, session_id: str) -> list[Snapshot]:
+        """All snapshots of a session, oldest first. To go back to before a message, restore for each path the first
+        one made at or after it."""
+        rows = self._db.all(
+            "SELECT s.message_id, s.path, c.data, s.mode, s.created FROM snapshot AS s "
+            "LEFT JOIN content AS c ON c.id = s.content_id WHERE s.session_id = ? ORDER BY s.n",
+            (session_id,),
+        )
+        with self._db.decoding("a file snapshot"):
+            return [Snapshot(row[0], decode(row[1]), row[2], row[3], row[4]) for row in rows]
+
+
+_COLUMNS = "max_window, max_input, max_output, believed, configured_window, configured_output, learned_at, text"
+
+
+def forgotten_text(count: int) -> str:
+    """What is said after so many models' learned limits were forgotten."""
+    return f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned."
+
+
+class Learned:
+    """What servers told by refusing requests, which outlives the session: limits, and how reasoning goes back."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def limit(self, model: str, server: str) -> LearnedLimit | None:
+        """What was learned of a model (LiteLLM's name) at a server (its address, or empty); None when nothing was."""
+        row = self._db.one(
+            f"SELECT {_COLUMNS} FROM learned_limit WHERE model = ? AND server = ?", (encode(model), encode(server))
+        )
+        if row is None:
+            return None
+        with self._db.decoding("a learned limit"):
+            window, max_input, max_output, believed, configured_window, configured_output, at, text = row
+            return LearnedLimit(
+                model,
+                server,
+                window,
+                max_input,
+                max_output,
+                believed,
+                configured_window,
+                configured_output,
+                at,
+                decode(text),
+            )
+
+    def put_limit(self, limit: LearnedLimit) -> None:
+        """Keeps what was learned, in place of what was known of the same model and server."""
+        values = (
+            limit.window,
+            limit.max_input,
+            limit.max_output,
+            limit.believed,
+            limit.configured_window,
+            limit.configured_output,
+            limit.learned_at,
+        )
+        with self._db.writing():
+            self._db.run(
+                f"INSERT OR REPLACE INTO learned_limit (model, server, {_COLUMNS}) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (encode(limit.model), encode(limit.server), *values, encode(limit.text)),
+            )
+
+    def limits(self) -> list[LearnedLimit]:
+        """Everything learned, by model and server."""
+        rows = self._db.all("SELECT model, server FROM learned_limit ORDER BY model, server")
+        with self._db.decoding("a learned limit"):
+            names = [(decode(model), decode(server)) for model, server in rows]
+        return [found for name in names if (found := self.limit(*name)) is not None]
+
+    def forget_limit(self, model: str, server: str) -> None:
+        """Forgets what was learned of a model at a server."""
+        with self._db.writing():
+            self._db.run("DELETE FROM learned_limit WHERE model = ? AND server = ?", (encode(model), encode(server)))
+
+    def replay_facts(self, model: str, server: str) -> set[str]:
+        """What was learned of how a model at a server takes reasoning back (``failures.refusals``)."""
+        rows = self._db.all(
+            "SELECT fact FROM replay_fact WHERE model = ? AND server = ?", (encode(model), encode(server))
+        )
+        return {str(row[0]) for row in rows}
+
+    def add_replay_fact(self, model: str, server: str, fact: str) -> None:
+        """Keeps one of those facts, once."""
+        with self._db.writing():
+            self._db.run(
+                "INSERT OR IGNORE INTO replay_fact (model, server, fact, created) VALUES (?, ?, ?, ?)",
+                (encode(model), encode(server), fact, time.time()),
+            )
+
+    def forget_all(self) -> int:
+        """Forgets all limits and all that was learned of reasoning, of all models: what servers do may have changed.
+        How many limits there were."""
+        with self._db.writing():
+            self._db.run("DELETE FROM replay_fact")
+            return self._db.run("DELETE FROM learned_limit").rowcount
+
+
+class Offers:
+    """What MCP servers offered when they were last seen, by project."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def put(self, folder: str | Path, server: str, identity: str, offer: str) -> None:
+        """Keeps an offer (ASCII JSON) in place of what that server of the folder offered before. ``identity`` is its
+        configuration's."""
+        key = (encode(str(folder)), encode(server))
+        row = (identity, offer)
+        if self._db.one("SELECT identity, offer FROM mcp_offer WHERE folder = ? AND server = ?", key) == row:
+            return
+        with self._db.writing():
+            self._db.run(
+                "INSERT INTO mcp_offer (folder, server, identity, offer) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET identity = excluded.identity, offer = excluded.offer",
+                (*key, *row),
+            )
+
+    def get(self, folder: str | Path, server: str, identity: str) -> Any:
+        """The JSON of what a server of the folder offered last; None where that is not known of this ``identity``.
+        Raises StoreError."""
+        row = self._db.one(
+            "SELECT offer FROM mcp_offer WHERE folder = ? AND server = ? AND identity = ?",
+            (encode(str(folder)), encode(server), identity),
+        )
+        with self._db.decoding("the offer of an MCP server"):
+            return None if row is None else json.loads(row[0])

@@ -1,0 +1,231 @@
+"""Messages and their parts: the tree of a session, and the summaries that are kept outside it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from agent_tui.errors import StoreError
+from agent_tui.models.codec import dumps, message_from_dict
+from agent_tui.models.messages import Message
+from agent_tui.store.database import Database, damaged
+from agent_tui.store.rows import check_fields, dump_message, load_json, load_message, load_part
+from agent_tui.store.sessions import Sessions
+
+
+class Messages:
+    """Messages and their parts: the tree of a session, and the summaries that are kept outside it."""
+
+    def __init__(self, database: Database, sessions: Sessions) -> None:
+        self._db = database
+        self._sessions = sessions
+
+    def add(self, session_id: str, message: Message, head: bool = True) -> None:
+        """Adds a message to the session's tree; with ``head`` it becomes the end of the conversation.
+
+        A draft is added the same way, with status ``streaming``. A message that waited no longer does. A caller that
+        keeps a ``SessionInfo`` must set its ``head_id`` too, or a later ``Sessions.save`` moves the head back. Raises
+        ``StoreError`` when the session or the parent message does not exist, or the id is taken.
+        """
+        with self._db.writing():
+            self._sessions.require(session_id)
+            if message.parent_id is not None:
+                self._sessions.require_message(session_id, message.parent_id)
+            self.insert(session_id, message, in_tree=True)
+            self._db.run("DELETE FROM waiting WHERE session_id = ? AND id = ?", (session_id, message.id))
+            self._sessions.touch(session_id, message, head)
+
+    def write(self, session_id: str, message: Message, parts: Iterable[int] | None = None) -> None:
+        """Stores the present state of a message: its own fields, and of its parts those at the indexes ``parts``
+        (None: all). The cost of a flush is that of the parts that changed."""
+        with self._db.writing():
+            row = self._db.one("SELECT n FROM message WHERE session_id = ? AND id = ?", (session_id, message.id))
+            if row is None:
+                raise StoreError(f"session {session_id} has no message {message.id}")
+            self._db.run(
+                "UPDATE message SET role = ?, status = ?, parent_id = ?, raw_tokens = ?, data = ? WHERE n = ?",
+                (
+                    message.role,
+                    message.status,
+                    message.parent_id,
+                    message.raw_tokens,
+                    dump_message(message),
+                    row[0],
+                ),
+            )
+            self._put_parts(row[0], message, range(len(message.parts)) if parts is None else parts)
+            self._db.run("DELETE FROM part WHERE message = ? AND position >= ?", (row[0], len(message.parts)))
+
+    def set_raw_tokens(self, session_id: str, counts: Mapping[str, int]) -> None:
+        """Stores the o200k_base counts of messages (of the tree, or summaries) by id; unknown ids are ignored."""
+        with self._db.writing():
+            self._db.run_many(
+                "UPDATE message SET raw_tokens = ? WHERE session_id = ? AND id = ?",
+                [(count, session_id, message_id) for message_id, count in counts.items()],
+            )
+
+    def all(self, session_id: str) -> dict[str, Message]:
+        """All messages of the tree by id, in the order they were added, those a rewind left behind included."""
+        return self._load(session_id, in_tree=True)
+
+    def summaries(self, session_id: str) -> dict[str, Message]:
+        """The summary messages of the session's compactions by id; they are not part of the tree."""
+        return self._load(session_id, in_tree=False)
+
+    def tree_size(self, session_id: str) -> tuple[int, int]:
+        """How many messages a session has on all its branches, and how many branches beside the conversation."""
+        with self._db.reading():
+            self._sessions.require(session_id)
+            row = self._db.one(
+                "SELECT COUNT(*), COUNT(*) - COUNT(DISTINCT parent_id), "
+                "COALESCE(MAX(parent_id = (SELECT head_id FROM session WHERE id = ?1)), 0) "
+                "FROM message WHERE session_id = ?1 AND in_tree",
+                (session_id,),
+            )
+            ends = self._db.one("SELECT head_id IS NOT NULL FROM session WHERE id = ?", (session_id,))
+        here = 1 if ends[0] and not row[2] else 0
+        return int(row[0]), max(0, int(row[1]) - here)
+
+    def path(self, session_id: str, head_id: str | None) -> list[Message]:
+        """The conversation that ends with ``head_id``, first message first; empty for None."""
+        if head_id is None:
+            return []
+        messages = self.all(session_id)
+        if head_id not in messages:
+            raise StoreError(f"session {session_id} has no message {head_id}")
+        try:
+            return walk(messages, head_id)
+        except KeyError as error:
+            raise damaged(self._db.path, f"message {error.args[0]} is missing") from error
+
+    def _load(self, session_id: str, in_tree: bool) -> dict[str, Message]:
+        with self._db.reading():
+            self._sessions.require(session_id)
+            rows = self._db.all(
+                "SELECT n, id, role, status, parent_id, raw_tokens, data FROM message "
+                "WHERE session_id = ? AND in_tree = ? ORDER BY n",
+                (session_id, in_tree),
+            )
+            part_rows = self._db.all(
+                "SELECT p.message, p.data FROM message AS m CROSS JOIN part AS p ON p.message = m.n "
+                "WHERE m.session_id = ? AND m.in_tree = ? ORDER BY m.n, p.position",
+                (session_id, in_tree),
+            )
+        with self._db.decoding("a message"):
+            parts: dict[int, list[Any]] = {row[0]: [] for row in rows}
+            for row, data in zip(part_rows, load_json(row[1] for row in part_rows), strict=True):
+                parts[row[0]].append(load_part(data))
+            messages: dict[str, Message] = {}
+            for row, data in zip(rows, load_json(row[6] for row in rows), strict=True):
+                n, message_id, role, status, parent_id, raw_tokens, _ = row
+                data.update(
+                    id=message_id, role=role, status=status, parent_id=parent_id, raw_tokens=raw_tokens, parts=parts[n]
+                )
+                messages[message_id] = load_message(data)
+            return messages
+
+    def insert(self, session_id: str, message: Message, in_tree: bool) -> None:
+        """Adds a message as it is, wherever it belongs, in a transaction of the caller's."""
+        taken = self._db.one("SELECT 1 FROM message WHERE session_id = ? AND id = ?", (session_id, message.id))
+        if taken is not None:
+            raise StoreError(f"session {session_id} already has a message {message.id}")
+        cursor = self._db.run(
+            "INSERT INTO message (session_id, id, in_tree, role, status, parent_id, raw_tokens, data) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                session_id,
+                message.id,
+                in_tree,
+                message.role,
+                message.status,
+                message.parent_id,
+                message.raw_tokens,
+                dump_message(message),
+            ),
+        )
+        self._put_parts(cursor.lastrowid, message, range(len(message.parts)))
+
+    def _put_parts(self, row: int | None, message: Message, indexes: Iterable[int]) -> None:
+        self._db.run_many(
+            "INSERT INTO part (message, position, data) VALUES (?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET data = excluded.data",
+            [(row, index, dumps(message.parts[index])) for index in indexes],
+        )
+
+
+def walk(messages: Mapping[str, Message], head_id: str | None) -> list[Message]:
+    """The path from the root to ``head_id``. Raises ``KeyError`` for a message that is missing (or a parent of
+    itself)."""
+    path: list[Message] = []
+    seen: set[str] = set()
+    while head_id is not None:
+        if head_id in seen:
+            raise KeyError(head_id)
+        seen.add(head_id)
+        message = messages[head_id]
+        path.append(message)
+        head_id = message.parent_id
+    path.reverse()
+    return path
+
+
+log = logging.getLogger(__name__)
+
+
+class Waiting:
+    """A message leaves this table in the transaction that adds it to the conversation (``Messages.add``): a crash
+    finds it in one of the two, never in both or none."""
+
+    def __init__(self, database: Database, sessions: Sessions) -> None:
+        self._db = database
+        self._sessions = sessions
+
+    def add(self, session_id: str, message: Message) -> None:
+        """Keeps a message that waits, behind those that wait already; once."""
+        with self._db.writing():
+            self._sessions.require(session_id)
+            self._db.run(
+                "INSERT OR IGNORE INTO waiting (session_id, id, data) VALUES (?, ?, ?)",
+                (session_id, message.id, dumps(message)),
+            )
+
+    def remove(self, session_id: str, message_id: str) -> None:
+        """A message was taken back; nothing happens where it does not wait."""
+        with self._db.writing():
+            self._db.run("DELETE FROM waiting WHERE session_id = ? AND id = ?", (session_id, message_id))
+
+    def order(self, session_id: str, ids: Sequence[str]) -> None:
+        """What waits is to go out in this order; what is not among ``ids`` stays in front of it, as it was."""
+        place = {message_id: n for n, message_id in enumerate(ids)}
+        with self._db.writing():
+            rows = self._db.all("SELECT id, data FROM waiting WHERE session_id = ? ORDER BY n", (session_id,))
+            self._db.run("DELETE FROM waiting WHERE session_id = ?", (session_id,))
+            for message_id, data in sorted(rows, key=lambda row: place.get(row[0], -1)):
+                self._db.run(
+                    "INSERT INTO waiting (session_id, id, data) VALUES (?, ?, ?)", (session_id, message_id, data)
+                )
+
+    def move(self, source: str, target: str) -> None:
+        """What waits in one session waits in another from now on."""
+        with self._db.writing():
+            self._db.run("UPDATE OR REPLACE waiting SET session_id = ? WHERE session_id = ?", (target, source))
+
+    def all(self, session_id: str) -> tuple[list[Message], int]:
+        """What waits in a session, in the order it was typed, and how many of those cannot be read."""
+        try:
+            rows = self._db.all("SELECT data FROM waiting WHERE session_id = ? ORDER BY n", (session_id,))
+        except StoreError as error:
+            log.warning("What waits in session %s cannot be read: %s", session_id, error)
+            return [], 1
+        found: list[Message] = []
+        for (data,) in rows:
+            try:
+                message = message_from_dict(json.loads(data))
+                for value in (message, *message.parts):
+                    check_fields(value)
+                found.append(message)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                log.warning("A message that waits in session %s cannot be read: %s", session_id, error)
+        return found, len(rows) - len(found)

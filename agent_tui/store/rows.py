@@ -1,0 +1,386 @@
+"""Rows to the vocabulary and back: what ``models.codec`` does, at the speed a resume of 10 000 messages needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from operator import attrgetter
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from agent_tui.models.codec import dumps, from_dict, part_from_dict, to_dict
+from agent_tui.models.messages import JSON, PART_TYPES, Message, Metadata, Part
+from agent_tui.models.requests import Effort
+from agent_tui.models.session import BUDGETS, SessionInfo, SessionKind, SessionState
+from agent_tui.models.steps import CompactionRecord, FixedPart, FixedSets, Step
+
+T = TypeVar("T")
+_YEAR_9999 = 253_370_764_800
+Load = Callable[[Any], Any]
+
+MESSAGE_COLUMNS = ("id", "role", "status", "parent_id", "raw_tokens")
+STEP_COLUMNS = ("id", "status", "message_id")
+RECORD_COLUMNS = ("id", "operation_id", "active")
+
+
+def encode(text: str) -> bytes:
+    """Any Python string as bytes for a BLOB column; SQLite's own text cannot hold lone surrogates."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def decode(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
+def dump_rest(value: Any, columns: Sequence[str]) -> str:
+    """JSON of the fields of a dataclass that have no column of their own."""
+    names = [f.name for f in dataclasses.fields(value) if f.repr and f.name not in columns]
+    return json.dumps({n: to_dict(getattr(value, n)) for n in names}, separators=(",", ":"))
+
+
+def dump_message(message: Message) -> str:
+    return dump_rest(message, (*MESSAGE_COLUMNS, "parts"))
+
+
+def dump_step(step: Step) -> str:
+    return dump_rest(step, (*STEP_COLUMNS, "fixed"))
+
+
+def dump_record(record: CompactionRecord) -> str:
+    return dump_rest(record, RECORD_COLUMNS)
+
+
+def load_json(texts: Iterable[str]) -> list[Any]:
+    """Many JSON texts parsed in one go: a fifth of the time of one call for each."""
+    values: list[Any] = json.loads(f"[{','.join(texts)}]")
+    return values
+
+
+def load_part(data: dict[str, Any]) -> Part:
+    try:
+        part: Part = PART_TYPES[data["type"]](**data)
+    except TypeError:
+        # A newer version wrote a field this one does not know.
+        part = part_from_dict(data)
+    check_fields(part)
+    return part
+
+
+def load_message(data: dict[str, Any]) -> Message:
+    message: Message = _loader(Message)(data)
+    return message
+
+
+def load_step(data: dict[str, Any]) -> Step:
+    runs = data.get("sent_reasoning")
+    if runs:
+        data["sent_reasoning"] = [tuple(run) for run in runs]
+    step: Step = _loader(Step)(data)
+    return step
+
+
+def load_record(data: dict[str, Any]) -> CompactionRecord:
+    record: CompactionRecord = _loader(CompactionRecord)(data)
+    return record
+
+
+def require_time(seconds: float) -> None:
+    """Raises ValueError for what is no time since the epoch that a calendar knows."""
+    if not 0 <= seconds < _YEAR_9999:
+        raise ValueError("a time that is no time")
+
+
+def load_fixed(text: str, sets: FixedSets) -> tuple[FixedPart, ...]:
+    """A set of fixed parts, one of ``sets`` from now on."""
+    return sets.one(_loader(FixedPart)(data) for data in json.loads(text))
+
+
+def dump_fixed(fixed: Sequence[FixedPart]) -> str:
+    return dumps(list(fixed))
+
+
+@cache
+def _loader(cls: type) -> Load:
+    """A function that makes ``cls`` of its dict (which it may change), doing per field only what the field needs.
+    Fields that already hold instances are left alone."""
+    hints = get_type_hints(cls)
+    names = frozenset(f.name for f in dataclasses.fields(cls))
+    check = _checker(cls)
+    nested = {n: build for n in names if (build := _value_loader(hints[n])) is not None}
+
+    def load(data: dict[str, Any]) -> Any:
+        for name, build in nested.items():
+            value = data.get(name)
+            if isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+                data[name] = build(value)
+        try:
+            made = cls(**data)
+        except TypeError:
+            made = cls(**{k: v for k, v in data.items() if k in names})
+        check(made)
+        return made
+
+    return load
+
+
+def check_fields(made: Any) -> None:
+    """Raises TypeError for a dataclass that holds what its fields cannot hold."""
+    cls: Any = type(made)
+    _checker(cls)(made)
+
+
+@cache
+def _checker(cls: Any) -> Callable[[Any], None]:
+    """A function that raises TypeError for an instance whose fields do not hold what they are declared to hold: a
+    file can be damaged and still parse. Items of lists are looked at where they are read."""
+    hints = get_type_hints(cls)
+    names = [f.name for f in dataclasses.fields(cls) if f.init]
+    allowed = tuple(_allowed(hints[name]) for name in names)
+    choices = [(name, frozenset(get_args(hints[name]))) for name in names if get_origin(hints[name]) is Literal]
+    values = attrgetter(*names)
+
+    def check(made: Any) -> None:
+        found = values(made)
+        if not all(map(isinstance, found if len(names) > 1 else (found,), allowed)):
+            raise TypeError(f"a field of {cls.__name__} holds what it cannot hold")
+        for name, choice in choices:
+            if getattr(made, name) not in choice:
+                raise TypeError(f"{name} of {cls.__name__} is none of its values")
+
+    return check
+
+
+def _allowed(hint: Any) -> tuple[type, ...]:
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return tuple(t for option in get_args(hint) for t in _allowed(option))
+    if origin is Literal:
+        return tuple({type(value) for value in get_args(hint)})
+    if hint is float:
+        return (float, int)
+    found = origin or hint
+    return (found,) if isinstance(found, type) else (object,)
+
+
+def _value_loader(hint: Any) -> Load | None:
+    """None when JSON's own value is already right."""
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return _loader(hint)
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        options = [a for a in get_args(hint) if a is not type(None)]
+        loads = [load for a in options if (load := _value_loader(a)) is not None]
+        if not loads:
+            return None
+        return loads[0] if len(options) == 1 else _through_codec(hint)
+    if origin is list:
+        item = _value_loader(get_args(hint)[0])
+        return None if item is None else _each(item)
+    if origin is tuple:
+        return _through_codec(hint)
+    return None
+
+
+def _through_codec(hint: Any) -> Load:
+    return lambda value: from_dict(hint, value)
+
+
+def _each(item: Load) -> Load:
+    return lambda values: [item(value) for value in values]
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "pinned": (list,),
+    "compaction_failures": (int,),
+    "compaction_paused": (bool,),
+    "compaction_off": (bool,),
+    "thinking": (str, type(None)),
+    "environment": (str, type(None)),
+    "budget": (dict,),
+    "back": (str, type(None)),
+    "going": (str, type(None)),
+    "named_hosts": (list,),
+    "read_outside": (list,),
+}
+"""Every key with the types its value may have; each is a field of ``SessionState``."""
+
+_EFFORTS = get_args(Effort)
+
+
+@lru_cache(maxsize=2048)
+def parse_state(text: str) -> tuple[SessionState, tuple[str, ...]]:
+    """``load_state`` of a text; raises what ``json.loads`` does. A list of sessions is read again with every letter of
+    a search, and most states are alike."""
+    return load_state(json.loads(text))
+
+
+def dump_state(state: SessionState) -> Metadata:
+    """All keys, those of a newer version behind those of this one."""
+    known = ((key, getattr(state, key)) for key in _TYPES)
+    return {**{key: _plain(value) for key, value in known}, **state.newer}
+
+
+def _plain(value: object) -> JSON:
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def load_state(data: JSON) -> tuple[SessionState, tuple[str, ...]]:
+    """The state, and the names of what in it cannot be read: that is as in a new session. A key that is not there, as
+    in databases of older versions, is no damage; one that is not known is kept."""
+    if not isinstance(data, dict):
+        return SessionState(), ("state",)
+    known: Metadata = {}
+    newer: Metadata = {}
+    lost: list[str] = []
+    for key, value in data.items():
+        if key not in _TYPES:
+            newer[key] = value
+        elif _fits(key, value):
+            known[key] = tuple(value) if isinstance(value, list) else value
+        else:
+            lost.append(key)
+    return SessionState(**known, newer=newer), tuple(lost)
+
+
+def _fits(key: str, value: JSON) -> bool:
+    if type(value) not in _TYPES[key]:
+        return False
+    match key:
+        case "pinned" | "named_hosts" | "read_outside":
+            return all(isinstance(text, str) for text in value)
+        case "compaction_failures":
+            return bool(value >= 0)
+        case "budget":
+            return all(name in BUDGETS and (limit is None or _positive(limit)) for name, limit in value.items())
+        case "thinking":
+            return value is None or value in _EFFORTS
+    return True
+
+
+def _positive(limit: JSON) -> bool:
+    return type(limit) in (int, float) and 0 < limit < float("inf")
+
+
+COLUMNS = "id, project, title, model, created, updated, head_id, messages, parent_session, preview, kind, state"
+
+_KINDS: tuple[SessionKind, ...] = get_args(SessionKind)
+
+_SENSELESS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
+
+
+def row_of(info: SessionInfo) -> tuple[Any, ...]:
+    """The values of ``COLUMNS``."""
+    return (
+        info.id,
+        encode(info.project),
+        encode(info.title),
+        encode(info.model),
+        info.created,
+        info.updated,
+        info.head_id,
+        info.messages,
+        info.parent_session,
+        encode(info.preview),
+        info.kind,
+        state_text(info.state),
+    )
+
+
+def state_text(state: SessionState) -> str:
+    return json.dumps(dump_state(state), separators=(",", ":"))
+
+
+def infos_of(rows: Sequence[Any]) -> list[SessionInfo]:
+    """Sessions of rows with ``COLUMNS``. Facts that make no sense are replaced by what says nothing: a session whose
+    row is damaged is listed and can be opened like any other; ``read_row`` says what it lacks."""
+    try:
+        return [_info(row) for row in rows]
+    except _SENSELESS:
+        return [read_row(row)[0] for row in rows]
+
+
+def _info(row: Any) -> SessionInfo:
+    info = SessionInfo(
+        row[0],
+        decode(row[1]),
+        decode(row[2]),
+        decode(row[3]),
+        row[4],
+        row[5],
+        row[6],
+        row[7],
+        row[8],
+        decode(row[9]),
+        parse_state(row[11])[0],
+        row[10],
+    )
+    check_fields(info)
+    require_time(info.created)
+    require_time(info.updated)
+    return info
+
+
+def read_row(row: Any) -> tuple[SessionInfo, list[str]]:
+    """A session of one row as far as it can be read, and the names of the facts that cannot."""
+    lost: list[str] = []
+
+    def text(name: str, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        try:
+            return decode(value)
+        except _SENSELESS:
+            lost.append(name)
+            return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
+
+    def identity(name: str, value: Any) -> str | None:
+        return None if value is None else text(name, value)
+
+    def time(name: str, value: Any) -> float:
+        try:
+            require_time(value)
+            return float(value)
+        except _SENSELESS:
+            lost.append(name)
+            return 0.0
+
+    def count(name: str, value: Any) -> int:
+        if isinstance(value, int) and value >= 0:
+            return value
+        lost.append(name)
+        return 0
+
+    def kind(value: Any) -> SessionKind:
+        for name in _KINDS:
+            if value == name:
+                return name
+        lost.append("kind")
+        return "user"
+
+    def state(value: Any) -> SessionState:
+        try:
+            found, unreadable = parse_state(value)
+        except _SENSELESS:
+            found, unreadable = SessionState(), ("state",)
+        lost.extend(unreadable)
+        return found
+
+    info = SessionInfo(
+        text("id", row[0]),
+        text("project", row[1]),
+        text("title", row[2]),
+        text("model", row[3]),
+        time("created", row[4]),
+        time("updated", row[5]),
+        identity("head_id", row[6]),
+        count("messages", row[7]),
+        identity("parent_session", row[8]),
+        text("preview", row[9]),
+        state(row[11]),
+        kind(row[10]),
+    )
+    return info, [name.replace("_", " ") for name in lost]

@@ -1,1 +1,0 @@
-"""Finding sessions by what was said in them."""

@@ -1,1 +1,0 @@
-"""The tables: their schema, and what is written to and read from each."""

@@ -1,0 +1,149 @@
+"""Completion as the prompt has it: the word that is asked about, and the popup with what fits it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from agent_tui.completion import Query
+from agent_tui.text.cells import fit, shorten
+from agent_tui.text.clean import one_line
+from agent_tui.ui.theme import Paint, Piece
+from agent_tui.ui.widgets.rows import RowList
+
+if TYPE_CHECKING:
+    from agent_tui.completion import Proposal
+
+
+class Completions(RowList, can_focus=False):
+    """Up to eight proposals at a time; hidden when there are none."""
+
+    DEFAULT_CSS = """
+    Completions { height: auto; max-height: 8; display: none; background: $surface; }
+    Completions.-open { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="completions")
+        self.proposals: Sequence[Proposal] = ()
+        self.made_for: Query | None = None
+        self._label_width = 0
+
+    @property
+    def open(self) -> bool:
+        return bool(self.proposals)
+
+    @property
+    def current(self) -> Proposal | None:
+        return self.proposals[self.cursor] if self.proposals else None
+
+    def show_proposals(self, proposals: Sequence[Proposal], query: Query | None = None) -> None:
+        """Shows what fits ``query``; the prompt takes nothing that was proposed for another one."""
+        self.proposals, self.made_for = proposals, query
+        self._label_width = max((cell_len(one_line(p.label, 60)) for p in proposals), default=0)
+        self.set_class(bool(proposals), "-open")
+        self.styles.height = min(8, len(proposals)) if proposals else 0
+        self.set_count(len(proposals), 0)
+
+    def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
+        proposal = self.proposals[index]
+        here = index == self.cursor
+        label = one_line(proposal.label, 400)
+        mark = ("▌ " if here else "  ", paint("primary"))
+        front = paint("primary" if here else "foreground", bold=here)
+        if not proposal.detail:
+            return [mark, (shorten(label, width - 3), front)]
+        room = min(self._label_width, max(12, width // 2))
+        return [
+            mark,
+            (fit(label, room), front),
+            ("  " + shorten(one_line(proposal.detail), max(0, width - room - 5)), paint("muted")),
+        ]
+
+
+GAP_CLOSERS = frozenset(" :,;.)]}!?")
+"""Before these no blank stands behind a file that was completed."""
+
+Place = tuple[int, int]
+
+
+class Choice(NamedTuple):
+    """``insert`` replaces the line from ``start`` to the cursor. ``gap``: a blank was put behind it; ``runs``: it is
+    a command that needs nothing more."""
+
+    start: int
+    insert: str
+    gap: bool
+    runs: bool
+
+
+class Completer:
+    """Knows nothing of the text but what it is told with each question."""
+
+    def __init__(self, popup: Completions) -> None:
+        self.query: Query | None = None
+        self._popup = popup
+        self._dismissed: Query | None = None
+        self._gap: Place | None = None
+
+    def look(self, query: Query | None) -> bool:
+        """Takes over what stands before the cursor now; whether it is another word, and ``wanted`` to be asked for."""
+        if query == self.query:
+            return False
+        self.query = query
+        if query is None or query == self._dismissed:
+            self.hide()
+        else:
+            self._dismissed = None
+        return True
+
+    @property
+    def wanted(self) -> Query | None:
+        """What proposals are wanted for: not for what the user did not want any."""
+        return None if self.query == self._dismissed else self.query
+
+    @property
+    def offered(self) -> Completions | None:
+        """The popup while it proposes something for what stands before the cursor now, not for keys ago."""
+        return self._popup if self._popup.open and self._popup.made_for == self.query else None
+
+    def hide(self) -> None:
+        if self._popup.open:
+            self._popup.show_proposals(())
+
+    def close(self) -> None:
+        """Nothing is asked about until something else is typed."""
+        self.hide()
+        self.query = None
+
+    def dismiss(self) -> None:
+        """The user wants no proposals for this word."""
+        self._dismissed = self.query
+        self.close()
+
+    def choose(self, line: str, column: int, sending: bool) -> Choice | None:
+        """The chosen proposal, and the popup closes. When Enter was pressed (``sending``), what is typed as a whole
+        already is to be sent instead: None."""
+        proposal, query = self.offered.current if self.offered else None, self.query
+        if proposal is None or query is None:
+            return None
+        typed = line[query.start : column]
+        if sending and (typed.rstrip() == proposal.insert.rstrip() or query.kind == "shell"):
+            return None
+        self.hide()
+        open_end = proposal.insert.endswith(" ")
+        return Choice(
+            query.start, proposal.insert, query.kind == "file" and open_end, query.kind == "command" and not open_end
+        )
+
+    def put(self, choice: Choice, end: Place) -> None:
+        """It was inserted and ends there."""
+        self._gap = end if choice.gap else None
+
+    def closes_gap(self, place: Place, character: str) -> bool:
+        """Whether the blank that was put behind a completed file goes: where lines of it are named (``:10-40``), a
+        sentence goes on with a sign, or a blank is typed."""
+        gap, self._gap = self._gap, None
+        return gap is not None and gap == place and character in GAP_CLOSERS

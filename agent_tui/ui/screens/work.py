@@ -1,0 +1,290 @@
+"""What goes on beside the conversation: commands in the background, and messages that wait to be sent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from textual.binding import Binding, BindingType
+from textual.content import Content
+
+from agent_tui.commands.jobs import state_word
+from agent_tui.errors import AgentError
+from agent_tui.models.events import Event, JobsChanged, QueueChanged, WaitingMessage
+from agent_tui.models.jobs import JobInfo, Reach
+from agent_tui.text.cells import fit, shorten
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import duration
+from agent_tui.ui.screens.picker import Picker
+from agent_tui.ui.screens.text import TextRows, TextScreen
+from agent_tui.ui.theme import Paint, Piece
+from agent_tui.ui.widgets.queue import word
+
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+
+
+EVERY = 1.0
+"""Seconds between two looks at times and last lines, while the screen is open and something runs."""
+
+
+PORTS: Mapping[Reach, str] = MappingProxyType(
+    {
+        "sandbox": "Ports it opens are the sandbox's own: its commands reach them, your browser does not.",
+        "itself": "Ports it opens are its own: nothing else reaches them, your browser neither.",
+    }
+)
+
+
+def state(job: JobInfo) -> tuple[str, str]:
+    """How it is in a word or two, and its colour."""
+    word = state_word(job)
+    if job.state == "running":
+        return word, "primary"
+    if job.state == "stopped":
+        return word, "warning"
+    return word, "error" if job.code else "success"
+
+
+class JobPicker(Picker[JobInfo, None]):
+    """Enter shows the output; Ctrl+X stops, Ctrl+Y keeps beyond the session, or takes that back."""
+
+    TITLE_TEXT = "Commands in the background"
+    PLACEHOLDER = "search commands"
+    HINT = "Enter output · Ctrl+X stop · Ctrl+Y keep · Esc close"
+    EMPTY = "No command was started in the background."
+    PREVIEW_LINES = 2
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+x", "stop", "Stop", show=False, priority=True),
+        Binding("ctrl+y", "keep", "Keep", show=False, priority=True),
+    ]
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__()
+        self.agent = agent
+        self._unsubscribe: Callable[[], None] = lambda: None
+        self._said: dict[str, str] = {}
+
+    def on_mount(self) -> None:
+        self._unsubscribe = self.agent.subscribe(self._heard)
+        self.set_interval(EVERY, self._tick)
+
+    def on_unmount(self) -> None:
+        self._unsubscribe()
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, JobsChanged):
+            self.call_later(self.look_again)
+
+    def _tick(self) -> None:
+        if any(job.state == "running" for job in self.shown):
+            self.look_again()
+
+    def look_again(self) -> None:
+        """Shows how they are now; the cursor stays."""
+        if self.is_attached and self.is_mounted:
+            self.shown = self.entries(self.searched)
+            self.say_empty()
+            self.rows.set_count(len(self.shown))
+            self.fit(self.size)
+
+    def entries(self, search: str) -> Sequence[JobInfo]:
+        """Those that run first, the newest of each first."""
+        wanted = search.lower()
+        found = [job for job in reversed(self.agent.background.infos()) if wanted in f"{job.id} {job.command}".lower()]
+        return sorted(found, key=lambda job: job.state != "running")
+
+    def draw(self, entry: JobInfo, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+        word, color = state(entry)
+        lasted = fit(duration(entry.seconds(time.time())), 12, right=True)
+        room = max(8, width - 5 - 10 - 12)
+        command, last = one_line(entry.command, 300), one_line(entry.last_line, 300)
+        own = room if room < 40 or not last else room // 2
+        return [
+            (fit(entry.id, 5), paint("muted")),
+            (fit(word, 10), paint(color)),
+            (fit(command, own), paint("primary" if here else "foreground", bold=here)),
+            (fit(f"  {last}", room - own) if own < room else "", paint("faint")),
+            (lasted, paint("muted")),
+        ]
+
+    def width_of(self, entry: JobInfo) -> int:
+        command, last = (cell_len(one_line(text, 300)) for text in (entry.command, entry.last_line))
+        return 5 + 10 + 12 + (2 * max(command, last + 2, 20) if last else command)
+
+    def preview(self, entry: JobInfo) -> str:
+        lines = [one_line(entry.last_line, 200) or "no output yet", f"pid {entry.pid} · {one_line(entry.log, 300)}"]
+        if entry.state == "running" and entry.reach in PORTS:
+            lines.append(PORTS[entry.reach])
+        said = self._said.get(entry.id)
+        return "\n".join([said, *lines] if said else lines)
+
+    def chosen(self, entry: JobInfo) -> None:
+        self.app.push_screen(JobOutput(self.agent, entry))
+
+    def action_stop(self) -> None:
+        if (entry := self.current) is not None and entry.state == "running":
+            self.run_worker(self._stop(entry.id), exit_on_error=False)
+
+    async def _stop(self, id: str) -> None:
+        try:
+            self._say(id, await self.agent.background.stop(id))
+        except AgentError as error:
+            self._say(id, str(error))
+
+    def action_keep(self) -> None:
+        if (entry := self.current) is not None:
+            try:
+                self._say(entry.id, self.agent.background.keep(entry.id, not entry.kept))
+            except AgentError as error:
+                self._say(entry.id, str(error))
+
+    def _say(self, id: str, text: str) -> None:
+        """What came of a key, above the facts of the row."""
+        self._said = {id: text}
+        self.look_again()
+
+
+class JobOutput(TextScreen):
+    """The newest output of one, as it comes; Ctrl+X stops it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+x", "stop", "Stop", show=False)]
+
+    def __init__(self, agent: Agent, job: JobInfo) -> None:
+        self.agent, self.job_id = agent, job.id
+        super().__init__(f"{job.id} {job.command}", self._now())
+
+    def _now(self) -> str:
+        try:
+            return self.agent.background.output(self.job_id) or "(no output yet)"
+        except AgentError as error:
+            return str(error)
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.query_one(TextRows).action_last)
+        self.set_interval(EVERY, self._look_again)
+
+    def _look_again(self) -> None:
+        text = self._now()
+        if text != self.text:
+            self.text = text
+            self.query_one(TextRows).show(text)
+            self.fit(self.size)
+
+    def action_stop(self) -> None:
+        self.run_worker(self._stop(), exit_on_error=False)
+
+    async def _stop(self) -> None:
+        try:
+            await self.agent.background.stop(self.job_id)
+        except AgentError as error:
+            self.query_one("#frame").border_subtitle = Content(str(error)).plain
+        self._look_again()
+
+
+EXPLAINED = {
+    "queued": "Goes out after the running turn; Ctrl+S sends it into that turn, before its next step.",
+    "steer": "Goes in before the next step of the running turn.",
+    "held": "Was not sent when this session was last left. It goes nowhere by itself.",
+    "failed": "Could not be sent. It goes nowhere by itself.",
+    "unanswered": "Was sent, and its request failed: it goes along with your next message.",
+}
+PAUSED = "Waits for your word: nothing goes out by itself since the turn was ended."
+
+
+class QueuePicker(Picker[WaitingMessage, str]):
+    """Answers the id of one that is to be edited. The list follows what happens meanwhile."""
+
+    TITLE_TEXT = "What waits to be sent"
+    PLACEHOLDER = "search"
+    HINT = "Enter edit · Ctrl+S send · Ctrl+X drop · Alt+↑↓ order · Esc close"
+    EMPTY = "Nothing waits."
+    PREVIEW_LINES = 2
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "send", "Send now", show=False, priority=True),
+        Binding("ctrl+x", "drop", "Drop", show=False, priority=True),
+        Binding("alt+up,shift+up", "order(-1)", "Earlier", show=False, priority=True),
+        Binding("alt+down,shift+down", "order(1)", "Later", show=False, priority=True),
+    ]
+
+    def __init__(self, agent: Agent, paused: bool) -> None:
+        super().__init__()
+        self.agent = agent
+        self._paused = paused
+        self._said = ""
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def on_mount(self) -> None:
+        self._unsubscribe = self.agent.subscribe(self._heard)
+
+    def on_unmount(self) -> None:
+        self._unsubscribe()
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, QueueChanged):
+            self._paused = event.paused
+            self.call_later(self.look_again)
+
+    def look_again(self, on: str = "") -> None:
+        """Shows what waits now; the cursor stays on its message, or goes to that of the id ``on``."""
+        if not (self.is_attached and self.is_mounted):
+            return
+        at = on or (self.current.id if self.current is not None else "")
+        self.shown = self.entries(self.searched)
+        self.say_empty()
+        index = next((n for n, waits in enumerate(self.shown) if waits.id == at), None)
+        self.rows.set_count(len(self.shown), index)
+
+    def entries(self, search: str) -> Sequence[WaitingMessage]:
+        return [waits for waits in self.agent.waiting.listed if search.lower() in waits.text.lower()]
+
+    def draw(self, entry: WaitingMessage, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+        name, color = word(entry, self._paused)
+        return [
+            (fit(name, 12), paint(color)),
+            (shorten(one_line(entry.text, 500), max(1, width - 12)), paint("foreground", bold=here)),
+        ]
+
+    def width_of(self, entry: WaitingMessage) -> int:
+        return 12 + cell_len(one_line(entry.text, 500))
+
+    def preview(self, entry: WaitingMessage) -> str:
+        paused = self._paused and entry.kind in ("queued", "steer")
+        lines = [self._said, PAUSED if paused else EXPLAINED[entry.kind], one_line(entry.why, 500)]
+        return "\n".join(line for line in lines if line)
+
+    def chosen(self, entry: WaitingMessage) -> None:
+        self.dismiss(entry.id)
+
+    def action_send(self) -> None:
+        if (entry := self.current) is None:
+            return
+        if self.agent.turns.send_waiting(entry.id):
+            if not self.agent.waiting:
+                self.dismiss(None)
+            self._say("")
+        else:
+            self._say("It cannot be sent now: something else runs.")
+
+    def action_drop(self) -> None:
+        """It stays in the prompt's history, where every message has been since it was typed."""
+        if (entry := self.current) is None:
+            return
+        if self.agent.turns.take_back(entry.id) is None:
+            self._say("It cannot be dropped now.")
+        else:
+            self._say("Dropped. Ctrl+R in the prompt finds its text again.")
+
+    def action_order(self, by: int) -> None:
+        if (entry := self.current) is not None and not self.searched:
+            moved = self.agent.waiting.move(entry.id, by)
+            self._say("" if moved else "It cannot go any earlier." if by < 0 else "It cannot go any later.", entry.id)
+
+    def _say(self, text: str, on: str = "") -> None:
+        """What came of a key, above what is known of the row."""
+        self._said = text
+        self.look_again(on)
+        self._preview()

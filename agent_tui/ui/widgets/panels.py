@@ -1,0 +1,447 @@
+"""The questions above the prompt: a risky call to be allowed, a plan to be approved, a question of the model's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+
+from agent_tui.commands.questions import PLAN_CHOICES, PermissionChoice, PlanChoice, permission_choices, question_text
+from agent_tui.commands.tool_words import about_a_path
+from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
+from agent_tui.models.questions import ApprovedMode
+from agent_tui.text.cells import shorten, shorten_path, whole_parts
+from agent_tui.text.clean import one_line, spelled
+from agent_tui.text.numbers import lines_in, plural
+from agent_tui.ui.keys import TypingGuard
+from agent_tui.ui.theme import Paint, Piece
+from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.question import Body, Choice, Choices, QuestionPanel, TakesTyped, pieces_of
+
+MAX_COMPARED = 100_000
+PARTS = " · "
+"""What stands between the parts of a reason."""
+REASON, SHORT_REASON = 3, 2
+"""Lines of the reason that are shown, and on low screens."""
+PERMISSION_WORDS = {"y": "yes", "a": "always", "s": "session", "n": "no", "f": "no, because…"}
+
+
+class _PermissionHeader(Lines):
+    def __init__(self, asked: PermissionAsked) -> None:
+        super().__init__(height=1)
+        self.asked = asked
+        self._instead = ""
+        self._reason: list[str] = []
+
+    def fit(self, width: int, most: int) -> int:
+        """Wraps the reason into at most so many lines. Its last part, which says where the call would run, then has one
+        of its own. Returns the lines of all."""
+        reason = spelled(self.asked.reason, line=True)
+        self._reason = _at_most(reason, width, most) if reason else []
+        head, between, tail = reason.rpartition(PARTS)
+        if len(self._reason) > 1 and between:
+            self._reason = [*_at_most(head, width, most - 1), shorten(tail, width)]
+        return 1 + len(self._reason)
+
+    def tell(self, words: str) -> None:
+        """Words that stand where the question does, until there are none."""
+        self._instead = words
+        self.refresh()
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        if y:
+            return [(self._reason[y - 1], paint("muted"))] if y <= len(self._reason) else []
+        if self._instead:
+            return [(shorten(self._instead, width), paint("warning", bold=True))]
+        what = f"Allow {shorten(spelled(self.asked.tool, line=True), 40)}?"
+        return [
+            (what, paint("warning", bold=True)),
+            ("  " + self._subject(max(0, width - len(what) - 2)), paint("foreground")),
+        ]
+
+    def _subject(self, width: int) -> str:
+        """What the tool would do it to, in at most ``width`` cells; nothing when the body below says it word by
+        word."""
+        display = self.asked.display or {}
+        summary = self.asked.summary.removeprefix(f"{self.asked.tool} ")
+        subject = spelled(summary, line=True)
+        if display.get("kind") == "diff":
+            size = display.get("summary")
+            known = f"  {one_line(size, 40)}" if isinstance(size, str) and size else ""
+            room = width - len(known)
+            return (shorten_path if about_a_path(self.asked.tool) else shorten)(subject, room) + known
+        body = " ".join(str(display.get("text") or "")[:MAX_COMPARED].split())
+        same = " ".join(summary.split()).rstrip("…") in body
+        return "" if display.get("kind") == "command" and same else shorten(subject, width)
+
+
+def _at_most(text: str, width: int, most: int) -> list[str]:
+    """A text in at most so many lines."""
+    pieces = pieces_of(text, width)
+    return pieces if len(pieces) <= most else [*pieces[: most - 1], shorten("".join(pieces[most - 1 :]), width)]
+
+
+def _diff_color(kind: str) -> Callable[[str], str]:
+    """The colours of a diff's lines; everything else has one."""
+
+    def color(line: str) -> str:
+        if kind != "diff":
+            return "foreground"
+        if line.startswith(("@@", "--- ", "+++ ")):
+            return "muted"
+        return {"+": "diff-add", "-": "diff-remove"}.get(line[:1], "foreground")
+
+    return color
+
+
+class PermissionPanel(QuestionPanel):
+    """Asks for one call. Answers by ``Answered``. What does not fit is allowed when its end was on the screen, or with
+    the second press of the same key: the first says that there is more."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer('y')", "Yes", show=False, id="allow"),
+        Binding("a", "answer('a')", "Always", show=False, id="always"),
+        Binding("s", "answer('s')", "This session", show=False),
+        Binding("n", "answer('n')", "No", show=False, id="deny"),
+        Binding("f", "answer('f')", "No, with a word", show=False, id="feedback"),
+    ]
+
+    @dataclass
+    class Answered(Message):
+        asked: PermissionAsked
+        allow: bool
+        pattern: str | None
+        feedback: str
+
+    def __init__(self, asked: PermissionAsked, guard: TypingGuard, typed: TakesTyped) -> None:
+        display = asked.display or {}
+        self._question = _PermissionHeader(asked)
+        super().__init__(
+            asked,
+            guard,
+            typed,
+            self._question,
+            Body(str(display.get("text") or ""), _diff_color(str(display.get("kind") or "text"))),
+            Choices(permission_choices(asked), PERMISSION_WORDS),
+            "What to do instead · Enter sends · Esc back",
+        )
+        self._permission = asked
+        self._whole = False
+        self._warned: Choice | None = None
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.watch(self._body, "scroll_y", self._look, init=False)
+
+    def _drawn(self) -> None:
+        super()._drawn()
+        self.call_after_refresh(self._look)
+
+    def _header_rows(self, width: int, short: bool) -> int:
+        return self._question.fit(width, SHORT_REASON if short else REASON)
+
+    def _look(self) -> None:
+        """Notes when the end of the text is on the screen."""
+        if not self._whole and self._body.below <= 0:
+            self._whole = True
+            self._question.tell("")
+
+    def choose(self, choice: Choice) -> None:
+        assert isinstance(choice, PermissionChoice)
+        self._look()
+        if choice.feedback:
+            self.ask_for_words(choice)
+        elif choice.allow and not self._whole and choice is not self._warned:
+            self._warned = choice
+            where = "Its end was not shown: PgDn shows it" if self._body.size.height else "There is no room to show it"
+            self._question.tell(f"{where}, {choice.key or 'Enter'} again allows")
+            self.guard.appeared()  # a key that is held, or pressed twice at once, has not read that
+        else:
+            self._answer(choice.allow, choice.pattern, "")
+
+    def say(self, words: str) -> None:
+        self._answer(False, None, words)
+
+    def _answer(self, allow: bool, pattern: str | None, feedback: str) -> None:
+        if self.first_answer():
+            self.post_message(self.Answered(self._permission, allow, pattern, feedback))
+
+
+PLAN_ROWS = 30
+
+
+PLAN_WORDS = {"y": "yes", "e": "edits", "a": "auto", "c": "change", "f": "no, because…", "n": "no"}
+
+
+class _PlanHeader(Lines):
+    def __init__(self, plan: str) -> None:
+        super().__init__(height=1)
+        self.lines = lines_in(plan)
+        self.state = ""
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        keys = self.state or f"{plural(self.lines, 'line')}"
+        what = "Carry out this plan?"
+        return [(what, paint("warning", bold=True)), (shorten(f"  {keys}", max(0, width - len(what))), paint("muted"))]
+
+    def tell(self, state: str) -> None:
+        self.state = state
+        self.refresh()
+
+
+def _plan_color(line: str) -> str:
+    return "accent" if line.startswith("#") else "muted" if line.startswith(("```", ">")) else "foreground"
+
+
+class PlanPanel(QuestionPanel):
+    """Asks about one plan. Answers by ``Answered``; the plan is the model's text, drawn and never interpreted."""
+
+    DEFAULT_CSS = """
+    PlanPanel { border: round $accent; }
+    PlanPanel TextArea {
+        height: auto; border: none; padding: 0; background: $surface; display: none; scrollbar-size-vertical: 1;
+    }
+    PlanPanel TextArea:focus { border: none; }
+    PlanPanel.-editing TextArea { display: block; }
+    PlanPanel.-editing .body { display: none; }
+    PlanPanel.-editing More { max-height: 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+g", "editor", "Change it in $EDITOR", show=False, id="editor"),
+        *(Binding(choice.key, f"answer('{choice.key}')", choice.label, show=False) for choice in PLAN_CHOICES),
+    ]
+
+    @dataclass
+    class Edits(Message):
+        """The text is to be changed in the user's editor."""
+
+        panel: PlanPanel
+
+    @dataclass
+    class Answered(Message):
+        """``mode`` None: declined."""
+
+        asked: PlanPresented
+        mode: ApprovedMode | None
+        plan: str
+        feedback: str
+
+    def __init__(self, asked: PlanPresented, guard: TypingGuard, typed: TakesTyped) -> None:
+        self._plan = asked.plan
+        self._presented = asked
+        self._title = _PlanHeader(asked.plan)
+        super().__init__(
+            asked,
+            guard,
+            typed,
+            self._title,
+            Body(asked.plan, _plan_color),
+            Choices(PLAN_CHOICES, PLAN_WORDS),
+            "What to plan instead · Enter sends · Esc back",
+            body_rows=PLAN_ROWS,
+        )
+
+    def compose(self) -> ComposeResult:
+        header, body, *rest = super().compose()
+        yield header
+        yield body
+        # What the model wrote may drive no terminal here either; a plan left as it is goes back as it came.
+        yield TextArea(spelled(self._plan), show_line_numbers=False, tab_behavior="focus")
+        yield from rest
+
+    @property
+    def writing(self) -> bool:
+        return super().writing or self.has_class("-editing")
+
+    def _written_key(self, event: events.Key) -> None:
+        if not self.has_class("-editing"):
+            super()._written_key(event)
+
+    def _arrange(self, height: int) -> None:
+        super()._arrange(height)
+        room = self._body.styles.height
+        rows = int(room.value) if room is not None else 1
+        self.query_one(TextArea).styles.height = rows + self._choices.line_count
+
+    async def on_paste(self, event: events.Paste) -> None:
+        if not self.has_class("-editing"):
+            await super().on_paste(event)
+
+    def action_editor(self) -> None:
+        self.post_message(self.Edits(self))
+
+    @property
+    def text(self) -> str:
+        """The plan as it is now, spelled out."""
+        return self.query_one(TextArea).text
+
+    def changed(self, text: str) -> None:
+        """The plan as the user's editor left it."""
+        self.query_one(TextArea).text = text
+        self.add_class("-editing")
+        self.action_escape()
+
+    def choose(self, choice: Choice) -> None:
+        assert isinstance(choice, PlanChoice)
+        if choice.edit:
+            self.add_class("-editing")
+            self._choices.display = False
+            self._title.tell("change it · Esc when done · Ctrl+G in $EDITOR")
+            self.query_one(TextArea).focus()
+        elif choice.feedback:
+            self.ask_for_words(choice)
+        else:
+            self._answer(choice.mode, "")
+
+    def say(self, words: str) -> None:
+        self._answer(None, words)
+
+    def action_escape(self) -> None:
+        if not self.has_class("-editing"):
+            super().action_escape()
+            return
+        area = self.query_one(TextArea)
+        if area.text.strip():
+            if area.text != spelled(self._plan):
+                self._plan = area.text
+                self._body.set_text(self._plan)
+                self._title.lines = lines_in(self._plan)
+            changed = self._plan != self._presented.plan
+            self._title.tell("changed by you" if changed else "")
+        else:
+            area.text = spelled(self._plan)
+            self._title.tell("an empty plan is none: it is as before")
+        self.remove_class("-editing")
+        self._choices.display = True
+        self._arrange(self.screen.size.height)
+        self.focus()
+
+    def left(self) -> None:
+        """Escape declines without a word: the turn ends, and the user says what they want."""
+        self._answer(None, "")
+
+    def _answer(self, mode: ApprovedMode | None, feedback: str) -> None:
+        if self.first_answer():
+            self.post_message(self.Answered(self._presented, mode, self._plan, feedback))
+
+
+@dataclass(slots=True, frozen=True)
+class AskChoice:
+    """``choice`` is what the model gave, empty for the rows that are ours; ``done`` sends what was chosen."""
+
+    key: str
+    label: str
+    choice: str = ""
+    feedback: bool = False
+    done: bool = False
+
+
+class _AskHeader(Lines):
+    def __init__(self, several: bool) -> None:
+        super().__init__(height=1)
+        self._keys = "Space marks, Enter sends" if several else "Enter or a number answers"
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        what = "The model asks"
+        keys = whole_parts(f"  {self._keys} · Esc declines", max(0, width - len(what)))
+        return [(what, paint("warning", bold=True)), (keys, paint("muted"))]
+
+
+def choices_for(asked: QuestionAsked) -> list[AskChoice]:
+    """The choices by number, and the way to other words."""
+    rows = [AskChoice(str(n), spelled(text, line=True), text) for n, text in enumerate(asked.choices, 1)]
+    if asked.several:
+        rows.append(AskChoice("s", "Send what is chosen", done=True))
+    return [*rows, AskChoice("o", "Other words…", feedback=True)]
+
+
+class AskPanel(QuestionPanel):
+    """Puts one question. Answers by ``Answered``; the model's words are drawn and never interpreted."""
+
+    DEFAULT_CSS = """
+    AskPanel { border: round $primary; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "mark", "Choose one of several", show=False),
+        Binding("s", "answer('s')", "Send", show=False),
+        Binding("o", "answer('o')", "Other words", show=False),
+    ]
+
+    @dataclass
+    class Answered(Message):
+        """Neither choices nor words: declined."""
+
+        asked: QuestionAsked
+        chosen: tuple[str, ...]
+        text: str
+
+    def __init__(self, asked: QuestionAsked, guard: TypingGuard, typed: TakesTyped) -> None:
+        self._question = asked
+        self._chosen: set[str] = set()
+        super().__init__(
+            asked,
+            guard,
+            typed,
+            _AskHeader(asked.several),
+            Body(question_text(asked)),
+            Choices(choices_for(asked), {}, self._mark),
+            "In your own words · Enter sends · Esc back",
+        )
+
+    def _mark(self, choice: Choice) -> str:
+        if not self._question.several or not isinstance(choice, AskChoice) or not choice.choice:
+            return ""
+        return "[x] " if choice.choice in self._chosen else "[ ] "
+
+    def choose(self, choice: Choice) -> None:
+        assert isinstance(choice, AskChoice)
+        if choice.feedback:
+            self.ask_for_words(choice)
+        elif choice.done:
+            self._send()
+        elif self._question.several:
+            self._toggle(choice)
+        else:
+            self._answer((choice.choice,), "")
+
+    def action_choose(self) -> None:
+        """Enter sends; where several may be chosen and none is yet, it takes the row it stands on."""
+        choice = self.choices[self._choices.cursor]
+        if self._question.several and isinstance(choice, AskChoice) and choice.choice:
+            self._chosen = self._chosen or {choice.choice}
+            self._send()
+        else:
+            self.choose(choice)
+
+    def action_mark(self) -> None:
+        choice = self.choices[self._choices.cursor]
+        if self._question.several and isinstance(choice, AskChoice) and choice.choice:
+            self._toggle(choice)
+
+    def _toggle(self, choice: AskChoice) -> None:
+        self._chosen ^= {choice.choice}
+        self._to(self._choices.cursor)
+
+    def _send(self) -> None:
+        chosen = tuple(choice for choice in self._question.choices if choice in self._chosen)
+        if chosen:
+            self._answer(chosen, "")
+
+    def say(self, words: str) -> None:
+        chosen = tuple(choice for choice in self._question.choices if choice in self._chosen)
+        if words or chosen:
+            self._answer(chosen, words)
+
+    def left(self) -> None:
+        """Escape declines; the model goes on without an answer."""
+        self._answer((), "")
+
+    def _answer(self, chosen: tuple[str, ...], text: str) -> None:
+        if self.first_answer():
+            self.post_message(self.Answered(self._question, chosen, text))
