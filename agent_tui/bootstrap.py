@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_tui.auth import stored_key
 from agent_tui.config import Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
 from agent_tui.context.project.prompt import SYSTEM_PROMPT
@@ -23,8 +22,9 @@ from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
 from agent_tui.paths import Paths, package_themes, private_dir, project_root, strangers_root, user_paths
-from agent_tui.providers.demo.provider import DemoProvider
-from agent_tui.providers.failures.secrets import Redactor, names_secret
+from agent_tui.providers.demo import DemoProvider
+from agent_tui.providers.keys import stored_key
+from agent_tui.providers.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
@@ -321,7 +321,7 @@ async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Option
     """Looks for keys and local servers where nothing is configured; at most 300 ms, nothing is blocked."""
     if options.model or settings.default_model or settings.models:
         return []
-    from agent_tui.providers.catalog.detect import detect_models
+    from agent_tui.providers.local_servers import detect_models
 
     found = await detect_models()
     catalogue.add_detected(found.models)

@@ -8,7 +8,7 @@ from typing import get_args
 
 from agent_tui.cli.arguments import SUBCOMMANDS, build_parser
 from agent_tui.models.events import StopReason
-from agent_tui.providers.dialects import DIALECTS
+from agent_tui.providers.catalog import DIALECTS
 from agent_tui.tools.registry import builtin_tools
 from tests.support.readme import command_table, key_table
 

@@ -296,7 +296,7 @@ def _models(values: argparse.Namespace) -> int:
 
 
 def _auth_set(values: argparse.Namespace) -> int:
-    from agent_tui.auth import set_key
+    from agent_tui.providers.keys import set_key
 
     key = door.ask_secret(f"Key for {values.provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
     set_key(values.provider, key)
@@ -305,7 +305,7 @@ def _auth_set(values: argparse.Namespace) -> int:
 
 
 def _auth_remove(values: argparse.Namespace) -> int:
-    from agent_tui.auth import remove_key
+    from agent_tui.providers.keys import remove_key
 
     remove_key(values.provider)
     door.tell(f"Removed the key for {values.provider}.")
@@ -313,7 +313,7 @@ def _auth_remove(values: argparse.Namespace) -> int:
 
 
 def _auth_list(values: argparse.Namespace) -> int:
-    from agent_tui.auth import list_providers
+    from agent_tui.providers.keys import list_providers
 
     for name in list_providers():
         door.say(clean_line(name))

@@ -16,7 +16,7 @@ from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
-from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.providers.secrets import Redactor
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Protocol
 
 from agent_tui.errors import WorkerError
-from agent_tui.providers.litellm.private import VOCABULARIES, place
+from agent_tui.providers.litellm import VOCABULARIES, place
 
 ENCODING = "o200k_base"
 RUN = 5_000

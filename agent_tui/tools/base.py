@@ -13,7 +13,7 @@ from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
-from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.git.remotes import Reach
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network

@@ -41,7 +41,7 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Limits, Prices, TokenUsage
-from agent_tui.providers.catalog.families import model_family
+from agent_tui.providers.catalog import model_family
 from tests.support.tokens import count_tokens
 
 PROVIDERS = {"google": "gemini", "vertex": "vertex_ai"}

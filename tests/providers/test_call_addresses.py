@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.calling.through_litellm import api_base, connection
-from agent_tui.providers.catalog.keys import DUMMY_KEY, Key, resolve_key
-from agent_tui.providers.catalog.targets import resolve_target
-from agent_tui.providers.litellm.setup import prepare_environment
+from agent_tui.providers.calling import api_base, connection
+from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.keys import DUMMY_KEY, Key, resolve_key
+from agent_tui.providers.litellm import prepare_environment
 from tests.support.model_calls import environment, make_request
 
 HOST = "http://127.0.0.1:9000"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.models.requests import Target
-from agent_tui.providers.catalog.families import model_family, patches_files
+from agent_tui.providers.catalog import model_family, patches_files
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_tui.providers.litellm import private
-from agent_tui.providers.net import httpx_private
+from agent_tui.providers import litellm as private
+from agent_tui.providers import net
 from tests.support.loopback import Loopback, Reply
 from tests.support.recorded import litellm
 
@@ -73,7 +73,7 @@ async def test_every_way_of_reading_a_response_goes_through_the_replaced_one(way
     async def ours(chunk_size: int | None = None) -> AsyncIterator[bytes]:
         yield b"ours"
 
-    httpx_private.replace_body(response, ours)
+    net.replace_body(response, ours)
     found: Any = getattr(response, way)()
     text = await found if way == "aread" else [piece async for piece in found]
     assert "ours" in str(text), f"httpx's Response.{way} no longer reads by aiter_bytes: used for the bounds of bodies"
@@ -104,7 +104,7 @@ async def test_every_way_of_asking_goes_through_send(monkeypatch: pytest.MonkeyP
 
         return send
 
-    httpx_private.replace_send(one, blocking)
+    net.replace_send(one, blocking)
     async with httpx.AsyncClient() as client:
         await client.post("http://127.0.0.1:9/")
         async with client.stream("GET", "http://127.0.0.1:9/"):
@@ -123,7 +123,7 @@ async def test_opening_a_connection_is_told_and_keeping_one_is_not(server: Loopb
         opened = []
         for _ in range(2):
             request = client.build_request("GET", server.url)
-            notes = httpx_private.note_openings(request)
+            notes = net.note_openings(request)
             await client.send(request)
             opened.append(bool(notes))
     assert opened[0], "httpcore no longer tells connect_tcp: used for telling kept connections from new ones"
@@ -133,5 +133,5 @@ async def test_an_error_of_httpx_is_known_as_one() -> None:
     with pytest.raises(httpx.HTTPError) as error:
         async with httpx.AsyncClient() as client:
             await client.get("http://127.0.0.1:1/")
-    assert httpx_private.is_of_httpx(error.value)
-    assert not httpx_private.is_of_httpx(ValueError())
+    assert net.is_of_httpx(error.value)
+    assert not net.is_of_httpx(ValueError())

@@ -19,7 +19,7 @@ from agent_tui.models.events import Event, TurnEnded, WaitingKind
 from agent_tui.models.messages import AttachmentPart, ToolResultPart
 from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.tokens import count_tokens

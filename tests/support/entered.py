@@ -13,7 +13,7 @@ from types import FrameType
 import agent_tui
 from agent_tui.models.messages import user_message
 from agent_tui.models.requests import Counter, ModelRequest, ModelSpec, Provider, StreamItem
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from agent_tui.providers.worker.protocol import TO_WORKER, Stream
 from agent_tui.providers.worker.serve import Worker
 from tests.support.agents import parts_for, running

@@ -14,8 +14,8 @@ from typing import Any
 from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, TextPart, user_message
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, SystemBlock
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.calling import run as call
-from agent_tui.providers.catalog.targets import resolve_target, takes_markers
+from agent_tui.providers import calling as call
+from agent_tui.providers.catalog import resolve_target, takes_markers
 from tests.support import recorded, wire
 from tests.support.loopback import Loopback, Recorded, Reply, chat_stream
 from tests.support.pixel import PIXEL_BASE64

@@ -35,14 +35,13 @@ from agent_tui.models.requests import (
     Via,
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
-from agent_tui.providers.calling import library
-from agent_tui.providers.calling import run as call
-from agent_tui.providers.calling.through_litellm import api_base
-from agent_tui.providers.catalog.targets import resolve_target
-from agent_tui.providers.streams import tap
-from agent_tui.providers.streams.accumulate import Accumulator
-from agent_tui.providers.wire.replay import prefix_fingerprint
-from agent_tui.providers.wire.request import build_call
+from agent_tui.providers import calling as call
+from agent_tui.providers import tap
+from agent_tui.providers.accumulate import Accumulator
+from agent_tui.providers.calling import api_base, load_litellm
+from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.replay import prefix_fingerprint
+from agent_tui.providers.request import build_call
 from tests.recordings import RECORDINGS
 from tests.support.loopback import Loopback, Reply
 
@@ -82,7 +81,7 @@ def body(name: str) -> bytes:
 
 @cache
 def litellm() -> Any:
-    return library.load()
+    return load_litellm()
 
 
 def spec_for(recording: Mapping[str, Any], url: str) -> ModelSpec:

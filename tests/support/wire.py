@@ -7,7 +7,7 @@ from typing import Any
 from agent_tui.models.messages import Message, Metadata, Origin, Part, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, Target, ToolSchema
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog.targets import resolve_target
+from agent_tui.providers.catalog import resolve_target
 from tests.support import recorded
 from tests.support.loopback import Reply, chat_stream
 

@@ -25,8 +25,8 @@ from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Prices
-from agent_tui.providers.catalog.families import retention
-from agent_tui.providers.wire.replay import plan_replay
+from agent_tui.providers.catalog import retention
+from agent_tui.providers.replay import plan_replay
 from agent_tui.text.numbers import money, tokens
 
 WORTH_SAYING = 1_000

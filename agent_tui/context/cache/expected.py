@@ -13,8 +13,7 @@ from agent_tui.context.cache.prefix import MODEL, SERVER, TTL, differing_setting
 from agent_tui.context.sent.reasoning_runs import differences
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import Step
-from agent_tui.providers.catalog.targets import takes_markers
-from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.catalog import dialect_of, takes_markers
 from agent_tui.providers.dialects.caching import (
     CLAUDE,
     HOUR,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from agent_tui.context.accounting.given.reasoning import ReasoningNow
 from agent_tui.context.sent.anchor import common_prefix
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
-from agent_tui.providers.wire.replay import (
+from agent_tui.providers.replay import (
     ANY_RULE,
     COMPACTED,
     FIXED_CHANGED,

@@ -9,7 +9,7 @@ from agent_tui.context.accounting.given.inputs import CompactionSettings, Contex
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule, Target
 from agent_tui.models.steps import Given, Step
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog.families import model_family
+from agent_tui.providers.catalog import model_family
 
 EFFORTS = frozenset(get_args(Effort))
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from agent_tui.models.requests import Target
-from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.catalog import dialect_of
 
 
 @dataclass(slots=True, frozen=True)

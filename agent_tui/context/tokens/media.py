@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from agent_tui.models.image_header import base64_size
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.providers.catalog.families import family_record
+from agent_tui.providers.catalog import family_record
 
 DEFAULT_SIDE = 1_024
 """Side in pixels assumed for an image whose header cannot be read."""

@@ -27,7 +27,7 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog.targets import resolve_target
+from agent_tui.providers.catalog import resolve_target
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from agent_tui.engine.models.calibration import calibration_key
 from agent_tui.errors import StoreError
 from agent_tui.models.failure import Failure
 from agent_tui.models.requests import ModelInfo, ModelRequest, ReplayRule
-from agent_tui.providers.failures.refusals import replay_fact
+from agent_tui.providers.failure_lines import replay_fact
 from agent_tui.store.store import Store
 
 log = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelInfo, OfferedTool
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
-from agent_tui.providers.catalog.families import patches_files
+from agent_tui.providers.catalog import patches_files
 from agent_tui.providers.dialects.image_limits import ImageLimits
-from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory, User
 from agent_tui.tools.files.keeping import ProjectKeeping

@@ -17,7 +17,7 @@ from agent_tui.engine.turns.toolrunner import mask_attachments
 from agent_tui.errors import READ_ONLY, AgentError
 from agent_tui.models.events import Notice
 from agent_tui.models.messages import AttachmentPart, Message, Written, user_message, written_in
-from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.providers.secrets import Redactor
 
 log = logging.getLogger(__name__)
 

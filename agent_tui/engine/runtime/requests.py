@@ -13,8 +13,8 @@ from agent_tui.models.fingerprint import fingerprint
 from agent_tui.models.messages import new_id
 from agent_tui.models.requests import ModelRequest
 from agent_tui.models.steps import Step
-from agent_tui.providers.wire.replay import prefix_fingerprint
-from agent_tui.providers.wire.sending import decide
+from agent_tui.providers.replay import prefix_fingerprint
+from agent_tui.providers.thinking import decide
 
 
 def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> ModelRequest:

@@ -20,9 +20,9 @@ from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage
 from agent_tui.models.steps import Step
 from agent_tui.providers.dialects.caching import Caching
-from agent_tui.providers.direct.pieces import OWN_SERVER, PROGRAM, Known, PieceMaker
-from agent_tui.providers.wire.replay import ReplayPlan
-from agent_tui.providers.wire.thinking import Thinking
+from agent_tui.providers.pieces import OWN_SERVER, PROGRAM, Known, PieceMaker
+from agent_tui.providers.replay import ReplayPlan
+from agent_tui.providers.thinking import Thinking
 
 
 @dataclass(slots=True)

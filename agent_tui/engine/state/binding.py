@@ -9,7 +9,7 @@ from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import AgentError
 from agent_tui.models.requests import ModelInfo
-from agent_tui.providers.catalog.families import images_of
+from agent_tui.providers.catalog import images_of
 from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 
 STILL_OPENING = "The session is still opening."

@@ -38,7 +38,7 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.steps import Step
-from agent_tui.providers.failures.refusals import refuses_schema
+from agent_tui.providers.failure_lines import refuses_schema
 from agent_tui.text.numbers import plural
 
 log = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from agent_tui.models.messages import (
     new_id,
 )
 from agent_tui.providers.dialects.image_limits import ImageLimits
-from agent_tui.providers.failures.secrets import MASK, Redactor
+from agent_tui.providers.secrets import MASK, Redactor
 from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.aliases import parsed, understood
 from agent_tui.tools.arguments import parse_arguments, unknown_arguments

@@ -3,13 +3,11 @@ what is known of those is in ``gateways``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from agent_tui.providers.dialects import caching, schemas
 from agent_tui.providers.dialects import image_limits as takes
-from agent_tui.providers.dialects.gateways import GATEWAYS
 from agent_tui.providers.dialects.record import Dialect
 
 _COHERE = Dialect(
@@ -48,7 +46,7 @@ _VLLM = Dialect(
     images=takes.NONE,
 )
 
-_RECORDS = (
+RECORDS = (
     Dialect(
         "anthropic",
         "anthropic",
@@ -268,14 +266,3 @@ _RECORDS = (
         schemas=schemas.GRAMMAR,
     ),
 )
-DIALECTS: Mapping[str, Dialect] = MappingProxyType({record.name: record for record in (*_RECORDS, *GATEWAYS)})
-
-
-def dialect_of(provider: str) -> Dialect:
-    """The record of a provider; of one that has none, what sends it through LiteLLM."""
-    return DIALECTS.get(provider) or Dialect(provider, "gateway")
-
-
-def has_record(provider: str) -> bool:
-    """Whether anything is known of a provider by this name."""
-    return provider in DIALECTS

@@ -26,7 +26,7 @@ from agent_tui.models.requests import (
 from agent_tui.pipes.lines import BadLineError, Refused, UnknownNameError
 from agent_tui.pipes.parent import ChildPipe
 from agent_tui.pipes.start import start
-from agent_tui.providers.failures.user_lines import worker_failure
+from agent_tui.providers.failure_lines import worker_failure
 from agent_tui.providers.worker import protocol
 from agent_tui.providers.worker.protocol import FROM_WORKER, TO_WORKER, WorkerState
 from agent_tui.providers.worker.start import COMMAND, environment, take_early

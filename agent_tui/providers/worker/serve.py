@@ -8,25 +8,42 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import json
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.hardening import bound_memory, hide_memory
-from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Started, StreamItem
+from agent_tui.models.messages import user_message
+from agent_tui.models.requests import (
+    Failed,
+    ModelInfo,
+    ModelRequest,
+    ModelSpec,
+    SentMessage,
+    Started,
+    StreamItem,
+    SystemBlock,
+    ToolSchema,
+)
 from agent_tui.pipes.child import log_to_stderr, own_the_pipe, read_until_the_end
 from agent_tui.pipes.lines import BadLineError, Refused
+from agent_tui.providers.catalog import dialect_of
 from agent_tui.providers.counting import count_all, encoding, use_bundled_vocabulary
-from agent_tui.providers.failures.secrets import redact
-from agent_tui.providers.litellm.setup import prepare_environment
+from agent_tui.providers.keys import DUMMY_KEY
+from agent_tui.providers.limits import describe
+from agent_tui.providers.litellm import prepare_environment
+from agent_tui.providers.secrets import redact
 from agent_tui.providers.worker import protocol
-from agent_tui.providers.worker.outbox import Outbox
+from agent_tui.providers.worker.protocol import Outbox
 from agent_tui.providers.worker.start import LOG_VARIABLE
 
 if TYPE_CHECKING:
-    from agent_tui.providers.direct.http import Connections
+    from agent_tui.providers.direct import Connections
+
 
 log = logging.getLogger("agent_tui.worker")
 
@@ -117,7 +134,7 @@ class Worker:
             self._tasks.pop(call_id, None)
 
     async def _stream(self, call_id: int, request: ModelRequest) -> None:
-        from agent_tui.providers.calling import run as call
+        from agent_tui.providers import calling
 
         info = await self._info(request.spec, ask_server=False)
 
@@ -126,12 +143,12 @@ class Worker:
                 self._answered.set()
             self.out.item(call_id, item)
 
-        await call.run(request, info, emit, self.litellm, self._connections())
+        await calling.run(request, info, emit, self.litellm, self._connections())
         self.out.end(call_id)
 
     def _connections(self) -> Connections:
         """The connections of direct calls; the library below them is imported with the first."""
-        from agent_tui.providers.direct.http import Connections
+        from agent_tui.providers.direct import Connections
 
         if self._direct is None:
             self._direct = Connections()
@@ -146,7 +163,7 @@ class Worker:
         return await asyncio.get_running_loop().run_in_executor(self._counter, count_all, texts)
 
     async def _count_exactly(self, request: ModelRequest) -> int | None:
-        from agent_tui.providers.exact import count
+        from agent_tui.providers.direct import count
 
         info = await self._info(request.spec, ask_server=False)
         return await count(request, info, self._connections())
@@ -159,8 +176,8 @@ class Worker:
 
     async def _info(self, spec: ModelSpec, ask_server: bool) -> ModelInfo:
         """The model's description. Asking a local server takes time, so a call uses what was learnt before."""
-        from agent_tui.providers.catalog.limits import describe, is_local
-        from agent_tui.providers.catalog.servers import server_limits
+        from agent_tui.providers.limits import describe, is_local
+        from agent_tui.providers.local_servers import server_limits
 
         name = repr(spec)
         info = describe(spec)
@@ -175,8 +192,8 @@ class Worker:
 
     def _warm(self, spec: ModelSpec) -> None:
         """Loads LiteLLM for a model; where it is loaded, makes a first call of the model's kind."""
-        from agent_tui.providers.catalog.targets import resolve_target
-        from agent_tui.providers.direct.encode import is_direct
+        from agent_tui.providers.catalog import resolve_target
+        from agent_tui.providers.direct import is_direct
 
         target = resolve_target(spec)
         if is_direct(spec, target):
@@ -205,13 +222,12 @@ class Worker:
         return await asyncio.shield(self._begin_litellm(None))
 
     async def _load_litellm(self, spec: ModelSpec | None) -> Any:
-        from agent_tui.providers.calling import library
-        from agent_tui.providers.worker import warmup
+        from agent_tui.providers.calling import load_litellm
 
         self.state("litellm_loading")
         try:
-            litellm = await asyncio.to_thread(library.load)
-            await warmup.warm_up(litellm, spec)
+            litellm = await asyncio.to_thread(load_litellm)
+            await warm_up(litellm, spec)
         except Exception:
             self.state("ready")
             raise
@@ -219,9 +235,8 @@ class Worker:
         return litellm
 
     async def _warm_later(self, spec: ModelSpec) -> None:
-        from agent_tui.providers.worker import warmup
 
-        await warmup.warm_up(await self.litellm(), spec)
+        await warm_up(await self.litellm(), spec)
 
 
 def _load_tokenizer() -> None:
@@ -254,3 +269,110 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+TIMEOUT = 10.0
+_PLAIN = ModelSpec("warm", "openai/warm")
+_TOOL = ToolSchema("noop", "Does nothing.", {"type": "object", "properties": {}})
+_USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+
+
+async def warm_up(litellm: Any, spec: ModelSpec | None = None) -> None:
+    """Makes one call as for ``spec`` (without one: to an OpenAI-compatible server). A failure costs only the warmth."""
+    from agent_tui.providers import calling
+
+    if spec is None or dialect_of(describe(spec).target.provider).credentials_elsewhere:
+        spec = _PLAIN
+    server = await asyncio.start_server(_serve, "127.0.0.1", 0)
+    request = _request(spec, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    info = describe(request.spec)
+    info.problem = None
+    ends: list[StreamItem] = []
+
+    async def load() -> Any:
+        return litellm
+
+    try:
+        await calling.run(request, info, ends.append, load)
+        if ends and isinstance(ends[-1], Failed):
+            log.info("Warm-up of %s failed: %s", info.target.provider, ends[-1].failure.detail[:300])
+    except Exception as error:
+        log.warning("Warm-up failed: %s", error)
+    finally:
+        server.close()
+
+
+def _request(spec: ModelSpec, base: str) -> ModelRequest:
+    api: Any = describe(spec).target.api
+    own = dataclasses.replace(
+        spec,
+        api_base=base,
+        api_key=DUMMY_KEY,
+        api=api,
+        extra={},
+    )
+    return ModelRequest(
+        id="warm",
+        spec=own,
+        session_id="warm",
+        system=[SystemBlock("system", "Be brief.")],
+        messages=[SentMessage(user_message("hi"), "warm")],
+        tools=[_TOOL],
+        max_output=1024,
+        effort="off",
+        timeout=TIMEOUT,
+    )
+
+
+async def read_request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
+    """Path and body of an HTTP request that says how long it is. Raises EOFError when the client leaves."""
+    head = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
+    fields = [line.lower() for line in head]
+    length = next((int(line.partition(b":")[2]) for line in fields if line.startswith(b"content-length:")), 0)
+    return head[0].split(b" ")[1].decode("latin-1"), await reader.readexactly(length)
+
+
+async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        path, _ = await read_request(reader)
+        body = b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in _answer(path.partition("?")[0]))
+        head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n"
+        writer.write(head.format(len(body)).encode() + body)
+        await writer.drain()
+    except (OSError, EOFError):
+        log.debug("A warm-up call broke off", exc_info=True)
+    finally:
+        writer.close()
+
+
+def _answer(path: str) -> Sequence[dict[str, Any]]:
+    """The shortest complete answer in the protocol that the path belongs to."""
+    if path.endswith("/messages"):
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        message = {"id": "m", "type": "message", "role": "assistant", "model": "warm", "content": [], "usage": usage}
+        return [
+            {"type": "message_start", "message": message},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "ok"}},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
+            {"type": "message_stop"},
+        ]
+    if path.endswith("GenerateContent"):
+        candidate = {"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP"}
+        usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+        return [{"candidates": [candidate], "usageMetadata": usage}]
+    if path.endswith("/responses"):
+        response = {"id": "r", "object": "response", "created_at": 1, "model": "warm", "output": []}
+        usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+        return [
+            {"type": "response.created", "response": {**response, "status": "in_progress"}},
+            {"type": "response.completed", "response": {**response, "status": "completed", "usage": usage}},
+        ]
+    chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "warm"}
+    text = {"index": 0, "delta": {"role": "assistant", "content": "ok"}, "finish_reason": None}
+    return [
+        {**chunk, "choices": [text]},
+        {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {**chunk, "choices": [], "usage": _USAGE},
+    ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent_tui.errors import ToolError
 from agent_tui.models.jobs import JobInfo
-from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.background.job import Job
 from agent_tui.tools.background.output import LOG_BYTES, Cleaned, JobOutput
 from agent_tui.tools.base import BackgroundJobs, StoppedBy

@@ -12,7 +12,7 @@ from agent_tui.errors import ToolError
 from agent_tui.models.messages import new_id
 from agent_tui.models.saved_output import saved_note
 from agent_tui.paths import private_dir
-from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.providers.secrets import Redactor
 from agent_tui.text.clean import one_line, program_output
 from agent_tui.tools.sandbox.keep import FULL
 

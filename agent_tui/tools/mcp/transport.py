@@ -24,9 +24,9 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
 from agent_tui.config import McpServer
-from agent_tui.providers.failures.secrets import redact
-from agent_tui.providers.net import guard as http_guard
-from agent_tui.providers.net.bounds import BoundError, LineBuffer, Unpacker
+from agent_tui.providers import net
+from agent_tui.providers.net import BoundError, LineBuffer, Unpacker
+from agent_tui.providers.secrets import redact
 from agent_tui.tools.mcp.lenient import read_leniently
 from agent_tui.tools.sandbox.start import starter
 
@@ -190,7 +190,7 @@ class Link:
                 self.status = response.status_code
             # Streams are bounded by the SDK, event by event; whole bodies by nobody.
             if "event-stream" not in response.headers.get("content-type", ""):
-                http_guard.guard_body(response, MESSAGE_LIMIT)
+                net.guard_body(response, MESSAGE_LIMIT)
 
         headers = {"Accept-Encoding": Unpacker.ACCEPTED, **self._server.headers}
         async with create_mcp_http_client(headers=headers) as client:

@@ -25,7 +25,7 @@ from agent_tui.models.events import CompactionEnded, Notice, StepStarted, TurnEn
 from agent_tui.models.money import NO_COST, Cost, cost_fields
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, StreamItem
 from agent_tui.models.usage import Prices
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.steps import day_of
 from agent_tui.text.numbers import money
 from tests.support.agents import Recorder, TokenCounter, parts_for, running

@@ -12,7 +12,7 @@ from agent_tui.context.tokens.metrics import format_metrics
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import ContextChanged, Event, Notice
 from agent_tui.models.requests import Counter, ModelRequest
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import Recorder, parts_for, running
 
 LONG = "word " * 10_000

@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_tui.engine.accounts.accounts import DECISION_SHARE
 from agent_tui.models.requests import ModelRequest, StreamItem
 from agent_tui.models.steps import Step
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import WordCounter, parts_for, running
 
 

@@ -14,7 +14,7 @@ from agent_tui.engine.models.efforts import EFFORTS, levels, setting_problem
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog.targets import resolve_target
+from agent_tui.providers.catalog import resolve_target
 from tests.support.agents import parts_for, running
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent_tui.config import ModelConfig, PermissionsConfig, Settings, ToolsConfig
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec, Target
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import parts_for, running
 
 

@@ -14,7 +14,7 @@ from agent_tui.engine.project import prefix
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.messages import CHANGE, AttachmentPart
 from agent_tui.models.requests import Counter, ModelRequest, StreamItem
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import parts_for, running
 from tests.support.contexts import assert_identities, row
 

@@ -15,7 +15,7 @@ from agent_tui.models.branches import FilesMoved
 from agent_tui.models.events import MessageAdded, Notice, TurnEnded, TurnStarted
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.store import Store
 from agent_tui.tools.files.snapshots import RestorePlan
 from tests.support.agents import parts_for, running, waiting

@@ -14,7 +14,7 @@ from agent_tui.engine.state.run import BUSY, CHANGES, IllegalChangeError, RunSta
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, StepStarted, TurnEnded
 from agent_tui.models.requests import ModelRequest, StreamItem
-from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.store import Store
 from tests.support.agents import WordCounter, parts_for, running
 

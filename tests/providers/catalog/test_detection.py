@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_tui.providers.catalog.detect import detect_models
-from agent_tui.providers.catalog.keys import KEY_VARIABLES
+from agent_tui.providers.keys import KEY_VARIABLES
+from agent_tui.providers.local_servers import detect_models
 from tests.support.loopback import Loopback, Reply, closed_port, json_reply
 from tests.support.model_calls import environment
 

@@ -4,10 +4,10 @@ import pytest
 
 from agent_tui.models.requests import ModelSpec
 from agent_tui.models.usage import Limits
-from agent_tui.providers.catalog import limits
-from agent_tui.providers.catalog.limits import describe, is_local, split_window
-from agent_tui.providers.catalog.servers import server_limits
-from agent_tui.providers.catalog.targets import resolve_target
+from agent_tui.providers import limits
+from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.limits import describe, is_local, split_window
+from agent_tui.providers.local_servers import server_limits
 from tests.support.loopback import Loopback, json_reply
 from tests.support.model_calls import environment
 

@@ -9,10 +9,8 @@ import pytest
 from agent_tui.models.codec import from_dict, to_dict
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
-from agent_tui.providers.catalog.limits import describe
-from agent_tui.providers.catalog.prices import billed, prices_of
-from agent_tui.providers.catalog.table import table
-from agent_tui.providers.streams.usage import normalise
+from agent_tui.providers.dialects.usage import normalise
+from agent_tui.providers.limits import billed, describe, prices_of, table
 
 
 def priced(model: str, **extra: str) -> Prices:

@@ -11,22 +11,23 @@ import pytest
 
 from agent_tui.models.messages import Message, ReasoningPart, user_message
 from agent_tui.models.requests import ModelSpec, StreamItem
-from agent_tui.providers.calling import run as call
-from agent_tui.providers.catalog.families import MODEL_FAMILIES, RETENTION
-from agent_tui.providers.catalog.limits import describe
-from agent_tui.providers.dialects import DIALECTS, Dialect, table
+from agent_tui.providers import calling as call
+from agent_tui.providers import catalog
+from agent_tui.providers.catalog import DIALECTS, MODEL_FAMILIES, RETENTION
+from agent_tui.providers.dialects.record import Dialect
+from agent_tui.providers.limits import describe
 from tests.support import recorded, wire
 from tests.support.loopback import CHAT_USAGE, Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
 from tests.support.model_calls import Answer, environment, make_request
 from tests.support.named_providers import NAMES, comparisons
 
-PACKAGE = Path(call.__file__).parents[2]
-RECORDS = ("providers/dialects/", "providers/catalog/families.py")
+PACKAGE = Path(call.__file__).parents[1]
+RECORDS = ("providers/dialects/", "providers/catalog.py")
 ALLOWED: Mapping[str, str] = MappingProxyType(
     {
         "context/tokens/families.py": "the table of tokenizer constants, a record each of its own",
-        "providers/catalog/detect.py": "models suggested for keys that are found, and local servers to look for",
-        "providers/litellm/setup.py": "names of loggers of Python packages",
+        "providers/local_servers.py": "models suggested for keys that are found, and local servers to look for",
+        "providers/litellm.py": "names of loggers of Python packages",
     }
 )
 """Files in which names of providers or families stand together, and why. None of them compares with one."""
@@ -93,7 +94,7 @@ def test_names_are_those_of_the_records() -> None:
 
 @pytest.fixture
 def acme(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "DIALECTS", MappingProxyType({**DIALECTS, "acme": ACME}))
+    monkeypatch.setattr(catalog, "DIALECTS", MappingProxyType({**DIALECTS, "acme": ACME}))
 
 
 async def ask(spec: ModelSpec, *, messages: list[Message] | None = None) -> Answer:

@@ -13,12 +13,10 @@ import pytest
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog.families import images_of
-from agent_tui.providers.catalog.targets import resolve_target
-from agent_tui.providers.dialects import DIALECTS
+from agent_tui.providers.catalog import DIALECTS, images_of, resolve_target
 from agent_tui.providers.dialects.image_limits import CLAUDE, GROQ, NONE, USUAL, ImageLimits, sendable
-from agent_tui.providers.direct.encode import encode
-from agent_tui.providers.wire.request import build_call
+from agent_tui.providers.direct import encode
+from agent_tui.providers.request import build_call
 from tests.support.model_calls import make_request
 
 

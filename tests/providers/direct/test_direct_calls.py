@@ -16,13 +16,10 @@ from typing import Any
 import pytest
 
 from agent_tui.models.requests import Failed, Finished, ModelSpec, StreamItem
-from agent_tui.providers.calling import run as call
-from agent_tui.providers.catalog.servers import server_root
-from agent_tui.providers.catalog.targets import resolve_target
-from agent_tui.providers.dialects import DIALECTS
-from agent_tui.providers.direct.address import AZURE_API_VERSION, NoAddressError, url_of
-from agent_tui.providers.direct.encode import is_direct
-from agent_tui.providers.direct.http import Connections
+from agent_tui.providers import calling as call
+from agent_tui.providers.catalog import DIALECTS, resolve_target
+from agent_tui.providers.direct import AZURE_API_VERSION, Connections, NoAddressError, is_direct, url_of
+from agent_tui.providers.local_servers import server_root
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_stream, json_reply, sse
 from tests.support.model_calls import KEY, Answer, environment, make_request, run_python
 from tests.support.oracle import info_of

@@ -9,9 +9,8 @@ import pytest
 
 from agent_tui.models.messages import Message, Origin
 from agent_tui.models.requests import ModelRequest
-from agent_tui.providers.catalog.targets import resolve_target
-from agent_tui.providers.dialects import DIALECTS, dialect_of
-from agent_tui.providers.streams.accumulate import Accumulator
+from agent_tui.providers.accumulate import Accumulator
+from agent_tui.providers.catalog import DIALECTS, dialect_of, resolve_target
 from tests.recordings import needs_recordings
 from tests.support import oracle, recorded, wire
 

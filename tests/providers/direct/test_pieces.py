@@ -22,10 +22,10 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.models.requests import Effort, ModelRequest, ModelSpec, SentMessage
-from agent_tui.providers.direct.encode import encode, is_direct
-from agent_tui.providers.direct.pieces import PieceMaker, Pieces
-from agent_tui.providers.wire.request import build_call
-from agent_tui.providers.wire.sending import decide
+from agent_tui.providers.direct import encode, is_direct
+from agent_tui.providers.pieces import PieceMaker, Pieces
+from agent_tui.providers.request import build_call
+from agent_tui.providers.thinking import decide
 from tests.providers.direct.test_oracle import MODELS, RESPONSES
 from tests.support import oracle, recorded, wire
 from tests.support.pixel import PIXEL_BASE64

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.catalog.limits import problem
-from agent_tui.providers.catalog.targets import resolve_target
-from agent_tui.providers.failures.errors import StreamError, classify, retry_after, unwrap
-from agent_tui.providers.failures.overflow import is_overflow
-from agent_tui.providers.failures.secrets import MASK, Redactor, redact
+from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.errors import StreamError, classify, retry_after, unwrap
+from agent_tui.providers.limits import problem
+from agent_tui.providers.overflow import is_overflow
+from agent_tui.providers.secrets import MASK, Redactor, redact
 from tests.support.model_calls import environment
 
 OVERFLOWS = [

@@ -8,9 +8,8 @@ import pytest
 from agent_tui.models.codec import from_dict, to_dict
 from agent_tui.models.failure import Failure, Overflow
 from agent_tui.models.requests import Failed
-from agent_tui.providers.failures.errors import classify
-from agent_tui.providers.failures.overflow import is_overflow
-from agent_tui.providers.failures.overflow_sizes import sizes
+from agent_tui.providers.errors import classify
+from agent_tui.providers.overflow import is_overflow, sizes
 from agent_tui.providers.worker import protocol
 
 IN, OUT, ALL, WINDOW, MAX_IN, MAX_OUT = "input", "output", "total", "window", "max_input", "max_output"

@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.models.requests import Delta, Finished, Target
-from agent_tui.providers.net.bounds import (
+from agent_tui.providers.accumulate import Accumulator
+from agent_tui.providers.dialects.usage import normalise
+from agent_tui.providers.net import (
     ERROR_LIMIT,
     LINE_LIMIT,
     PIECE,
@@ -23,10 +25,7 @@ from agent_tui.providers.net.bounds import (
     Unpacker,
     answer_limit,
 )
-from agent_tui.providers.streams.accumulate import Accumulator
-from agent_tui.providers.streams.decode import EventStreamDecoder, FrameBuffer, SseDecoder
-from agent_tui.providers.streams.tap import Tap
-from agent_tui.providers.streams.usage import normalise
+from agent_tui.providers.tap import EventStreamDecoder, FrameBuffer, SseDecoder, Tap
 from agent_tui.providers.worker.client import WorkerClient
 from tests.providers.streams.test_stream_faults import APIS, Api, every_api
 from tests.support.forms import examples

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.catalog.servers import fetch_json
-from agent_tui.providers.net.plain import ask
+from agent_tui.providers.local_servers import ask, fetch_json
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import Loopback, Reply
 from tests.support.model_calls import KEY, collect, make_request
@@ -82,6 +81,6 @@ async def test_no_kind_of_redirect_is_followed(
 async def test_looking_for_local_servers_follows_nothing(server: Loopback, elsewhere: Loopback) -> None:
     server.serve("*", Reply(status=302, headers={"Location": f"{elsewhere.url}/v1/models"}))
     assert await asyncio.to_thread(fetch_json, f"{server.url}/v1/models") is None
-    status, _ = await asyncio.to_thread(ask, f"{server.url}/count", b"{}", {"x-api-key": KEY})
+    status, _ = await asyncio.to_thread(ask, f"{server.url}/count", b"{}", 20.0)
     assert status == 302
     assert elsewhere.requests == []

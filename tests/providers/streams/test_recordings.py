@@ -8,7 +8,7 @@ import pytest
 
 from agent_tui.models.messages import Message, Origin
 from agent_tui.models.requests import Delta, Target, UsageReport, Via
-from agent_tui.providers.streams.accumulate import Accumulator
+from agent_tui.providers.accumulate import Accumulator
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.loopback import Reply

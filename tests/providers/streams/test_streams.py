@@ -12,7 +12,7 @@ import pytest
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart
 from agent_tui.models.requests import Finished, StreamItem, Target, UsageReport
 from agent_tui.models.usage import Prices, TokenUsage
-from agent_tui.providers.streams.accumulate import Accumulator
+from agent_tui.providers.accumulate import Accumulator
 from tests.support.loopback import sse
 from tests.support.recorded import assemble
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.streams.usage import estimated, normalise, rejection
+from agent_tui.providers.dialects.usage import estimated, normalise, rejection
 
 
 @pytest.mark.parametrize(

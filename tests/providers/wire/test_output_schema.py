@@ -14,12 +14,12 @@ from jsonschema import Draft202012Validator
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.catalog.targets import resolve_target
+from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.dialects.schemas import CLOSED, OPEN, STRICT, Subset
-from agent_tui.providers.direct.encode import encode
-from agent_tui.providers.failures.refusals import refuses_schema
-from agent_tui.providers.wire.output import fitted
-from agent_tui.providers.wire.request import build_call
+from agent_tui.providers.direct import encode
+from agent_tui.providers.failure_lines import refuses_schema
+from agent_tui.providers.request import build_call
+from agent_tui.providers.schemas import fitted
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support import oracle, recorded, wire

@@ -17,9 +17,9 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.models.requests import ReplayRule, SentMessage, Target
-from agent_tui.providers.catalog.families import model_family
-from agent_tui.providers.wire import replay
-from agent_tui.providers.wire.replay import plan_replay, prefix_fingerprint
+from agent_tui.providers import replay
+from agent_tui.providers.catalog import model_family
+from agent_tui.providers.replay import plan_replay, prefix_fingerprint
 
 SIGNED = {"type": "thinking", "signature": "sig"}
 OLD_CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-5", "claude")

@@ -24,8 +24,8 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, SentMessage, SystemBlock, ToolSchema
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog.targets import resolve_target
-from agent_tui.providers.wire.request import build_call
+from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.request import build_call
 from tests.support.forms import examples
 
 SPECS = [

@@ -31,11 +31,11 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.usage import TokenUsage
 from agent_tui.pipes.parent import LineReader
-from agent_tui.providers.worker.outbox import Outbox
 from agent_tui.providers.worker.protocol import (
     FROM_WORKER,
     TEXT_LIMIT,
     TO_WORKER,
+    Outbox,
     RequestEncoder,
     Stream,
     item_lines,

@@ -246,7 +246,7 @@ def test_the_client_imports_nothing_heavy() -> None:
     code = (
         "import asyncio, sys; sys.path.append(sys.argv.pop())\n"
         "from agent_tui.providers.worker.client import WorkerClient\n"
-        "import agent_tui.providers.catalog.detect\n"
+        "import agent_tui.providers.local_servers\n"
         "async def main():\n"
         "    client = WorkerClient(); await client.count(['a']); await client.close()\n"
         "asyncio.run(main())\n"

@@ -14,8 +14,8 @@ from agent_tui.context.tokens.estimate import char_tokens
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import Step
-from agent_tui.providers.catalog.families import retention
-from agent_tui.providers.wire.replay import ANY_RULE, FIXED_CHANGED, ReplayStatus, plan_replay, turn_is_closed
+from agent_tui.providers.catalog import retention
+from agent_tui.providers.replay import ANY_RULE, FIXED_CHANGED, ReplayStatus, plan_replay, turn_is_closed
 
 
 @dataclass(slots=True, frozen=True)

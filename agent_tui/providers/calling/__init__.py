@@ -1,1 +1,0 @@
-"""One model call: which way it goes, how long it may be silent or long, and how it ends."""

@@ -1,0 +1,398 @@
+"""The demo model as a Provider: it streams in this process and answers at once, whatever else is still loading."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_tui.errors import WorkerError
+from agent_tui.models.failure import Failure
+from agent_tui.models.fingerprint import content_fingerprint
+from agent_tui.models.messages import TOLD, AttachmentPart, Message, SummaryPart, TextPart
+from agent_tui.models.requests import (
+    Counter,
+    Delta,
+    Failed,
+    Finished,
+    FinishReason,
+    ModelInfo,
+    ModelRequest,
+    ModelSpec,
+    Provider,
+    Reckoned,
+    Started,
+    StreamItem,
+    UsageReport,
+)
+from agent_tui.models.usage import Limits, Prices, TokenUsage
+from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.demo_script import Script, ScriptedStep, Witness, load_script
+from agent_tui.text.clean import cut
+from agent_tui.text.numbers import plural
+
+READ_WORDS = re.compile(r"\b(read|open|show|cat|look at|explain)\b", re.I)
+LIST_WORDS = re.compile(r"\b(list|files?|folder|directory|project|repo(sitory)?|ls)\b", re.I)
+LONG_WORDS = re.compile(r"\b(long|fill|essay|a lot|everything|detail(s|ed)?)\b", re.I)
+PATH = re.compile(r"(?<![\w/.-])([\w.-]+/)*[\w-]+\.[A-Za-z0-9]{1,8}(?![\w/])")
+INSTRUCTION_WORDS = re.compile(r"\b(always|never|must|only)\b", re.I)
+CALL = re.compile(r"^\[assistant calls (\w+)\] (.*)$", re.M)
+MAX_CALLS = 2
+MAX_RULES = 6
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer, in the order it is streamed: reasoning, text, tool calls (name and raw JSON arguments)."""
+
+    reasoning: str = ""
+    text: str = ""
+    calls: list[tuple[str, str]] = field(default_factory=list)
+
+
+def compose(request: ModelRequest) -> Answer:
+    """The demo's answer to a request."""
+    if request.kind == "compaction":
+        return Answer(text=summary(request))
+    messages = [sent.message for sent in request.messages]
+    last_user = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
+    question = words_in(messages[last_user]) if last_user >= 0 else ""
+    results = [m for m in messages[last_user + 1 :] if m.role == "tool"]
+    offered = {tool.name for tool in request.tools}
+    calls = [] if len(results) >= MAX_CALLS else choose_calls(question, results, offered)
+    seed = int(content_fingerprint(f"{last_user}{question}{len(results)}")[:8], 16)
+    if calls:
+        names = " and ".join(f"`{name}`" for name, _ in calls)
+        thought = (
+            f"The user asks: {cut(question, 160)!r}. I cannot know this without looking, so I call {names} first "
+            "and answer from what comes back."
+        )
+        return Answer(thought, "I'll look at that first.\n\n", calls)
+    thought = (
+        f"{'I have what I need: ' + str(len(results)) + ' tool result(s). ' if results else ''}"
+        f"The question is {cut(question, 160)!r}. "
+        "I should answer briefly, with one example, and say what the numbers in /context mean."
+    )
+    number = sum(1 for m in messages if m.role == "user")
+    return Answer(thought, body(question, results, number, seed, request.reckoned))
+
+
+def choose_calls(question: str, results: Sequence[Message], offered: set[str]) -> list[tuple[str, str]]:
+    """The tool calls the question asks for that have not been made yet."""
+    if results:
+        return []
+    if "read" in offered and (path := PATH.search(question)) and READ_WORDS.search(question):
+        return [("read", json.dumps({"path": path.group(0)}))]
+    if "list" in offered and LIST_WORDS.search(question):
+        return [("list", json.dumps({"path": "."}))]
+    return []
+
+
+def body(question: str, results: Sequence[Message], number: int, seed: int, reckoned: Reckoned | None) -> str:
+    """The visible answer, in Markdown."""
+    parts = [f"## Answer {number}\n"]
+    for message in results:
+        if (result := message.tool_result) is not None:
+            lines = result.text.splitlines()
+            verdict = "could not be used" if result.is_error else f"gave {plural(len(lines), 'line')}"
+            parts.append(f"`{result.name}` {verdict}. It begins like this:\n")
+            parts.append("```text\n" + cut("\n".join(lines[:6]), 400).replace("```", "'''") + "\n```\n")
+    parts.append(
+        f"You wrote **{plural(len(question.split()), 'word')}**. I am the *demo model*: I need no key and no network, "
+        "and I answer the same way to the same conversation. What is real here is everything around me.\n"
+    )
+    parts.append(OPENERS[seed % len(OPENERS)])
+    examples = EXAMPLES if reckoned is None else (*EXAMPLES, example_of(reckoned))
+    parts.append(examples[seed // 7 % len(examples)])
+    if number == 1 or seed % 3 == 0:
+        parts.append(TABLE)
+    if LONG_WORDS.search(question):
+        parts.append(long_text(seed))
+    parts.append(CLOSERS[seed // 11 % len(CLOSERS)])
+    return "\n".join(parts)
+
+
+def example_of(reckoned: Reckoned) -> str:
+    """The numbers that ``/context`` had for the question, in the words of ``agent-tui context --json``."""
+    return f"As you asked, `/context` counted this:\n\n```json\n{json.dumps(asdict(reckoned))}\n```\n"
+
+
+def long_text(seed: int) -> str:
+    """About a thousand tokens, to fill the small window quickly."""
+    lines = []
+    for i in range(24):
+        topic = TOPICS[(seed + i * 5) % len(TOPICS)]
+        verb = VERBS[(seed // 3 + i) % len(VERBS)]
+        lines.append(
+            f"{i + 1}. **{topic}**: the session {verb} it step by step; nothing is thrown away, so item {i + 1} can "
+            "be looked up again later, also after a restart."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def summary(request: ModelRequest) -> str:
+    """The answer to a summary call: the sections that were asked for, filled from the transcript that came along.
+    What the previous summary said of the goal, the instructions and the work done goes on."""
+    text = "\n".join(words_in(sent.message) for sent in request.messages)
+    headings = re.findall(r"^## .+$", "\n".join(block.text for block in request.system), re.M)
+    asked = [cut(" ".join(m.split()), 140) for m in re.findall(r"^\[user\] (.*)$", text, re.M)]
+    said = [cut(" ".join(m.split()), 100) for m in re.findall(r"^\[assistant\] (.*)$", text, re.M)]
+    calls = [f"{name} {cut(arguments, 60)}" for name, arguments in CALL.findall(text)]
+    rules = [a for a in asked if INSTRUCTION_WORDS.search(a)]
+    fill = {
+        "Goal": (entries(text, "Goal") or asked or ["Talk to the demo model."])[:1],
+        "Instructions and constraints": unique(entries(text, "Instructions and constraints") + rules)[:MAX_RULES],
+        "Decisions": unique(entries(text, "Decisions") + said[:2])[-4:],
+        "Done": unique(entries(text, "Done") + calls[-6:] + said[-3:])[-9:],
+        "In progress": asked[-1:],
+        "Next steps": ["Go on with the newest request."],
+    }
+    lines: list[str] = []
+    for heading in headings:
+        lines += [heading, *(f"- {entry}" for entry in fill.get(heading[3:], []) or ["(nothing)"]), ""]
+    return "\n".join(lines)
+
+
+def entries(text: str, heading: str) -> list[str]:
+    """The list below a heading of the previous summary, which comes first in the transcript."""
+    found = re.search(rf"^## {re.escape(heading)}\n((?:- .*\n)+)", text, re.M)
+    lines = found.group(1).splitlines() if found else []
+    return [line[2:] for line in lines if line != "- (nothing)"]
+
+
+def unique(items: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(items))
+
+
+def words_in(message: Message) -> str:
+    """A message's text, attachments named; what the program told the model with it is not of its author."""
+    return "\n".join(
+        part.text if isinstance(part, (TextPart, SummaryPart)) else part.name
+        for part in message.parts
+        if isinstance(part, (TextPart, SummaryPart)) or (isinstance(part, AttachmentPart) and part.name not in TOLD)
+    )
+
+
+OPENERS = (
+    "Three things to try now:\n\n- `/context` shows what the next request will cost, row by row\n"
+    "- `read README.md` makes me call a real tool\n- `tell me a lot` fills my small window, until it is compacted\n",
+    "Where the number in the status line comes from:\n\n1. what was **sent** last time, as the model counted it\n"
+    "2. plus what it **answered**\n3. plus an estimate of what is *new* since then\n",
+    "> A context window is not a database. What is in it costs tokens in *every* request.\n\n"
+    "That is why old tool results go first when it gets full:\n\n- they are long\n- they can be read again\n"
+    "  - with the same tool\n  - at any time\n",
+)
+
+EXAMPLES = (
+    "```python\ndef next_input(sent: int, answered: int, new: int) -> int:\n"
+    '    """Tokens of the next request."""\n    return sent + answered + new\n```\n',
+    "```bash\nagent-tui context --json | jq .total\n```\n",
+)
+
+TABLE = (
+    "| row | measured | what it is |\n|---|:-:|---|\n| system prompt | no | the same in every request |\n"
+    "| messages | yes | by difference between two steps |\n| free | yes | what is left before compaction |\n"
+)
+
+CLOSERS = (
+    "Anything else?",
+    "Ask for a *table*, a `file` or a **long** answer and watch the numbers move.",
+    "My reasoning of this turn is dropped at your next message; `/context` will say so.",
+)
+
+TOPICS = ("the prompt", "a tool result", "the summary", "an anchor", "the window", "reasoning", "a step", "the cache")
+VERBS = ("records", "measures", "keeps", "counts", "compares", "shows")
+
+
+WINDOW = 16_000
+MAX_OUTPUT = 2_000
+CHUNK = 14
+PACE_SECONDS = 0.012
+COUNT_SECONDS = 20.0
+
+
+class DemoProvider:
+    """Deterministic for the same conversation. ``pace`` is seconds between chunks of unscripted answers; a script
+    (the model's ``extra.script``, or ``script`` here) sets its own."""
+
+    def __init__(self, counter: Counter, script: Path | None = None, pace: float = PACE_SECONDS) -> None:
+        self._witness = Witness(counter)
+        self._pace = pace
+        self._default_script = script
+        self._scripts: dict[Path, Script] = {}
+
+    def _script(self, spec: ModelSpec) -> Script | None:
+        name = spec.extra.get("script") or self._default_script
+        if not name:
+            return None
+        path = Path(name).expanduser()
+        if path not in self._scripts:
+            self._scripts[path] = load_script(path)
+        return self._scripts[path]
+
+    async def describe(self, spec: ModelSpec) -> ModelInfo:
+        """The demo's own limits, unless configuration or script say otherwise. Raises ConfigError for a bad script."""
+        script = self._script(spec)
+        window = spec.context_window or (script.window if script else None) or WINDOW
+        output = spec.max_output or (script.max_output if script else None) or MAX_OUTPUT
+        limits = Limits(window, None, output, "config" if spec.context_window else "demo")
+        prices = Prices.per_million(spec.prices) if spec.prices else Prices(0.0, 0.0, 0.0, 0.0)
+        return ModelInfo(spec, resolve_target(spec), limits, prices, reasoning=True, images=True)
+
+    async def count_exact(self, request: ModelRequest) -> int | None:
+        """None: like most local models, the demo has no counting endpoint."""
+        return None
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        yield Started(resolve_target(request.spec))
+        script = self._script(request.spec)
+        newest = next((words_in(s.message) for s in reversed(request.messages) if s.message.role == "user"), "")
+        step = script.take(request, newest) if script is not None else None
+        info = await self.describe(request.spec)
+        counting = asyncio.create_task(self._witness.input_tokens(request))
+        try:
+            if step is not None and step.failure is not None and step.after == 0:
+                yield Failed(step.failure)
+                return
+            overflow = await self._overflow(request, counting, info.limits.window)
+            if overflow is not None:
+                yield Failed(overflow)
+                return
+            answer = _scripted(step) if step is not None else _composed(request, self._pace)
+            streamed: list[str] = []
+            sent = 0
+            for delta, delay in answer.deltas(len(request.messages)):
+                if step is not None and step.failure is not None and sent >= step.after:
+                    yield Failed(step.failure)
+                    return
+                if step is not None and step.hang and sent >= step.after:
+                    await asyncio.Event().wait()
+                if delay:
+                    await asyncio.sleep(delay)
+                sent += len(delta.text)
+                streamed.append(delta.text)
+                yield delta
+            if step is not None and step.failure is not None:
+                yield Failed(step.failure)
+                return
+            if step is not None and step.hang:
+                await asyncio.Event().wait()
+            report = await self._report(answer, counting, step)
+            if report is not None:
+                yield report
+            yield Finished(answer.finish)
+        finally:
+            counting.cancel()
+
+    async def _overflow(
+        self, request: ModelRequest, counting: asyncio.Task[tuple[int, int]], window: int | None
+    ) -> Failure | None:
+        """Refuses what does not fit, as real models do. Only a request that could be too long waits for the count."""
+        chars = sum(len(str(s.message.parts)) for s in request.messages) + sum(len(b.text) for b in request.system)
+        if window is None or chars < window:
+            return None
+        try:
+            async with asyncio.timeout(COUNT_SECONDS):
+                tokens, _ = await asyncio.shield(counting)
+        except (WorkerError, TimeoutError):
+            return None
+        asked = request.max_output or 0
+        if tokens + asked <= window:
+            return None
+        return Failure(
+            "context_overflow",
+            f"The request is too long for the model: {tokens:,} tokens and {asked:,} of output, window {window:,}. "
+            "Nothing is lost; /compact makes room.",
+            detail=f"demo: maximum context length is {window} tokens, got {tokens} + {asked}",
+            status=400,
+        )
+
+    async def _report(
+        self, answer: _Answer, counting: asyncio.Task[tuple[int, int]], step: ScriptedStep | None
+    ) -> UsageReport | None:
+        if step is not None and step.usage is False:
+            return None
+        try:
+            async with asyncio.timeout(COUNT_SECONDS):
+                tokens, cached = await asyncio.shield(counting)
+            reasoning, text, calls = await self._witness.tokens([answer.reasoning, answer.text, answer.calls_text])
+        except (WorkerError, TimeoutError):
+            return None
+        usage = TokenUsage(tokens, reasoning + text + calls, reasoning, cached, tokens - cached)
+        if step is not None and isinstance(step.usage, dict):
+            said = {"reasoning": reasoning, "cache_read": cached, "cache_write": tokens - cached, **step.usage}
+            usage = TokenUsage(
+                said.get("input", usage.input),
+                said.get("output", usage.output),
+                said["reasoning"],
+                said["cache_read"],
+                said["cache_write"],
+            )
+        return UsageReport(usage)
+
+
+class _Answer:
+    def __init__(
+        self,
+        reasoning: str,
+        text: str,
+        calls: list[tuple[str, str]],
+        finish: FinishReason,
+        chunk: int,
+        delay: float,
+    ) -> None:
+        self.reasoning = reasoning
+        self.text = text
+        self.calls = calls
+        self.finish: FinishReason = finish
+        self._chunk = max(1, chunk)
+        self._delay = delay
+
+    @property
+    def calls_text(self) -> str:
+        return "\n".join(f"{name} {arguments}" for name, arguments in self.calls)
+
+    def deltas(self, position: int) -> Iterator[tuple[Delta, float]]:
+        index = 0
+        if self.reasoning:
+            for piece in self._pieces(self.reasoning):
+                yield Delta(index, "reasoning", piece), self._delay
+            signature = content_fingerprint(self.reasoning)
+            metadata = {"demo": {"signature": signature, "id": f"rs_{signature[:10]}"}}
+            yield Delta(index, "reasoning", metadata=metadata, closed=True), 0.0
+            index += 1
+        if self.text:
+            for piece in self._pieces(self.text):
+                yield Delta(index, "text", piece), self._delay
+            index += 1
+        for name, arguments in self.calls:
+            call_id = f"call_{content_fingerprint(f'{position}.{index}{arguments}')[:12]}"
+            yield Delta(index, "tool_call", call_id=call_id, name=name), self._delay
+            for piece in self._pieces(arguments):
+                yield Delta(index, "tool_call", piece), self._delay
+            index += 1
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        return (text[i : i + self._chunk] for i in range(0, len(text), self._chunk))
+
+
+def _scripted(step: ScriptedStep) -> _Answer:
+    calls = [(call["name"], call.get("arguments", "{}")) for call in step.tool_calls]
+    finish: FinishReason = step.finish or ("tool_calls" if calls else "stop")
+    return _Answer(step.reasoning, step.text, calls, finish, step.chunk, step.delay)
+
+
+def _composed(request: ModelRequest, pace: float) -> _Answer:
+    answer = compose(request)
+    finish: FinishReason = "tool_calls" if answer.calls else "stop"
+    return _Answer(answer.reasoning, answer.text, answer.calls, finish, CHUNK, pace)
+
+
+if TYPE_CHECKING:
+
+    def _conforms(provider: DemoProvider) -> Provider:
+        return provider

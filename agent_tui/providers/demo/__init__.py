@@ -1,1 +1,0 @@
-"""The demo model: offline, deterministic, scriptable; an independent witness of the accounting."""

@@ -1,0 +1,333 @@
+"""Bodies of Anthropic's Messages API (docs.claude.com/en/api/messages)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import FinishReason
+from agent_tui.providers.dialects.decoding import Event, PartBuilder, as_arguments
+from agent_tui.providers.dialects.encoding import Fields, split_data_url
+
+_EFFORTS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high"}
+
+
+def messages_body(fields: Fields, model: str) -> Metadata:
+    """A body of ``/v1/messages``: the system prompt apart, results and questions in user messages, roles in turn."""
+    rest = dict(fields.rest)
+    body: Metadata = {"model": model, "messages": []}
+    system: list[Metadata] = []
+    for message in fields.messages:
+        if message["role"] == "system":
+            system.extend(_blocks(message["content"]))
+            continue
+        role = "assistant" if message["role"] == "assistant" else "user"
+        content = _answer(message) if role == "assistant" else _question(message)
+        if not content:
+            continue
+        previous = body["messages"][-1] if body["messages"] else None
+        if previous is not None and previous["role"] == role:
+            previous["content"].extend(content)
+        else:
+            body["messages"].append({"role": role, "content": content})
+    if system:
+        body["system"] = system
+    if fields.tools:
+        body["tools"] = [_tool(tool) for tool in fields.tools]
+    effort = rest.pop("reasoning_effort", None)
+    if effort in _EFFORTS:
+        body["thinking"] = {"type": "adaptive", "display": "summarized"}
+        body["output_config"] = {"effort": _EFFORTS[effort]}
+    choice = rest.pop("tool_choice", None)
+    if choice is not None:
+        body["tool_choice"] = {"type": choice} if isinstance(choice, str) else choice
+    for name, value in {**rest, **fields.extra_body}.items():
+        # A switch for one part of thinking goes beside what was chosen already.
+        body[name] = {**body[name], **value} if name == "thinking" and name in body else value
+    body["stream"] = True
+    return body
+
+
+def _tool(tool: Metadata) -> Metadata:
+    function = tool["function"]
+    made: Metadata = {"name": function["name"], "input_schema": function["parameters"], "type": "custom"}
+    if function.get("description"):
+        made["description"] = function["description"]
+    if "cache_control" in tool:
+        made["cache_control"] = tool["cache_control"]
+    return made
+
+
+def _question(message: Metadata) -> list[Metadata]:
+    if message["role"] != "tool":
+        return _blocks(message["content"])
+    block: Metadata = {
+        "type": "tool_result",
+        "tool_use_id": message["tool_call_id"],
+        "content": _blocks(message["content"]),
+    }
+    if "cache_control" in message:
+        block["cache_control"] = message["cache_control"]
+    return [block]
+
+
+def _answer(message: Metadata) -> list[Metadata]:
+    blocks: list[Metadata] = list(message.get("thinking_blocks") or ())
+    content = message.get("content")
+    if isinstance(content, str):
+        # An answer may not end in white space (a 400); inside it none is changed.
+        blocks.extend([{"type": "text", "text": content}] if content.strip() else [])
+    elif content:
+        blocks.extend(_blocks(content))
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        blocks.append(
+            {"type": "tool_use", "id": call["id"], "name": function["name"], "input": json.loads(function["arguments"])}
+        )
+    return blocks
+
+
+def _blocks(content: str | list[Metadata]) -> list[Metadata]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content.strip() else []
+    return [_block(block) for block in content if block["type"] != "text" or block["text"].strip()]
+
+
+def _block(block: Metadata) -> Metadata:
+    marker = {"cache_control": block["cache_control"]} if "cache_control" in block else {}
+    if block["type"] == "image_url":
+        media_type, data = split_data_url(block["image_url"]["url"])
+        source = {"type": "base64", "media_type": media_type, "data": data}
+        return {"type": "image", "source": source, **marker}
+    if block["type"] == "file":
+        media_type, data = split_data_url(block["file"]["file_data"])
+        source = {"type": "base64", "media_type": media_type, "data": data}
+        return {"type": "document", "source": source, "title": block["file"]["filename"], **marker}
+    return block
+
+
+_STOP: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refused",
+    "guardrail_intervened": "refused",
+    "content_filtered": "refused",
+}
+_TYPES = frozenset(
+    {
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+        "ping",
+    }
+)
+_CONVERSE = frozenset(
+    {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"}
+)
+
+
+class AnthropicStream:
+    """Blocks by index. A thinking block keeps its type and signature, a redacted one its data, both untouched."""
+
+    def __init__(self, out: PartBuilder) -> None:
+        self.out = out
+        self._inputs: dict[int, Any] = {}
+
+    @staticmethod
+    def knows(event: Event) -> bool:
+        return event.get("type") in _TYPES
+
+    def event(self, event: Event) -> None:
+        kind = event.get("type")
+        if kind == "message_start":
+            message = event.get("message") or {}
+            self.out.report(message.get("usage"))
+            self._transformed(event, message)
+        elif kind == "content_block_start":
+            self._start(int(event.get("index", 0)), event.get("content_block") or {})
+        elif kind == "content_block_delta":
+            self._delta(int(event.get("index", 0)), event.get("delta") or {})
+        elif kind == "content_block_stop":
+            self._stop(int(event.get("index", 0)))
+        elif kind == "message_delta":
+            delta = event.get("delta") or {}
+            if reason := delta.get("stop_reason"):
+                self.out.finish = _STOP.get(str(reason), "unknown")
+            self._usage(event.get("usage"))
+            self._transformed(event, delta)
+        elif kind == "message_stop" and self.out.finish is None:
+            # Some servers that only speak this language give no reason.
+            self.out.finish = "stop"
+
+    def _transformed(self, *places: dict[str, Any]) -> None:
+        """What the API changed in the request before the model read it; the last report holds all of it."""
+        for place in places:
+            listed = place.get("input_transformations")
+            if isinstance(listed, list):
+                self.out.dropped = [
+                    str(entry.get("path") or "")
+                    for entry in listed
+                    if isinstance(entry, dict) and entry.get("type") == "thinking_dropped"
+                ]
+
+    def _usage(self, usage: Any) -> None:
+        """The last report is the final one, but servers that repeat the input as 0 there mean what they said first."""
+        for name, value in usage.items() if isinstance(usage, dict) else ():
+            if value is not None and not (value == 0 and name != "output_tokens" and self.out.usage.get(name)):
+                self.out.usage[name] = value
+
+    def _start(self, index: int, block: dict[str, Any]) -> None:
+        kind = block.get("type")
+        if kind == "text":
+            self.out.add(index, "text", block.get("text") or "")
+        elif kind == "thinking":
+            signature = block.get("signature")
+            metadata = {"type": "thinking", "signature": signature} if signature else None
+            self.out.add(index, "reasoning", block.get("thinking") or "", metadata)
+        elif kind == "redacted_thinking":
+            self.out.add(index, "reasoning", "", {"type": "redacted_thinking", "data": block.get("data") or ""})
+        elif kind == "tool_use":
+            self.out.call(index, block.get("id"), str(block.get("name") or ""))
+            self._inputs[index] = block.get("input")
+        else:
+            # Tools that run at the provider: their rounds are added up in the usage.
+            self.out.hidden_calls = True
+
+    def _delta(self, index: int, delta: dict[str, Any]) -> None:
+        kind = delta.get("type")
+        if kind == "text_delta":
+            self.out.add(index, "text", delta.get("text") or "")
+        elif kind == "thinking_delta":
+            self.out.add(index, "reasoning", delta.get("thinking") or "")
+        elif kind == "signature_delta":
+            known = self.out.metadata_of(index) or {}
+            signature = str(known.get("signature") or "") + str(delta.get("signature") or "")
+            self.out.add(index, "reasoning", "", {"type": "thinking", "signature": signature})
+        elif kind == "input_json_delta" and self.out.has(index):
+            self.out.add(index, "tool_call", delta.get("partial_json") or "")
+
+    def _stop(self, index: int) -> None:
+        given = self._inputs.pop(index, None)
+        if self.out.has(index) and given and not self.out.text_of(index):
+            self.out.add(index, "tool_call", as_arguments(given))
+        self.out.close(index)
+
+
+class ConverseStream:
+    """Bedrock's Converse events, kept in the same form as Anthropic's blocks."""
+
+    def __init__(self, out: PartBuilder) -> None:
+        self.out = out
+
+    @staticmethod
+    def knows(event: Event) -> bool:
+        return len(event) == 1 and next(iter(event)) in _CONVERSE
+
+    def event(self, event: Event) -> None:
+        kind, body = next(iter(event.items()))
+        index = int(body.get("contentBlockIndex", 0)) if isinstance(body, dict) else 0
+        if kind == "contentBlockStart":
+            tool = (body.get("start") or {}).get("toolUse")
+            if tool:
+                self.out.call(index, tool.get("toolUseId"), str(tool.get("name") or ""))
+        elif kind == "contentBlockDelta":
+            self._delta(index, body.get("delta") or {})
+        elif kind == "contentBlockStop":
+            self.out.close(index)
+        elif kind == "messageStop":
+            self.out.finish = _STOP.get(str(body.get("stopReason")), "unknown")
+        elif kind == "metadata":
+            self.out.report(body.get("usage"))
+
+    def _delta(self, index: int, delta: dict[str, Any]) -> None:
+        if "text" in delta:
+            self.out.add(index, "text", delta["text"] or "")
+        elif "toolUse" in delta:
+            self.out.add(index, "tool_call", as_arguments(delta["toolUse"].get("input")))
+        elif "reasoningContent" in delta:
+            block = delta["reasoningContent"] or {}
+            known = self.out.metadata_of(index) or {}
+            if "text" in block:
+                self.out.add(index, "reasoning", block["text"] or "")
+            if block.get("signature"):
+                signature = str(known.get("signature") or "") + block["signature"]
+                self.out.add(index, "reasoning", "", {"type": "thinking", "signature": signature})
+            if redacted := block.get("redactedContent") or block.get("data"):
+                data = str(known.get("data") or "") + redacted
+                self.out.add(index, "reasoning", "", {"type": "redacted_thinking", "data": data})
+
+
+MARKER = {"type": "ephemeral"}
+_MOST_IN_MESSAGES = 3
+"""Anthropic's API takes four markers; one is for tools and system prompt."""
+
+
+def add_breakpoints(
+    messages: list[Metadata],
+    tools: list[Metadata],
+    stable_system: int,
+    starts_with_summary: bool,
+    forgets: bool,
+    ttl: str | None = None,
+) -> None:
+    """Mark at most four places up to which the prompt may be cached (the limit of Anthropic's API): tools and system
+    together, and those of ``marked_places``.
+
+    ``stable_system``: how many of the system blocks are the same all session long; documents come after them.
+    ``ttl``: how long it is to be kept; five minutes are meant where nothing is said. All markers say the same: one for
+    an hour may not follow one for less (platform.claude.com/docs/en/build-with-claude/prompt-caching).
+    """
+    marker = MARKER if ttl in (None, "5m") else {**MARKER, "ttl": ttl}
+    head = messages[0] if messages and messages[0]["role"] == "system" else None
+    if head is not None and stable_system:
+        _mark(head["content"][stable_system - 1], marker)
+    elif tools:
+        tools[-1]["cache_control"] = dict(marker)
+    said = messages if head is None else messages[1:]
+    for place in marked_places([m["role"] for m in said], starts_with_summary, forgets):
+        _mark_message(said[place], marker)
+
+
+def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool) -> list[int]:
+    """The messages of a conversation that are marked, by index, ascending; system prompts are not among ``roles``.
+
+    What the request before wrote ends at the input that the newest answer answered. It is marked again at that very
+    place: Anthropic looks back only ``LOOK_BACK`` blocks from a marker, and an answer with many calls and their results
+    has more. ``forgets``: the provider leaves out earlier thinking when the user speaks, so what was written since then
+    fits no longer; the user message that began the turn of the newest answer is where the rest ends. It stays marked
+    through the whole turn, which keeps it alive. The summary of what was compacted takes a marker that is left.
+    """
+    newest = len(roles) - 1
+    while newest >= 0 and roles[newest] != "assistant":
+        newest -= 1
+    wanted = [_input_before(roles, len(roles)), _input_before(roles, newest)]
+    if forgets:
+        wanted.append(_input_before(roles, newest, ("user",)))
+    if starts_with_summary:
+        wanted.append(0)
+    places = [place for place in dict.fromkeys(wanted) if place is not None]
+    return sorted(places[:_MOST_IN_MESSAGES])
+
+
+def _input_before(roles: Sequence[str], end: int, of: tuple[str, ...] = ("user", "tool")) -> int | None:
+    return next((n for n in range(end - 1, -1, -1) if roles[n] in of), None)
+
+
+def _mark_message(message: Metadata, marker: Metadata) -> None:
+    if message["role"] == "tool":
+        message["cache_control"] = dict(marker)
+    elif isinstance(message["content"], list):
+        _mark(message["content"][-1], marker)
+
+
+def _mark(block: Metadata, marker: Metadata) -> None:
+    block["cache_control"] = dict(marker)

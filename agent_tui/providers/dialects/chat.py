@@ -1,0 +1,294 @@
+"""Bodies of chat completions and of the Responses API: nearly the arguments themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import FinishReason
+from agent_tui.providers.dialects.decoding import Event, PartBuilder, TagSplitter, as_arguments
+from agent_tui.providers.dialects.encoding import Fields
+from agent_tui.providers.dialects.record import Dialect
+from agent_tui.providers.versions import is_openai_reasoning
+
+_REFUSED_BY_REASONING = frozenset(
+    {"temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "logit_bias"}
+)
+
+
+def chat_body(fields: Fields, model: str, dialect: Dialect) -> Metadata:
+    """A body of ``/chat/completions``."""
+    rest = dict(fields.rest)
+    if dialect.openai and is_openai_reasoning(model):
+        rest = _for_reasoning(rest)
+    needs_thoughts = dialect.needs_thoughts and (rest.get("thinking") or {}).get("type") == "enabled"
+    body: Metadata = {
+        "model": model,
+        "messages": [_message(message, dialect, needs_thoughts) for message in fields.messages],
+        "stream": True,
+    }
+    if not dialect.no_usage_option:
+        body["stream_options"] = {"include_usage": True}
+    if fields.tools and not dialect.no_tools:
+        body["tools"] = fields.tools
+    return {**body, **rest, **fields.extra_body}
+
+
+def responses_body(fields: Fields, model: str, dialect: Dialect) -> Metadata:
+    """A body of ``/responses``."""
+    body: Metadata = {"model": model, "stream": True}
+    if fields.tools:
+        body["tools"] = fields.tools
+    rest = _for_reasoning(fields.rest) if dialect.openai and is_openai_reasoning(model) else fields.rest
+    return {**body, **rest, **fields.extra_body}
+
+
+def _for_reasoning(rest: Metadata) -> Metadata:
+    """Without what OpenAI's reasoning models refuse (platform.openai.com/docs/guides/latest-model), and with their
+    name for the most tokens of an answer."""
+    kept = {name: value for name, value in rest.items() if name not in _REFUSED_BY_REASONING}
+    if "max_tokens" in kept:
+        kept["max_completion_tokens"] = kept.pop("max_tokens")
+    return kept
+
+
+def _message(message: Metadata, dialect: Dialect, needs_thoughts: bool) -> Metadata:
+    made = {name: value for name, value in message.items() if name not in dialect.drops and value is not None}
+    marker = made.pop("cache_control", None)
+    if marker is not None and isinstance(made.get("content"), list):
+        # Where messages take no marker of their own, the last block of one does.
+        made["content"] = [*made["content"][:-1], {**made["content"][-1], "cache_control": marker}]
+    if needs_thoughts and made["role"] == "assistant" and "reasoning_content" not in made:
+        # Refused without: "Missing reasoning_content field in the assistant message".
+        made["reasoning_content"] = " "
+    return made
+
+
+_STOP: dict[str, FinishReason] = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "eos": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "refused",
+    "refusal": "refused",
+}
+_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+_NO_SIGNATURE = "mistral"
+"""What LiteLLM puts where Mistral's blocks have no signature."""
+
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+
+
+class ChatStream:
+    """Has no blocks: a change of kind ends a part. Reasoning comes as ``reasoning_content``, ``reasoning``, content
+    blocks of type ``thinking`` (Mistral), ``reasoning_details`` (OpenRouter), ``thinking_blocks`` and
+    ``reasoning_items`` (LiteLLM's own)."""
+
+    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
+        self.out = out
+        self._tags = TagSplitter(out, tags)
+        self._calls: dict[int, Hashable] = {}
+        self._ids: dict[int, str] = {}
+        self._names: dict[int, str] = {}
+        self._made = 0
+        self._details: list[Metadata] = []
+        self._reasoning: Hashable | None = None
+
+    @staticmethod
+    def knows(event: Event) -> bool:
+        return "choices" in event or event.get("object") == "chat.completion.chunk" or "x_groq" in event
+
+    def event(self, event: Event) -> None:
+        self._usage(event.get("usage"))
+        self._usage(groq.get("usage") if isinstance(groq := event.get("x_groq"), dict) else None)
+        for choice in (event.get("choices") or [])[:1]:
+            self._usage(choice.get("usage"))
+            self._delta(choice.get("delta") or choice.get("message") or {})
+            if (reason := choice.get("finish_reason")) == "error":
+                self.out.error = self.out.error or {"message": "the provider ended its answer with an error"}
+            elif reason:
+                self._tags.interrupt()
+                finish = _STOP.get(str(reason), "unknown")
+                if finish in ("stop", "unknown") and self.out.has_tool_calls:
+                    finish = "tool_calls"
+                if self.out.finish != "refused":
+                    self.out.finish = finish
+
+    def _usage(self, usage: Any) -> None:
+        if isinstance(usage, dict) and any(usage.get(name) for name in _COUNTS):
+            self.out.usage.clear()
+            self.out.usage.update(usage)
+
+    def _delta(self, delta: dict[str, Any]) -> None:
+        self._think(delta)
+        content = delta.get("content")
+        if isinstance(content, str):
+            self._text(content, delta)
+        elif isinstance(content, list):
+            for block in content:
+                self._block(block)
+        if refusal := delta.get("refusal"):
+            self._text(str(refusal), {})
+            self.out.finish = "refused"
+        for call in delta.get("tool_calls") or []:
+            if isinstance(call, dict):
+                self._call(call)
+        if isinstance(function := delta.get("function_call"), dict) and not delta.get("tool_calls"):
+            # The form before tool calls; it knows one call and no ids.
+            self._call({"index": 0, "function": function})
+
+    def _text(self, text: str, delta: dict[str, Any]) -> None:
+        signatures = (delta.get("provider_specific_fields") or {}).get("thought_signatures")
+        signature = signatures[0] if signatures and not delta.get("tool_calls") else _extra_signature(delta)
+        if signature:
+            self._tags.interrupt()
+            self.out.add(self.out.run("text"), "text", text, {"thought_signature": signature})
+        elif text:
+            self._tags.feed(text)
+
+    def _block(self, block: Any) -> None:
+        if isinstance(block, str):
+            self._text(block, {})
+        elif isinstance(block, dict) and block.get("type") == "thinking":
+            inner = block.get("thinking")
+            pieces = inner if isinstance(inner, list) else [{"text": inner}]
+            for piece in pieces:
+                self._reason(str(piece.get("text") or "") if isinstance(piece, dict) else str(piece), "content")
+            if block.get("signature"):
+                self.out.add(
+                    self.out.run("reasoning"), "reasoning", "", {"type": "thinking", "signature": block["signature"]}
+                )
+        elif isinstance(block, dict) and isinstance(block.get("text"), str):
+            self._text(block["text"], {})
+
+    def _think(self, delta: dict[str, Any]) -> None:
+        blocks = delta.get("thinking_blocks")
+        items = delta.get("reasoning_items")
+        if items:
+            for item in items:
+                self._item(item)
+        if blocks:
+            for block in blocks:
+                self._thinking_block(block)
+            return
+        details = delta.get("reasoning_details") or (delta.get("provider_specific_fields") or {}).get(
+            "reasoning_details"
+        )
+        field = next((f for f in _FIELDS if isinstance(delta.get(f), str)), None)
+        text = delta[field] if field else ""
+        if details and not text:
+            text = "".join(str(d.get("text") or d.get("summary") or "") for d in details if isinstance(d, dict))
+        if text and not items:
+            self._reason(text, field)
+        if details:
+            self._merge(details)
+        if opaque := delta.get("reasoning_opaque"):
+            key = self._reasoning if self._reasoning is not None else self.out.run("reasoning")
+            self.out.add(key, "reasoning", "", {**(self.out.metadata_of(key) or {}), "reasoning_opaque": opaque})
+
+    def _reason(self, text: str, field: str | None) -> None:
+        self._tags.interrupt()
+        key = self.out.run("reasoning")
+        first = not self.out.has(key) and field not in (None, "reasoning_content")
+        # The field it came in is the field it goes back in.
+        self.out.add(key, "reasoning", text, {"field": field} if first and text else None)
+        if text:
+            if key != self._reasoning:
+                self._details = []
+            self._reasoning = key
+
+    def _merge(self, details: list[Any]) -> None:
+        """Streamed pieces of one detail have one index and type: texts are joined, other fields replaced. Encrypted
+        data come whole, and text after a signature begins the next one."""
+        key = self._reasoning if self._reasoning is not None and self.out.has(self._reasoning) else None
+        if key is None:
+            key = self._reasoning = self.out.run("reasoning")
+        for detail in details:
+            if not isinstance(detail, dict):
+                continue
+            known = next((d for d in reversed(self._details) if _same_detail(d, detail)), None)
+            if known is not None and detail.get("data") and detail["data"] == known.get("data"):
+                continue
+            if known is None or detail.get("data") or (known.get("signature") and detail.get("text")):
+                self._details.append({k: v for k, v in detail.items() if v is not None})
+                continue
+            for name, value in detail.items():
+                if name in ("text", "summary") and isinstance(value, str) and isinstance(known.get(name), str):
+                    known[name] += value
+                elif value is not None:
+                    known[name] = value
+        old = self.out.metadata_of(key) or {}
+        self.out.add(key, "reasoning", "", {**old, "reasoning_details": [dict(d) for d in self._details]})
+
+    def _thinking_block(self, block: dict[str, Any]) -> None:
+        """LiteLLM's form of Anthropic's blocks: text in pieces, the signature last, sometimes with all text again."""
+        if block.get("type") == "redacted_thinking":
+            key = self.out.new_run()
+            self.out.add(key, "reasoning", "", {"type": "redacted_thinking", "data": block.get("data") or ""})
+            self.out.close(key)
+            return
+        key = self.out.run("reasoning")
+        text, signature = str(block.get("thinking") or ""), block.get("signature")
+        if signature == _NO_SIGNATURE:
+            signature = None
+        if text and not (signature and text == self.out.text_of(key)):
+            self.out.add(key, "reasoning", text)
+        if signature:
+            self.out.add(key, "reasoning", "", {"type": "thinking", "signature": signature})
+            self.out.close(key)
+
+    def _item(self, item: dict[str, Any]) -> None:
+        kept = {k: v for k, v in item.items() if v is not None and k != "status"}
+        key = self._reasoning if self._reasoning is not None else self.out.new_run()
+        self.out.add(key, "reasoning", "", {"type": "reasoning", **kept})
+        self._reasoning = None
+
+    def _call(self, call: dict[str, Any]) -> None:
+        self._tags.interrupt()
+        function = call.get("function") or {}
+        index = call.get("index")
+        call_id = call.get("id") or None
+        if index is None:
+            index = self._made if call_id and call_id not in self._ids.values() else max(self._made - 1, 0)
+        fields = {**(function.get("provider_specific_fields") or {}), **(call.get("provider_specific_fields") or {})}
+        signature = fields.get("thought_signature") or _extra_signature(call)
+        metadata: Metadata | None = {"thought_signature": signature} if signature else None
+        name = str(function.get("name") or "")
+        new = index not in self._calls or bool(call_id and self._ids.get(index) not in (None, call_id))
+        if new:
+            # Some servers number every call 0; a new id is a new call.
+            key = self._calls[index] = ("call", self._made)
+            self._made += 1
+            self.out.run("tool_call")
+            self.out.call(key, call_id, name, metadata)
+            self._ids.pop(index, None)
+            self._names[index] = name
+        else:
+            later_id = call_id if index not in self._ids else None
+            later_name = name if not self._names[index] else None
+            if later_id or later_name:
+                self.out.amend(self._calls[index], later_id, later_name)
+                self._names[index] = later_name or self._names[index]
+            if metadata:
+                self.out.add(self._calls[index], "tool_call", "", metadata)
+        if call_id:
+            self._ids[index] = call_id
+        self.out.add(self._calls[index], "tool_call", as_arguments(function.get("arguments")))
+
+
+def _same_detail(known: Metadata, new: Metadata) -> bool:
+    if known.get("type") != new.get("type") or known.get("index") != new.get("index"):
+        return False
+    return not (known.get("id") and new.get("id") and known["id"] != new["id"])
+
+
+def _extra_signature(value: dict[str, Any]) -> str | None:
+    """Where Google's OpenAI-compatible endpoint puts thought signatures."""
+    google = (value.get("extra_content") or {}).get("google") or {}
+    signature = google.get("thought_signature")
+    return signature if isinstance(signature, str) else None

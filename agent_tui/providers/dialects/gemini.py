@@ -1,0 +1,233 @@
+"""Bodies of Gemini's ``generateContent`` (ai.google.dev/api/generate-content)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable
+from typing import Any
+
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import FinishReason
+from agent_tui.providers.dialects.decoding import Event, Kind, PartBuilder, as_arguments
+from agent_tui.providers.dialects.encoding import Fields, split_data_url
+from agent_tui.providers.versions import gemini_major
+
+NO_SIGNATURE = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
+"""Stands in for the signature of a call that another model made: Gemini 3 refuses the first call of an answer without
+one (ai.google.dev/gemini-api/docs/thought-signatures). It is base64 of ``skip_thought_signature_validator``."""
+
+_PLAIN_SCHEMA = frozenset(
+    {"type", "description", "properties", "required", "enum", "items", "title", "nullable", "format", "default"}
+    | {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "pattern", "propertyOrdering"}
+)
+_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object"})
+_CONFIG = {
+    "max_tokens": "maxOutputTokens",
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "stop": "stopSequences",
+    "seed": "seed",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+}
+
+
+def generate_body(fields: Fields, model: str) -> Metadata:
+    """A body of ``models/NAME:streamGenerateContent``."""
+    contents: list[Metadata] = []
+    system: list[Metadata] = []
+    strict = (gemini_major(model) or 0) >= 3
+    for message in fields.messages:
+        role = message["role"]
+        if role == "system":
+            system.extend(_parts(message["content"]))
+        elif role == "assistant":
+            _add(contents, "model", _answer(message, strict))
+        elif role == "tool":
+            # Results of parallel calls belong in one content; a question after them stands alone.
+            _add(contents, "user", [_result(message, strict)], join=_is_result)
+        else:
+            _add(contents, "user", _words(_parts(message["content"])), join=_is_words)
+    body: Metadata = {"contents": contents}
+    if system:
+        body["systemInstruction"] = {"parts": system}
+    if fields.tools:
+        body["tools"] = [{"functionDeclarations": [_tool(tool["function"]) for tool in fields.tools]}]
+    config, rest = _config(dict(fields.rest))
+    if config:
+        body["generationConfig"] = config
+    return {**body, **rest, **fields.extra_body}
+
+
+def _add(contents: list[Metadata], role: str, parts: list[Metadata], join: Any = None) -> None:
+    if not parts:
+        return
+    last = contents[-1] if contents else None
+    if last is not None and last["role"] == role and (join is None or join(last["parts"][-1])):
+        last["parts"].extend(parts)
+    else:
+        contents.append({"role": role, "parts": parts})
+
+
+def _words(parts: list[Metadata]) -> list[Metadata]:
+    """A question with at least one text: pictures alone are refused by some models."""
+    return parts if any("text" in part for part in parts) else [*parts, {"text": " "}]
+
+
+def _is_result(part: Metadata) -> bool:
+    return "functionResponse" in part
+
+
+def _is_words(part: Metadata) -> bool:
+    return "functionResponse" not in part
+
+
+def _parts(content: str | list[Metadata]) -> list[Metadata]:
+    if isinstance(content, str):
+        return [{"text": content}]
+    return [_part(block) for block in content]
+
+
+def _part(block: Metadata) -> Metadata:
+    if block["type"] == "image_url":
+        media_type, data = split_data_url(block["image_url"]["url"])
+        return {"inlineData": {"mimeType": media_type, "data": data}}
+    if block["type"] == "file":
+        media_type, data = split_data_url(block["file"]["file_data"])
+        return {"inlineData": {"mimeType": media_type, "data": data}}
+    return {"text": block["text"]}
+
+
+def _answer(message: Metadata, strict: bool) -> list[Metadata]:
+    """Thoughts, text, calls, in this order. A signature of the message goes with its text, or stands on an empty
+    one."""
+    parts: list[Metadata] = []
+    if thoughts := message.get("reasoning_content"):
+        parts.append({"thought": True, "text": thoughts})
+    signatures = (message.get("provider_specific_fields") or {}).get("thought_signatures") or []
+    text = message.get("content")
+    if text or signatures:
+        part: Metadata = {"text": text or ""}
+        if signatures:
+            part["thoughtSignature"] = signatures[0]
+        parts.append(part)
+    unsigned = not signatures
+    for number, call in enumerate(message.get("tool_calls") or ()):
+        function = call["function"]
+        made: Metadata = {"name": function["name"], "args": json.loads(function["arguments"])}
+        if strict:
+            made["id"] = call["id"]
+        part = {"functionCall": made}
+        signature = (call.get("provider_specific_fields") or {}).get("thought_signature")
+        if signature:
+            part["thoughtSignature"] = signature
+        elif strict and number == 0 and unsigned:
+            part["thoughtSignature"] = NO_SIGNATURE
+        parts.append(part)
+    return parts
+
+
+def _result(message: Metadata, strict: bool) -> Metadata:
+    content = message["content"]
+    text = content if isinstance(content, str) else "".join(b.get("text", "") for b in content)
+    response: Metadata = {"name": message.get("name") or "tool", "response": {"content": text}}
+    if strict:
+        response["id"] = message["tool_call_id"]
+    return {"functionResponse": response}
+
+
+def _tool(function: Metadata) -> Metadata:
+    made: Metadata = {"name": function["name"]}
+    if function.get("description"):
+        made["description"] = function["description"]
+    schema = function["parameters"]
+    if not schema.get("properties"):
+        # An object without properties is refused; no parameters at all is right for it.
+        return made
+    made["parameters" if _plain(schema) else "parametersJsonSchema"] = schema
+    return made
+
+
+def _plain(schema: Any) -> bool:
+    """Whether a schema keeps to Gemini's own subset of OpenAPI. Others go in the field for any JSON Schema, which
+    newer models take whole."""
+    if not isinstance(schema, dict) or not _PLAIN_SCHEMA.issuperset(schema) or schema.get("type") not in _TYPES:
+        return False
+    if "enum" in schema and schema["type"] != "string":
+        return False
+    below = [*(schema.get("properties") or {}).values(), *([schema["items"]] if "items" in schema else [])]
+    return all(map(_plain, below))
+
+
+def _config(rest: Metadata) -> tuple[Metadata, Metadata]:
+    """``generationConfig``, and what is no part of it."""
+    config: Metadata = {_CONFIG[name]: rest.pop(name) for name in list(rest) if name in _CONFIG}
+    if isinstance(config.get("stopSequences"), str):
+        config["stopSequences"] = [config["stopSequences"]]
+    effort, thinking = rest.pop("reasoning_effort", None), rest.pop("thinking", None)
+    if effort is not None:
+        config["thinkingConfig"] = {"thinkingLevel": effort, "includeThoughts": True}
+    elif isinstance(thinking, dict):
+        budget = thinking.get("budget_tokens", 0)
+        config["thinkingConfig"] = {"thinkingBudget": budget, **({"includeThoughts": True} if budget else {})}
+    wanted = rest.get("response_format")
+    if isinstance(wanted, dict) and isinstance(form := wanted.get("json_schema"), dict):
+        del rest["response_format"]
+        config |= {"responseMimeType": "application/json", "responseJsonSchema": form.get("schema")}
+    return config, rest
+
+
+_STOP: dict[str, FinishReason] = {"STOP": "stop", "MAX_TOKENS": "length"}
+_BROKEN = frozenset({"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"})
+"""The model's output could not be read, and part of it or all is missing: no end of an answer."""
+_REFUSED = frozenset(
+    {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR"}
+)
+
+
+class GeminiStream:
+    """Parts without numbers: neighbours of one kind are one part, which has at most one signature. A signature stays
+    on the part that carried it: thought, text (possibly empty) or function call."""
+
+    def __init__(self, out: PartBuilder) -> None:
+        self.out = out
+        self._calls = 0
+
+    @staticmethod
+    def knows(event: Event) -> bool:
+        body = event.get("response") if isinstance(event.get("response"), dict) else event
+        return isinstance(body, dict) and any(k in body for k in ("candidates", "usageMetadata", "promptFeedback"))
+
+    def event(self, event: Event) -> None:
+        body: dict[str, Any] = event["response"] if isinstance(event.get("response"), dict) else event
+        self.out.report(body.get("usageMetadata"))
+        if (body.get("promptFeedback") or {}).get("blockReason"):
+            self.out.finish = "refused"
+        for candidate in (body.get("candidates") or [])[:1]:
+            for part in (candidate.get("content") or {}).get("parts") or []:
+                self._part(part)
+            if (reason := candidate.get("finishReason")) and reason not in _BROKEN:
+                self.out.finish = "refused" if reason in _REFUSED else _STOP.get(reason, "unknown")
+
+    def _part(self, part: dict[str, Any]) -> None:
+        signature = part.get("thoughtSignature")
+        metadata: Metadata | None = {"thought_signature": signature} if signature else None
+        if call := part.get("functionCall"):
+            self._calls += 1
+            key: Hashable = ("call", self._calls)
+            given = call.get("id")
+            if given:
+                metadata = {**(metadata or {}), "id": given}
+            self.out.call(key, given, str(call.get("name") or ""), metadata)
+            self.out.add(key, "tool_call", as_arguments(call.get("args") or {}))
+            self.out.close(key)
+        elif "text" in part or signature:
+            kind: Kind = "reasoning" if part.get("thought") else "text"
+            key = self.out.run(kind)
+            if signature and self.out.metadata_of(key):
+                self.out.close(key)
+                key = self.out.new_run()
+            self.out.add(key, kind, part.get("text") or "", metadata)
+        elif "executableCode" in part or "codeExecutionResult" in part or "toolCall" in part:
+            self.out.hidden_calls = True

@@ -1,0 +1,200 @@
+"""Conversations as input items of OpenAI's Responses API, used without server-side state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent_tui.models.messages import (
+    AttachmentPart,
+    Message,
+    Metadata,
+    ReasoningPart,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
+)
+from agent_tui.models.requests import FinishReason, SentMessage
+from agent_tui.providers.dialects.decoding import Event, PartBuilder
+from agent_tui.providers.dialects.encoding import (
+    EMPTY_USER,
+    Answer,
+    Result,
+    attachment_block,
+    entries,
+    object_arguments,
+)
+from agent_tui.providers.replay import ReplayPlan, is_spoken
+from agent_tui.text.clean import encodable
+
+_REASONING_FIELDS = ("type", "id", "summary", "encrypted_content", "content")
+
+
+def response_input(items: Sequence[SentMessage], plan: ReplayPlan, images: bool | None) -> list[Metadata]:
+    """All input items. A reasoning item goes back as it came; ids of the items it belongs to only together with it,
+    because the API refuses either without the other."""
+    found: list[Metadata] = []
+    for entry in entries(items, ids="plain"):
+        if isinstance(entry, Result):
+            found.append(_output(entry, images))
+        elif isinstance(entry, Answer):
+            found.extend(_answer(entry, plan))
+        else:
+            found.append({"role": "user", "content": _user_content(entry, images)})
+    return found
+
+
+def _answer(answer: Answer, plan: ReplayPlan) -> list[Metadata]:
+    message = answer.message
+    thoughts = [n for n, part in enumerate(message.parts) if isinstance(part, ReasoningPart)]
+    whole = plan.same_origin(message.id) and all(plan.resent(message.id, n) for n in thoughts)
+    items: list[Metadata] = []
+    for n, part in enumerate(message.parts):
+        metadata = (part.provider_metadata or {}) if whole else {}
+        if isinstance(part, ReasoningPart):
+            if plan.resent(message.id, n):
+                stored = part.provider_metadata or {}
+                items.append({k: stored[k] for k in _REASONING_FIELDS if k in stored and (k != "content" or stored[k])})
+                items[-1].setdefault("summary", [])
+        elif not is_spoken(part):
+            continue
+        elif isinstance(part, TextPart):
+            items.append(_text(part, metadata))
+        elif isinstance(part, ToolCallPart):
+            call: Metadata = {
+                "type": "function_call",
+                "call_id": answer.calls[n].id,
+                "name": part.name,
+                "arguments": encodable(part.arguments) or object_arguments(""),
+            }
+            if metadata.get("id"):
+                call["id"] = metadata["id"]
+            items.append(call)
+    return items
+
+
+def _text(part: TextPart, metadata: Metadata) -> Metadata:
+    item: Metadata = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": encodable(part.text), "annotations": []}],
+    }
+    if metadata.get("id"):
+        item["id"] = metadata["id"]
+        item["status"] = metadata.get("status") or "completed"
+    if metadata.get("phase"):
+        item["phase"] = metadata["phase"]
+    return item
+
+
+def _output(result: Result, images: bool | None) -> Metadata:
+    output: str | list[Metadata] = result.text
+    if result.attachments:
+        blocks = [_block(attachment_block(part, images)) for part in result.attachments]
+        output = [{"type": "input_text", "text": result.text}, *blocks]
+    return {"type": "function_call_output", "call_id": result.call.id, "output": output}
+
+
+def _user_content(message: Message, images: bool | None) -> list[Metadata]:
+    blocks: list[Metadata] = []
+    for part in message.parts:
+        if isinstance(part, AttachmentPart):
+            blocks.append(_block(attachment_block(part, images)))
+        elif isinstance(part, (TextPart, SummaryPart)) and part.text:
+            blocks.append({"type": "input_text", "text": encodable(part.text)})
+    return blocks or [{"type": "input_text", "text": EMPTY_USER}]
+
+
+def _block(block: Metadata) -> Metadata:
+    """The Responses form of a chat content block."""
+    if block["type"] == "image_url":
+        return {"type": "input_image", "image_url": block["image_url"]["url"]}
+    if block["type"] == "file":
+        return {"type": "input_file", **block["file"]}
+    return {"type": "input_text", "text": block["text"]}
+
+
+_INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refused"}
+_HIDDEN = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
+
+
+class ResponsesStream:
+    """Output items by index. The finished item is kept whole (without its text), so that it can go back with its id,
+    phase and encrypted content exactly as it came."""
+
+    def __init__(self, out: PartBuilder) -> None:
+        self.out = out
+
+    @staticmethod
+    def knows(event: Event) -> bool:
+        return str(event.get("type") or "").startswith("response.")
+
+    def event(self, event: Event) -> None:
+        kind = str(event["type"]).removeprefix("response.")
+        index = int(event.get("output_index") or 0)
+        if kind == "output_item.added":
+            self._added(index, event.get("item") or {})
+        elif kind == "output_item.done":
+            self._done(index, event.get("item") or {})
+        elif kind in ("output_text.delta", "refusal.delta"):
+            self.out.add(index, "text", event.get("delta") or "")
+            if kind == "refusal.delta":
+                self.out.finish = "refused"
+        elif kind in ("reasoning_summary_text.delta", "reasoning_text.delta"):
+            self.out.add(index, "reasoning", event.get("delta") or "")
+        elif kind == "function_call_arguments.delta":
+            self.out.add(index, "tool_call", event.get("delta") or "")
+        elif kind in ("completed", "incomplete", "failed"):
+            self._end(kind, event.get("response") or {})
+
+    def _added(self, index: int, item: dict[str, Any]) -> None:
+        kind = item.get("type")
+        if kind == "function_call":
+            self.out.call(index, item.get("call_id"), str(item.get("name") or ""), _identity(item))
+            self.out.add(index, "tool_call", item.get("arguments") or "")
+        elif kind in _HIDDEN:
+            self.out.hidden_calls = True
+
+    def _done(self, index: int, item: dict[str, Any]) -> None:
+        kind = item.get("type")
+        if kind == "reasoning":
+            text = "".join(_texts(item.get("summary")) or _texts(item.get("content")))
+            kept = {k: v for k, v in item.items() if v is not None and k not in ("status", "content")}
+            if item.get("content"):
+                kept["content"] = item["content"]
+            self.out.add(index, "reasoning", "" if self.out.text_of(index) else text, kept)
+        elif kind == "message":
+            text = "".join(_texts(item.get("content")))
+            self.out.add(index, "text", "" if self.out.text_of(index) else text, _identity(item))
+        elif kind == "function_call":
+            if not self.out.has(index):
+                self._added(index, item)
+            missing = "" if self.out.text_of(index) else item.get("arguments") or ""
+            self.out.add(index, "tool_call", missing, _identity(item))
+        self.out.close(index)
+
+    def _end(self, kind: str, response: dict[str, Any]) -> None:
+        self.out.report(response.get("usage"))
+        # Encrypted content differs between the item's event and the final response; the latter has the last word.
+        for index, item in enumerate(response.get("output") or []):
+            if not self.out.has(index):
+                self._added(index, item)
+            if not self.out.has(index) or item.get("type") == "reasoning":
+                self._done(index, item)
+        if kind == "failed":
+            self.out.error = dict(response.get("error") or {"message": "the response failed"})
+        elif kind == "incomplete":
+            reason = (response.get("incomplete_details") or {}).get("reason")
+            self.out.finish = _INCOMPLETE.get(str(reason), "length")
+        elif self.out.finish is None:
+            self.out.finish = "tool_calls" if self.out.has_tool_calls else "stop"
+
+
+def _identity(item: dict[str, Any]) -> Metadata:
+    return {k: item[k] for k in ("type", "id", "phase", "status", "namespace") if item.get(k) is not None}
+
+
+def _texts(blocks: Any) -> list[str]:
+    if not isinstance(blocks, list):
+        return []
+    return [str(b.get("text") or b.get("refusal") or "") for b in blocks if isinstance(b, dict)]

@@ -1,0 +1,393 @@
+"""The connection of direct calls: one pool for the worker's life, no redirects, nothing read without a bound."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+from urllib.request import getproxies
+
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Target
+from agent_tui.providers import net
+from agent_tui.providers.catalog import dialect_of
+from agent_tui.providers.dialects.anthropic import messages_body
+from agent_tui.providers.dialects.chat import chat_body, responses_body
+from agent_tui.providers.dialects.cohere import cohere_body
+from agent_tui.providers.dialects.encoding import Fields
+from agent_tui.providers.dialects.gemini import generate_body
+from agent_tui.providers.dialects.ollama import ollama_body
+from agent_tui.providers.dialects.record import Counting, Dialect
+from agent_tui.providers.failure_lines import words_of
+from agent_tui.providers.keys import near_url, resolve_key, shown_address, variable_base
+from agent_tui.providers.net import BoundError, Unpacker, is_loopback, is_of_httpx
+from agent_tui.providers.request import WireCall, build_call
+from agent_tui.providers.secrets import redact
+from agent_tui.providers.tap import Tap
+
+if TYPE_CHECKING:
+    import httpx
+
+
+CONNECT_TIMEOUT = 20.0
+"""Seconds a connection may take; silence after that is the caller's to judge."""
+
+KEEP_ALIVE = 120.0
+"""Seconds a connection is kept for the next step: tools run in between."""
+
+
+KEPT = 16
+"""Connections that are kept at most."""
+
+
+_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+class NetworkSettingsError(Exception):
+    """Proxies or certificates of the environment that cannot be used. The message is for the user."""
+
+
+class HttpError(Exception):
+    """A status that is no success. ``body`` is the parsed error where it is JSON, else its text; ``message`` is what
+    the server says in it."""
+
+    def __init__(self, status: int, headers: dict[str, str], body: Any) -> None:
+        self.message = words_of(body) or f"HTTP {status}"
+        super().__init__(self.message)
+        self.status_code = status
+        self.headers = headers
+        self.body = body
+
+
+class Connections:
+    """Keeps connections between calls. Proxies and certificates come from the environment (``HTTPS_PROXY``,
+    ``NO_PROXY``, ``SSL_CERT_FILE``)."""
+
+    def __init__(self) -> None:
+        self._clients: dict[tuple[bool, bool], httpx.AsyncClient] = {}
+
+    def client(self, url: str) -> httpx.AsyncClient:
+        """The client for a URL. One that never speaks TLS is quicker to make, so those are kept apart, and this machine
+        is never asked for through a proxy. Raises NetworkSettingsError."""
+        secure, near = urlsplit(url).scheme == "https", is_loopback(url)
+        known = self._clients.get((secure, near))
+        if known is None or known.is_closed:
+            known = self._clients[secure, near] = _client(secure, near)
+        return known
+
+    def warm(self, url: str | None) -> None:
+        """Has imported and made what a first call to an address (None: a provider's own) needs. Opens no connection."""
+        # What is wrong with the settings is told by the call.
+        with suppress(NetworkSettingsError):
+            self.client(url or "https://")
+
+    @asynccontextmanager
+    async def post(self, url: str, headers: dict[str, str], content: bytes) -> AsyncIterator[httpx.Response]:
+        """The response to a POST, its head read; ``net.guard.body`` reads on. Leaving the context closes what is not
+        read to its end. Raises HttpError, RedirectError and what httpx raises."""
+        sent = {"accept-encoding": Unpacker.ACCEPTED, "content-type": "application/json", **headers}
+        response = await self._send(url, sent, content)
+        try:
+            if (elsewhere := net.redirect(response)) is not None:
+                raise elsewhere
+            if not response.is_success:
+                raise await _error(response)
+            yield response
+        finally:
+            await response.aclose()
+
+    async def _send(self, url: str, headers: dict[str, str], content: bytes) -> httpx.Response:
+        """The response, its head read. A kept connection that turns out to be closed is no failure of the server's: the
+        request goes out again, until it fails on a new one."""
+        import httpx
+
+        client = self.client(url)
+        for kept in range(KEPT, -1, -1):
+            request = client.build_request("POST", url, headers=headers, content=content)
+            opened = net.note_openings(request)
+            try:
+                return await client.send(request, stream=True)
+            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+                if opened or not kept:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.aclose()
+        self._clients.clear()
+
+
+def _client(secure: bool, near: bool) -> httpx.AsyncClient:
+    import httpx
+
+    limits = httpx.Limits(max_connections=64, max_keepalive_connections=KEPT, keepalive_expiry=KEEP_ALIVE)
+    verify = secure or (not near and bool(getproxies().keys() & {"http", "all"}))
+    try:
+        return httpx.AsyncClient(
+            verify=verify,
+            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT, pool=CONNECT_TIMEOUT),
+            limits=limits,
+            follow_redirects=False,
+            # Given a transport, httpx looks for no proxies.
+            transport=httpx.AsyncHTTPTransport(verify=verify, limits=limits) if near else None,
+        )
+    except ImportError as error:
+        raise NetworkSettingsError(
+            f"{_set(_PROXIES)} names a SOCKS proxy, which needs the Python package socksio: install it where agent-tui "
+            "runs, or name an HTTP proxy."
+        ) from error
+    except OSError as error:
+        raise NetworkSettingsError(f"The certificates that {_set(_CERTIFICATES)} names cannot be read.") from error
+    except (ValueError, httpx.InvalidURL) as error:
+        # Not in its own words: a proxy's address may hold a password.
+        raise NetworkSettingsError(f"What {_set(_PROXIES)} says of proxies cannot be understood.") from error
+
+
+def _set(names: Sequence[str]) -> str:
+    """Those of some environment variables that are set, for people to read."""
+    found = [name for name in names if os.environ.get(name) or os.environ.get(name.lower())]
+    return " or ".join(found or names)
+
+
+async def _error(response: httpx.Response) -> HttpError:
+    text = b"".join([piece async for piece in net.body(response)]).decode("utf-8", "replace")
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        body = text
+    return HttpError(response.status_code, dict(response.headers), body)
+
+
+AZURE_API_VERSION = "2025-02-01-preview"
+"""Version of Azure's deployment addresses where neither ``extra.api_version`` nor ``AZURE_API_VERSION`` says one."""
+
+VERSION = re.compile(r"/v\d+$")
+_AZURE_V1 = re.compile(r"/openai/v1(?:/responses|/chat/completions)?$")
+AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
+
+
+class NoAddressError(Exception):
+    """There is no address, or none that can be called. The message is for the user."""
+
+
+def url_of(spec: ModelSpec, target: Target, dialect: Dialect) -> str:
+    """The URL of a streaming call. Raises NoAddressError."""
+    root = _root(spec, dialect)
+    parts = urlsplit(root)
+    path = parts.path
+    match dialect.wire:
+        case "anthropic":
+            path = path.removesuffix("/v1/messages").removesuffix("/v1") + "/v1/messages"
+        case "gemini":
+            path = (path.partition("/models")[0] or dialect.host_path) + f"/models/{quote(target.model)}"
+            return urlunsplit(parts._replace(path=f"{path}:streamGenerateContent", query="alt=sse"))
+        case "cohere":
+            path = path if path.endswith("/chat") else f"{path if VERSION.search(path) else path + '/v2'}/chat"
+        case "ollama":
+            path = path.removesuffix("/chat").removesuffix("/api").removesuffix("/v1") + "/api/chat"
+        case _ if dialect.deployments:
+            return _azure(parts.scheme, parts.netloc, path, spec, target)
+        case _:
+            path = path.removesuffix("/chat/completions").removesuffix("/responses") or dialect.host_path
+            path += "/responses" if target.api == "responses" else "/chat/completions"
+    return urlunsplit(parts._replace(path=path))
+
+
+def _root(spec: ModelSpec, dialect: Dialect) -> str:
+    configured = spec.api_base or variable_base(dialect)
+    root = (configured or dialect.base or "").strip()
+    if not root:
+        raise NoAddressError(
+            f"{dialect.name} has no address of its own: set api_base of the model"
+            + (f", or {dialect.base_variables[0]}." if dialect.base_variables else ".")
+        )
+    if "://" not in root and (dialect.local or is_loopback(f"http://{root}")):
+        root = near_url(root, dialect)
+    if not _is_http(root):
+        where = "api_base of the model" if spec.api_base else " or ".join(dialect.base_variables)
+        shown = shown_address(root)
+        raise NoAddressError(f"{where} is no address of an API: {shown!r}. Write it as https://HOST/PATH or http://….")
+    return root.rstrip("/")
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return known and not re.search(r"[\s\x00-\x1f\x7f]", url)
+
+
+def _azure(scheme: str, netloc: str, path: str, spec: ModelSpec, target: Target) -> str:
+    """Azure's v1 API where it is asked for, else the address of a deployment, whose name is the model's."""
+    configured = spec.extra.get("api_version") or os.environ.get("AZURE_API_VERSION")
+    version = str(configured) if configured else ""
+    bare = AZURE_PATH.sub("", path)
+    if target.api == "responses":
+        path, query = f"{bare}/openai/v1/responses", {"api-version": "preview"} if version == "preview" else {}
+    elif version in ("v1", "latest", "preview") or _AZURE_V1.search(path):
+        path, query = f"{bare}/openai/v1/chat/completions", {"api-version": "preview"} if version == "preview" else {}
+    else:
+        path = f"{bare}/openai/deployments/{quote(target.model)}/chat/completions"
+        query = {"api-version": version or AZURE_API_VERSION}
+    return urlunsplit((scheme, netloc, path, urlencode(query), ""))
+
+
+USER_AGENT = "agent-tui"
+
+_FOR_LITELLM = frozenset(
+    {"organization", "project", "tenant_id", "client_id", "client_secret", "allowed_openai_params", "base_model"}
+    | {"additional_drop_params", "custom_llm_provider", "fallbacks", "mock_response", "ssl_verify", "headers"}
+)
+_FOR_LITELLM_STARTS = ("aws_", "azure_", "vertex_", "watsonx_", "litellm_", "oci_", "input_cost_", "output_cost_")
+"""Arguments of LiteLLM's calls that are no fields of a body (docs.litellm.ai, input params and provider pages)."""
+
+
+@dataclass(slots=True, frozen=True)
+class HttpCall:
+    """One request. The key is in ``headers``: never log them."""
+
+    url: str
+    headers: dict[str, str]
+    body: Metadata
+
+    @property
+    def content(self) -> bytes:
+        return json.dumps(self.body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def is_direct(spec: ModelSpec, target: Target) -> bool:
+    """Whether a model is called without LiteLLM. One whose ``extra`` speaks to that library is not: in a body its
+    credentials would be told to the server as a field."""
+    return spec.via != "litellm" and not any(map(is_for_litellm, spec.extra)) and dialect_of(target.provider).direct
+
+
+def is_for_litellm(name: str) -> bool:
+    """Whether an argument speaks to that library: it is no field of a body, and may be a credential."""
+    return name in _FOR_LITELLM or name.startswith(_FOR_LITELLM_STARTS)
+
+
+def encode(wire: WireCall, spec: ModelSpec, target: Target, key: str | None) -> HttpCall:
+    """The request of a call. Raises NoAddressError."""
+    dialect = dialect_of(target.provider)
+    fields = Fields.of(wire.kwargs)
+    headers = {"user-agent": USER_AGENT, "accept": "text/event-stream, application/json", **dialect.headers}
+    headers |= _authorization(dialect, key)
+    headers |= {name.lower(): value for name, value in fields.extra_headers.items()}
+    return HttpCall(url_of(spec, target, dialect), headers, body_of(fields, target, dialect))
+
+
+def body_of(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
+    """The body of a call to a provider that is called directly."""
+    match dialect.wire:
+        case _ if target.api == "responses":
+            return responses_body(fields, target.model, dialect)
+        case "anthropic":
+            return messages_body(fields, target.model)
+        case "gemini":
+            return generate_body(fields, target.model)
+        case "ollama":
+            return ollama_body(fields, target.model)
+        case "cohere":
+            return cohere_body(fields, target.model)
+        case _:
+            return chat_body(fields, target.model, dialect)
+
+
+def _authorization(dialect: Dialect, key: str | None) -> dict[str, str]:
+    if not key:
+        return {}
+    return {"authorization": f"Bearer {key}"} if dialect.auth == "bearer" else {dialect.auth: key}
+
+
+async def exchange(connections: Connections, call: HttpCall, tap: Tap) -> None:
+    """Sends a call and reads its answer to the end into ``tap``, whose ``on_data`` is called for each piece. Raises
+    what ``Connections.post`` raises."""
+    async with connections.post(call.url, call.headers, call.content) as response:
+        tap.begin(response.headers.get("content-type", ""))
+        async for data in net.body(response, tap.limit):
+            tap.feed(data)
+            if tap.on_data is not None:
+                tap.on_data()
+        tap.close()
+
+
+log = logging.getLogger(__name__)
+
+TIMEOUT = 20.0
+ANSWER_LIMIT = 1_000_000
+"""Bytes of an answer that is one number."""
+
+_FIELDS: Mapping[Counting, tuple[str, ...]] = MappingProxyType(
+    {
+        # docs.claude.com/en/api/messages-count-tokens
+        "messages": ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"),
+        # ai.google.dev/api/tokens
+        "generate": ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig"),
+        # platform.openai.com/docs/api-reference/responses/input-tokens
+        "responses": ("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text"),
+    }
+)
+"""What each kind of endpoint takes."""
+
+
+async def count(request: ModelRequest, info: ModelInfo, connections: Connections) -> int | None:
+    """Input tokens by the provider's count; None without an endpoint, a key, or an answer."""
+    target = info.target
+    counting = _counting(target)
+    key = resolve_key(request.spec, target.provider)
+    if counting is None or key.missing or not key.value:
+        return None
+    try:
+        call = _question(encode(build_call(request, info), request.spec, target, key.value), target, counting)
+        async with asyncio.timeout(TIMEOUT), connections.post(call.url, call.headers, call.content) as response:
+            pieces = [piece async for piece in net.body(response, ANSWER_LIMIT)]
+        return _tokens(json.loads(b"".join(pieces)))
+    except HttpError as error:
+        log.info("Exact count refused: %s %s", error.status_code, redact(str(error), [key.value])[:500])
+    except (OSError, ValueError, BoundError, RecursionError, NoAddressError, NetworkSettingsError) as error:
+        log.info("Exact count failed: %s", redact(str(error), [key.value]))
+    except Exception as error:
+        if not is_of_httpx(error):
+            raise
+        log.info("Exact count failed: %s %s", type(error).__name__, redact(str(error), [key.value]))
+    return None
+
+
+def _counting(target: Target) -> Counting | None:
+    """The endpoint for what is sent to this target."""
+    counting = dialect_of(target.provider).counting
+    return None if counting == "responses" and target.api != "responses" else counting
+
+
+def _question(call: HttpCall, target: Target, counting: Counting) -> HttpCall:
+    """The call that asks how long ``call`` is."""
+    body: Metadata = {name: call.body[name] for name in _FIELDS[counting] if name in call.body}
+    parts = urlsplit(call.url)
+    match counting:
+        case "messages":
+            path = f"{parts.path}/count_tokens"
+        case "generate":
+            path = f"{parts.path.rpartition(':')[0]}:countTokens"
+            body = {"generateContentRequest": {"model": f"models/{target.model}", **body}}
+        case "responses":
+            path = f"{parts.path}/input_tokens"
+    return replace(call, url=urlunsplit(parts._replace(path=path, query="")), body=body)
+
+
+def _tokens(answer: Any) -> int | None:
+    if not isinstance(answer, dict):
+        return None
+    value = answer.get("input_tokens", answer.get("totalTokens"))
+    return value if isinstance(value, int) and value > 0 else None

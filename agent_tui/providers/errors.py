@@ -1,0 +1,322 @@
+"""Exceptions of LiteLLM and the network, told apart and put into words: every kind of ``Failure``.
+
+Works on attributes and names alone, so nothing of LiteLLM is imported here.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agent_tui.models.failure import Failure, FailureKind
+from agent_tui.providers.failure_lines import (
+    DETAIL_LIMIT,
+    MISSING_PACKAGE,
+    NO_CREDIT,
+    failure,
+    without_advertising,
+    words_of,
+)
+from agent_tui.providers.overflow import is_overflow, sizes
+from agent_tui.providers.secrets import redact
+
+_REFUSED = re.compile(
+    r"content[_ ]policy|content[_ ]filter|content management policy|responsibleaipolicy|safety system|usage policy|"
+    r"prohibited_content|blocked by .{0,30}(?:safety|filter|guardrail)|moderation",
+    re.I,
+)
+_OVERLOADED = re.compile(
+    r"overloaded|over capacity|at capacity|temporarily unavailable|high demand|try again later", re.I
+)
+_SERVER = re.compile(r"server_error|internal_error|\bapi_error|internal server error|service_unavailable", re.I)
+_AUTH = re.compile(
+    r"(?:invalid|incorrect|missing|no|expired) (?:x-)?api[-_ ]?key|"
+    r"api[-_ ]?key (?:is |was )?(?:not valid|invalid|missing|not set|not found|required|must be set)|"
+    r"authentication|unauthorized|api_key client option must be set|unable to locate credentials|permission[_ ]denied",
+    re.I,
+)
+_MISSING_MODEL = re.compile(
+    r"model.{0,80}(?:not found|does not exist|not exist|not available|unknown)|"
+    r"not_found_error|model_not_found|no such model",
+    re.I | re.S,
+)
+_CUT = re.compile(
+    r"incomplete (?:chunked )?read|peer closed connection|connection (?:was )?(?:reset|closed|lost|aborted)|"
+    r"payload is not completed|transferencodingerror|contentlengtherror|server disconnected|premature|unexpected eof|"
+    r"not enough data|response ended",
+    re.I,
+)
+_LOST = re.compile(r"(?:^|[:\-]\s*)connection error\.?\s*(?:$|\n)", re.IGNORECASE | re.MULTILINE)
+"""All that is left of a lost connection where LiteLLM made a status (500) of it."""
+_NO_HTTP = re.compile(
+    r"bad status line|illegal (?:status line|header)|plain HTTP request was sent to (?:the )?HTTPS|"
+    r"client sent an HTTP request to an HTTPS server",
+    re.I,
+)
+_NO_HTTP_NAMES = frozenset({"BadStatusLine", "InvalidHeader", "LineTooLong"})
+_CONNECT_NAMES = frozenset(
+    {"ConnectError", "ConnectionRefusedError", "ClientConnectorError", "gaierror", "ConnectTimeout"}
+)
+_REFUSALS = (None, 400, 413, 422, 500)
+"""Statuses with which a request is refused for its size; None where an error arrives inside a stream."""
+
+_TIMEOUT_NAMES = frozenset(
+    {
+        "Timeout",
+        "APITimeoutError",
+        "TimeoutError",
+        "ReadTimeout",
+        "ConnectTimeout",
+        "PoolTimeout",
+        "SocketTimeoutError",
+        "ServerTimeoutError",
+    }
+)
+
+
+_UNABLE = re.compile(
+    r"--jinja\b|jinja template|chat template|parser for this template|\btemplate: ?[\w.]*:\d+|at row \d+, column \d+|"
+    r"conversation roles must|failed to parse (?:messages|tools)|does not support (?:tools|images|thinking|chat)|"
+    r"(?:image|audio|tool|tool_choice)s? (?:input |param |call )?(?:is|are) not supported|not supported by this model",
+    re.IGNORECASE,
+)
+"""What servers of one's own answer with 500 that will be the same next time: what the model, its template or the way
+it was started cannot do."""
+
+SHOWN = 120
+"""Characters of an answer that is no model's, for the line that says so."""
+
+
+class StreamError(Exception):
+    """An error the provider sent as an event of a stream that had begun with status 200."""
+
+    def __init__(self, event: Mapping[str, Any]) -> None:
+        inner = event.get("error")
+        inner = inner if isinstance(inner, Mapping) else event
+        self.message = str(inner.get("message") or inner.get("type") or "error event")
+        self.body = dict(inner)
+        code = inner.get("code", inner.get("status_code"))
+        self.status_code = int(code) if str(code).isdigit() else None
+        super().__init__(self.message)
+
+
+class NotAnAnswerError(Exception):
+    """Status 200, and yet nothing that a model's API sends: a login page, another program's words."""
+
+    def __init__(self, content_type: str, head: bytes) -> None:
+        text = head.decode("utf-8", "replace").strip()
+        try:
+            words = words_of(json.loads(text)) or text
+        except (ValueError, RecursionError):
+            words = words_of(text) or text
+        shown = " ".join(words.split())
+        more = "…" if len(shown) > SHOWN else ""
+        kind = content_type.partition(";")[0].strip()[:60] or "no content type"
+        super().__init__(f"{kind} “{shown[:SHOWN]}{more}”")
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    """The error and what lies beneath it: LiteLLM's ``original_exception``, then causes and contexts."""
+    seen: list[BaseException] = []
+    queue: list[BaseException] = [error]
+    while queue and len(seen) < 20:
+        current = queue.pop(0)
+        if any(current is s for s in seen):
+            continue
+        seen.append(current)
+        for below in (getattr(current, "original_exception", None), current.__cause__, current.__context__):
+            if isinstance(below, BaseException):
+                queue.append(below)
+    return seen
+
+
+def unwrap(error: BaseException) -> BaseException:
+    """What happened in truth: LiteLLM wraps errors of a running stream in ``MidStreamFallbackError``, whose own
+    status and class (503, unavailable) say nothing."""
+    for _ in range(5):
+        original = getattr(error, "original_exception", None)
+        if type(error).__name__ != "MidStreamFallbackError" or not isinstance(original, BaseException):
+            return error
+        error = original
+    return error
+
+
+def retry_after(headers: Mapping[str, str] | None, now: float | None = None) -> float | None:
+    """Seconds to wait as response headers say: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date."""
+    if not headers:
+        return None
+    lower = {str(k).lower(): str(v) for k, v in headers.items()}
+    lower |= {k.removeprefix("llm_provider-"): v for k, v in lower.items() if k.startswith("llm_provider-")}
+    try:
+        if value := lower.get("retry-after-ms"):
+            return max(0.0, float(value) / 1000)
+        if value := lower.get("retry-after"):
+            try:
+                return max(0.0, float(value))
+            except ValueError:
+                when = email.utils.parsedate_to_datetime(value).timestamp()
+                return max(0.0, when - (time.time() if now is None else now))
+    except (ValueError, TypeError, IndexError):
+        return None
+    return None
+
+
+def classify(
+    error: BaseException,
+    *,
+    provider: str,
+    model: str,
+    started: bool,
+    secrets: Iterable[str] = (),
+    address: str | None = None,
+    key_env: str | None = None,
+) -> Failure:
+    """The failure an exception stands for. ``started``: part of the answer had arrived; ``address``: where the call
+    went; ``key_env``: the configured variable of its key. Never raises."""
+    known = [*secrets]
+    error = unwrap(error)
+    errors = chain(error)
+    names = {cls.__name__ for e in errors for cls in type(e).__mro__}
+    own = {cls.__name__ for cls in type(error).__mro__}
+    text = "\n".join(dict.fromkeys(t for t in (_text(e) for e in errors) if t))
+    status = _http_status(errors)
+    wait = next((w for w in (retry_after(_headers(e)) for e in errors) if w is not None), None)
+    told = sizes(text) if status in _REFUSALS else None
+    kind = _kind(own, names, text, status, started)
+    if told is not None and kind in ("context_overflow", "invalid_request"):
+        kind = "invalid_request" if told.only_output else "context_overflow"
+    if kind == "connection" or (kind in ("interrupted_stream", "timeout", "bad_answer") and status in (500, 503)):
+        status = None
+    detail = redact(without_advertising(text), known)[:DETAIL_LIMIT]
+    return failure(
+        kind,
+        provider=provider,
+        model=model,
+        detail=detail,
+        status=status,
+        wait=wait,
+        names=names,
+        address=address,
+        key_env=key_env,
+        overflow=told if kind in ("context_overflow", "invalid_request") else None,
+    )
+
+
+def _kind(own: set[str], names: set[str], text: str, status: int | None, started: bool) -> FailureKind:
+    if "ContextWindowExceededError" in names or status == 413 or (status in _REFUSALS and is_overflow(text)):
+        return "context_overflow"
+    if "NotAnAnswerError" in own:
+        return "bad_answer"
+    if names & {"ModuleNotFoundError", "ImportError"} or MISSING_PACKAGE.search(text):
+        return "invalid_request"
+    if "ContentPolicyViolationError" in names:
+        return "content_refused"
+    if names & _TIMEOUT_NAMES and not (names & {"RateLimitError"}):
+        return "timeout"
+    if status is not None and status in (500, 502, 503) and names & _CONNECT_NAMES:
+        return "connection"
+    if not started and (names & _NO_HTTP_NAMES or _NO_HTTP.search(text)):
+        return "bad_answer"
+    if not started and status is None and names & {"JSONDecodeError", "UnicodeDecodeError"}:
+        return "bad_answer"
+    if _is_network(own, names, text, status):
+        return "interrupted_stream" if started else "connection"
+    if NO_CREDIT.search(text):
+        return "auth"
+    if status in (401, 403, 402) or "AuthenticationError" in own or "PermissionDeniedError" in own:
+        return "content_refused" if status == 403 and _REFUSED.search(text) else "auth"
+    if (
+        status == 429
+        or "RateLimitError" in own
+        or re.search(r"rate_limit_e(?:rror|xceeded)|too_many_requests|resource_exhausted", text, re.I)
+    ):
+        return "rate_limit"
+    if status == 404 or "NotFoundError" in own:
+        return "not_found"
+    if status == 408:
+        return "timeout"
+    if status in (500, 501, None) and _UNABLE.search(text):
+        return "invalid_request"
+    if status in (529, 503) or re.search(r"overloaded_error", text, re.I):
+        return "overloaded"
+    if status in (400, 422, None) and _REFUSED.search(text):
+        return "content_refused"
+    if status in (400, 422) and re.search(
+        r"api[-_ ]?key (?:not valid|is invalid)|api_key_invalid|invalid api key", text, re.I
+    ):
+        return "auth"
+    if status is not None and 400 <= status < 500:
+        return "not_found" if status == 400 and _MISSING_MODEL.search(text) else "invalid_request"
+    if _OVERLOADED.search(text) or _SERVER.search(text):
+        return "overloaded"
+    if status is not None and status >= 500:
+        return "overloaded"
+    if _AUTH.search(text):
+        return "auth"
+    if started:
+        return "interrupted_stream"
+    if "OSError" in names:
+        return "connection"
+    # LiteLLM's name for whatever it did not expect of an answer; a connection that failed says so further down.
+    return "empty_answer" if "APIConnectionError" in names else "invalid_request"
+
+
+def _is_network(own: set[str], names: set[str], text: str, status: int | None) -> bool:
+    if names & {"RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError", "IncompleteRead"}:
+        return True
+    if names & _CONNECT_NAMES or names & {"SSLError", "ConnectionResetError", "BrokenPipeError"}:
+        return True
+    if status in (None, 500) and own & {"APIConnectionError", "InternalServerError"} and _LOST.search(text):
+        return True
+    return (
+        status in (None, 500) and bool(own & {"APIConnectionError", "InternalServerError"}) and bool(_CUT.search(text))
+    )
+
+
+def _text(error: BaseException) -> str:
+    message = getattr(error, "message", None)
+    text = message if isinstance(message, str) and message else str(error)
+    body = getattr(error, "body", None)
+    if isinstance(body, (dict, str)) and body and str(body) not in text:
+        text = f"{text}\n{body}"
+    return text or type(error).__name__
+
+
+def _http_status(errors: list[BaseException]) -> int | None:
+    """The status of the response itself where it is still there (LiteLLM turns 413 into 400 and 529 into 500), else
+    the first one given."""
+    found = [(e, s) for e in errors if _speaks_http(e) and (s := _status(e)) is not None]
+    return next((s for e, s in found if type(e).__name__ == "HTTPStatusError"), found[0][1] if found else None)
+
+
+def _status(error: BaseException) -> int | None:
+    for holder in (error, getattr(error, "response", None)):
+        value = getattr(holder, "status_code", None) or getattr(holder, "status", None)
+        if isinstance(value, int) and 400 <= value < 600:
+            return value
+        if isinstance(value, str) and value.isdigit() and 400 <= int(value) < 600:
+            return int(value)
+    return None
+
+
+def _speaks_http(error: BaseException) -> bool:
+    """LiteLLM gives connection errors and timeouts made-up statuses (500, 408)."""
+    names = {cls.__name__ for cls in type(error).__mro__}
+    return not names & {"APIConnectionError", "APITimeoutError", "MidStreamFallbackError"}
+
+
+def _headers(error: BaseException) -> Mapping[str, str] | None:
+    for holder in (
+        getattr(error, "litellm_response_headers", None),
+        getattr(error, "headers", None),
+        getattr(getattr(error, "response", None), "headers", None),
+    ):
+        if isinstance(holder, Mapping) and any(
+            str(k).lower().endswith(("retry-after", "retry-after-ms")) for k in holder
+        ):
+            return holder
+    return None

@@ -1,1 +1,0 @@
-"""Calls that fail: told apart, and put into words without secrets."""

@@ -1,0 +1,346 @@
+"""What is known about a model before it is called: limits, prices, abilities."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from agent_tui.models.requests import ModelInfo, ModelSpec, Target
+from agent_tui.models.usage import Limits, LimitSource, Prices, PriceTier, Rates
+from agent_tui.providers.catalog import dialect_of, has_record, resolve_target
+from agent_tui.providers.keys import missing_key_line, resolve_key
+from agent_tui.providers.litellm import PROVIDERS_FILE, TABLE_FILE, data_file
+from agent_tui.providers.net import finite
+from agent_tui.providers.versions import is_openai_reasoning
+
+_DATED = re.compile(r"(?:[-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|[-@]\d{4}|-latest|:[a-z0-9.\-]+|-v\d+:\d+)$", re.IGNORECASE)
+_REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|global|jp|au|ca)\.")
+_VENDOR = re.compile(r"^(?:anthropic|meta|amazon|mistral|deepseek|qwen|openai|moonshotai?|zai|google|cohere|minimax)\.")
+
+
+@cache
+def table() -> dict[str, dict[str, Any]]:
+    """Model name → its entry; empty when this LiteLLM keeps the table elsewhere (limits are then unknown)."""
+    return {k: v for k, v in data_file(TABLE_FILE).items() if isinstance(v, dict) and k != "sample_spec"}
+
+
+def is_provider(name: str) -> bool:
+    """Whether a provider has a record here or is known to LiteLLM; enough to spot a misspelt one."""
+    return has_record(name) or name in _named_providers()
+
+
+@cache
+def _named_providers() -> frozenset[str]:
+    named = data_file(PROVIDERS_FILE).get("providers")
+    return frozenset(named if isinstance(named, dict) else ())
+
+
+def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
+    """The table's entry of a model, and whether it was found under exactly this name. A dated or tagged name without
+    an entry of its own, or a gateway's name for a known model, gets the plain name's entry, as a guess."""
+    found = _exact(name, target, target.model)
+    if found is not None:
+        return found, True
+    for shorter in _shorter_names(target.model):
+        found = _exact("", target, shorter)
+        if found is None and "/" in target.model:
+            # A gateway's name for another provider's model: openrouter/openai/gpt-5.
+            found = table().get(shorter.rsplit("/", 1)[-1])
+        if found is not None:
+            return found, False
+    dialect = dialect_of(target.provider)
+    if dialect.compatible or dialect.local:
+        # Whoever runs the server decides how much of the model's context there is.
+        return None, False
+    return namesake(target.model), False
+
+
+def namesake(model: str) -> dict[str, Any] | None:
+    """What other providers' entries for a model of this name agree on: the middle one of their limits, the flags of
+    any. None where no other provider has it."""
+    others = _by_bare_name().get(_bare_name(model), ())
+    windows = sorted(n for e in others if isinstance(n := e.get("max_input_tokens"), int) and n > 0)
+    if not windows:
+        return None
+    outputs = sorted(n for e in others if isinstance(n := e.get("max_output_tokens"), int) and n > 0)
+    flags = {name: True for name in ("supports_reasoning", "supports_vision") if any(e.get(name) for e in others)}
+    limits = {"max_input_tokens": _middle(windows), "max_output_tokens": _middle(outputs) if outputs else None}
+    return {**limits, **flags}
+
+
+def _middle(values: list[int]) -> int:
+    return values[(len(values) - 1) // 2]
+
+
+@cache
+def _by_bare_name() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, values in table().items():
+        if values.get("mode") in ("chat", "responses"):
+            found.setdefault(_bare_name(name), []).append(values)
+    return found
+
+
+def _bare_name(name: str) -> str:
+    """``claude-haiku-4-5`` of ``openrouter/anthropic/claude-haiku-4.5`` and ``us.anthropic.claude-haiku-4-5-v1:0``."""
+    bare = name.rsplit("/", 1)[-1].lower()
+    bare = _VENDOR.sub("", _REGION.sub("", bare))
+    return re.sub(r"-v\d+:\d+$|[@:].*$", "", bare).replace(".", "-")
+
+
+def _shorter_names(model: str) -> Iterator[str]:
+    """The name, then without dates and tags at its end, one after the other."""
+    yield model
+    while (shorter := _DATED.sub("", model)) not in ("", model):
+        yield shorter
+        model = shorter
+
+
+def _exact(name: str, target: Target, model: str) -> dict[str, Any] | None:
+    entries = table()
+    for candidate in (name, f"{target.provider}/{model}"):
+        if candidate in entries and "/" in candidate:
+            return entries[candidate]
+    plain = entries.get(model)
+    if plain is not None and str(plain.get("litellm_provider", "")).split("-")[0].startswith(target.provider):
+        return plain
+    if plain is not None and dialect_of(target.provider).plain_names:
+        return plain
+    return None
+
+
+_FIELDS = {
+    "input_cost_per_token": "input",
+    "output_cost_per_token": "output",
+    "output_cost_per_reasoning_token": "reasoning",
+    "cache_read_input_token_cost": "cache_read",
+    "cache_creation_input_token_cost": "cache_write",
+    "cache_creation_input_token_cost_above_1hr": "cache_write_1h",
+}
+
+_KEY = re.compile(
+    rf"(?P<what>{'|'.join(sorted(_FIELDS, key=len, reverse=True))})"
+    r"(?:_(?P<before>priority|flex))?(?:_above_(?P<above>\d+)(?P<k>k?)_tokens)?(?:_(?P<after>[a-z]+))?"
+)
+"""``input_cost_per_token_above_200k_tokens_priority``; the service stands on either side of the length."""
+
+_TICKS_PER_DOLLAR = 1e10
+"""xAI bills in ticks (docs.x.ai, usage.cost_in_usd_ticks)."""
+
+
+def prices_of(entry: Mapping[str, Any], service: str | None = None) -> Prices:
+    """The prices of an entry. ``service`` is the tier of service that is asked for (``priority``, ``flex``); where the
+    table has no price of its own for it, the usual one holds."""
+    usual = _by_length(entry, "")
+    special = _by_length(entry, service) if service and service not in ("auto", "default", "standard") else {}
+    lengths = sorted({0} | usual.keys() | special.keys())
+    rates: dict[str, float] = {}
+    steps: list[PriceTier] = []
+    for length in lengths:
+        rates = _longer(rates, {**usual.get(length, {}), **special.get(length, {})})
+        steps.append(PriceTier(length, Rates(**rates)))
+    first = steps[0].rates
+    return Prices(
+        first.input,
+        first.output,
+        first.cache_read,
+        first.cache_write,
+        first.cache_write_1h,
+        first.reasoning,
+        tuple(steps[1:]),
+    )
+
+
+def billed(usage: Mapping[str, Any]) -> float | None:
+    """Dollars that the provider itself says the call cost; None where it does not."""
+    told = usage.get("cost")
+    if isinstance(told, Mapping):  # Perplexity
+        told = told.get("total_cost")
+    amount = _amount(told)
+    if amount is not None:
+        details = usage.get("cost_details")
+        upstream = _amount(details.get("upstream_inference_cost")) if isinstance(details, Mapping) else None
+        if usage.get("is_byok") is True:
+            # OpenRouter with the user's own key at the provider: ``cost`` is only its fee.
+            return None if upstream is None else amount + upstream
+        return amount
+    ticks = _amount(usage.get("cost_in_usd_ticks"))
+    if ticks is not None:
+        return ticks / _TICKS_PER_DOLLAR
+    return _amount(usage.get("estimated_cost"))  # DeepInfra
+
+
+_FOLLOWS = {"reasoning": "output", "cache_write_1h": "cache_write"}
+
+
+def _longer(below: Mapping[str, float], own: Mapping[str, float]) -> dict[str, float]:
+    """The prices of a longer input. What has no price of its own costs what it costs below; where it is another
+    price's kin, it rises with that one."""
+    rates = {**below, **own}
+    for name, kin in _FOLLOWS.items():
+        if name in below and name not in own and kin in own and below.get(kin):
+            rates[name] = below[name] * own[kin] / below[kin]
+    return rates
+
+
+def _by_length(entry: Mapping[str, Any], service: str) -> dict[int, dict[str, float]]:
+    """Prices of one tier of service, by the input length above which they hold."""
+    found: dict[int, dict[str, float]] = {}
+    for key, value in entry.items():
+        match, price = _KEY.fullmatch(key), _amount(value)
+        if match is None or price is None or (match["before"] or match["after"] or "") != service:
+            continue
+        if match["before"] and match["after"]:
+            continue
+        length = int(match["above"] or 0) * (1_000 if match["k"] else 1)
+        found.setdefault(length, {})[_FIELDS[match["what"]]] = price
+    if not service:
+        for length, rates in _tiered(entry.get("tiered_pricing")):
+            found.setdefault(length, {}).update(rates)
+    return found
+
+
+def _tiered(rows: Any) -> list[tuple[int, dict[str, float]]]:
+    """DashScope's form: a list of prices, each for a range of input lengths."""
+    found = []
+    for row in rows if isinstance(rows, list) else ():
+        span = row.get("range") if isinstance(row, Mapping) else None
+        start = _amount(span[0]) if isinstance(span, list) and span else None
+        if start is None:
+            continue
+        prices = {_FIELDS[key]: price for key in _FIELDS if (price := _amount(row.get(key))) is not None}
+        found.append((int(start), prices))
+    return found
+
+
+def _amount(value: Any) -> float | None:
+    number = finite(value)
+    return number if number is not None and number >= 0 else None
+
+
+SHARED_WINDOWS = frozenset({128_000, 400_000, 1_050_000})
+"""Context windows of OpenAI's GPT-5 and later models (platform.openai.com/docs/models). The table's
+``max_input_tokens`` is sometimes the window and sometimes the window less the 128k output."""
+
+_SPLIT_WINDOW = re.compile(r"(?:^|[/.-])(?:gpt-[5-9]|gpt-chat-latest|chat-latest|codex)")
+_SPLIT_OUTPUT = 128_000
+
+_ASSUMED: tuple[tuple[re.Pattern[str], Limits], ...] = (
+    (re.compile("claude"), Limits(200_000, None, 32_000, "assumed")),
+    (re.compile("gemini"), Limits(1_048_576, None, 65_536, "assumed")),
+)
+"""Unlisted models of two families whose members all have at least this (docs.claude.com, ai.google.dev/models)."""
+
+_RENTED = re.compile(r"[:-]cloud$")
+"""Models that Ollama does not run itself but hands on (docs.ollama.com/cloud)."""
+
+
+def describe(spec: ModelSpec, server: Limits | None = None) -> ModelInfo:
+    """Everything known without a call. ``server`` are limits that a running local server told. Reads LiteLLM's table
+    from its file; never raises for unknown models, ``problem`` says what is wrong."""
+    target = resolve_target(spec)
+    found, exact = entry(spec.model, target)
+    limits = with_config(spec, server or table_limits(target, found, exact))
+    reasoning = _flag(found, "supports_reasoning")
+    if reasoning is None and is_openai_reasoning(target.model):
+        reasoning = True
+    return ModelInfo(
+        spec,
+        target,
+        limits,
+        _prices(found, exact, spec, target),
+        reasoning,
+        _flag(found, "supports_vision"),
+        problem(spec, target),
+    )
+
+
+def table_limits(target: Target, found: dict[str, Any] | None, exact: bool) -> Limits:
+    """Limits as the table has them, without its traps: ``max_input_tokens`` is the window, except for families where
+    window = input + output; ``max_tokens`` is never read."""
+    if dialect_of(target.provider).pins_context:
+        return Limits()
+    if found is None:
+        name = target.model.lower()
+        return next((limits for pattern, limits in _ASSUMED if pattern.search(name)), Limits())
+    source: LimitSource = "table" if exact else "assumed"
+    most_in, most_out = _tokens(found.get("max_input_tokens")), _tokens(found.get("max_output_tokens"))
+    if most_in is None:
+        return Limits(None, None, most_out, "unknown" if most_out is None else source)
+    window, max_input = most_in, None
+    if _SPLIT_WINDOW.search(target.model.lower()):
+        window, max_input = split_window(most_in, most_out)
+    if most_out is not None:
+        most_out = min(most_out, window)
+    return Limits(window, max_input, most_out, source)
+
+
+def split_window(most_in: int, most_out: int | None) -> tuple[int, int | None]:
+    """Window and largest input of a GPT-5-like model from the table's two numbers, either of which may be meant."""
+    if most_out is not None and most_in + most_out in SHARED_WINDOWS:
+        return most_in + most_out, most_in
+    if most_in in SHARED_WINDOWS and most_in > 128_000:
+        return most_in, most_in - _SPLIT_OUTPUT
+    return most_in, None
+
+
+def with_config(spec: ModelSpec, limits: Limits) -> Limits:
+    """Limits with what the configuration says on top: it wins."""
+    if spec.context_window is None and spec.max_output is None:
+        return limits
+    window = spec.context_window or limits.window
+    max_input = None if spec.context_window is not None else limits.max_input
+    max_output = spec.max_output if spec.max_output is not None else limits.max_output
+    if max_output is not None and window is not None:
+        max_output = min(max_output, window)
+    source: LimitSource = "config" if spec.context_window is not None else limits.source
+    return dataclasses.replace(limits, window=window, max_input=max_input, max_output=max_output, source=source)
+
+
+def problem(spec: ModelSpec, target: Target) -> str | None:
+    """Why a model cannot be called as configured: one line, or None."""
+    prefix, slash, _ = spec.model.partition("/")
+    if not slash and spec.model not in table() and spec.api_base is None:
+        return f"Unknown model {spec.model!r}: write it with its provider, for example openai/{spec.model}."
+    if slash and not is_provider(prefix):
+        return f"Unknown provider {prefix!r} in model {spec.model!r}: use a LiteLLM name such as openai/gpt-5."
+    key = resolve_key(spec, target.provider)
+    return missing_key_line(spec, target.provider, key.missing) if key.missing else None
+
+
+def is_local(spec: ModelSpec, target: Target) -> bool:
+    """Whether limits are better asked of the running server than looked up: a server people run themselves, or an
+    address of their own for a model that no table has. A provider's own API is never asked: it could not tell."""
+    dialect = dialect_of(target.provider)
+    if dialect.local:
+        return True
+    own = dialect.compatible and spec.api_base is not None
+    return own and entry(spec.model, target)[0] is None
+
+
+def _prices(found: dict[str, Any] | None, exact: bool, spec: ModelSpec, target: Target) -> Prices:
+    """What the user says comes first; a server people run themselves sends no bill."""
+    if spec.prices:
+        return Prices.per_million(spec.prices)
+    if dialect_of(target.provider).local and not _RENTED.search(target.model):
+        return Prices(0.0, 0.0)
+    if found is None or not exact:
+        return Prices()
+    service = spec.extra.get("service_tier")
+    return prices_of(found, service if isinstance(service, str) else None)
+
+
+def _tokens(value: Any) -> int | None:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        return None
+    return number if number > 0 else None
+
+
+def _flag(found: dict[str, Any] | None, name: str) -> bool | None:
+    value = found.get(name) if found else None
+    return bool(value) if value is not None else None

@@ -1,0 +1,173 @@
+"""LiteLLM: found, imported quietly and offline, mended where it must be; and everything of it that it does not promise.
+
+The one place to look at when a new version changes. Importing this does not import LiteLLM.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib.util
+import inspect
+import json
+import logging
+import os
+import sys
+import types
+import warnings
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+TABLE_FILE = "model_prices_and_context_window_backup.json"
+PROVIDERS_FILE = "provider_endpoints_support_backup.json"
+VOCABULARIES = ("litellm_core_utils", "tokenizers")
+"""The folder of tiktoken's vocabularies that comes with it."""
+
+DEFAULT_ENCODING = "litellm.litellm_core_utils.default_encoding"
+
+FINISH_REASONS = ("received_finish_reason", "intermittent_finish_reason")
+CHUNKS = "chunks"
+SKIP_MCP = "_skip_mcp_handler"
+BEDROCK = ("BedrockConverseMessagesProcessor", "translate_thinking_blocks_to_reasoning_content_blocks")
+
+
+ENVIRONMENT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_MODE": "PRODUCTION",
+    "LITELLM_LOG": "ERROR",
+    "REPEATED_STREAMING_CHUNK_LIMIT": "1000000000",
+    "LITELLM_TELEMETRY": "False",
+    "DISABLE_AIOHTTP_TRANSPORT": "False",
+    "RUST_BACKTRACE": "0",
+}
+"""Must be set before the import: else it fetches its table from the network, loads ``.env`` files of parent folders,
+and raises after 100 equal chunks."""
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+
+
+def prepare_environment(environment: MutableMapping[str, str]) -> None:
+    """Sets what LiteLLM reads at import, and keeps proxies away from this machine's own servers."""
+    environment.update(ENVIRONMENT)
+    for name in ("NO_PROXY", "no_proxy"):
+        hosts = [h for h in environment.get(name, "").split(",") if h.strip()]
+        environment[name] = ",".join(dict.fromkeys([*hosts, *LOOPBACK_HOSTS]))
+
+
+def import_quietly(encoding: Any) -> Any:
+    """Imports LiteLLM (3–6 s the first time), silences and mends it. ``encoding`` is the tokenizer it is to use instead
+    of one of its own. Blocks; run it in a thread. Raises ImportError."""
+    prepare_environment(os.environ)
+    warnings.filterwarnings("ignore")
+    import litellm
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.drop_params = True
+    litellm.num_retries = 0
+    litellm.disable_streaming_logging = True
+    litellm.modify_params = False
+    shorten_the_end(litellm)
+    if encoding is not None:
+        share_the_tokenizer(encoding)
+    mend_bedrock_redacted()
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.CRITICAL)
+        logger.propagate = False
+    # What an import leaves behind stays: collecting it again and again would stall the loop.
+    gc.freeze()
+    return litellm
+
+
+def place(*parts: str) -> Path | None:
+    """A file or folder of the installed package; None where there is none."""
+    spec = importlib.util.find_spec("litellm")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if (found := Path(folder, *parts)).exists():
+            return found
+    return None
+
+
+def data_file(name: str) -> dict[str, Any]:
+    """One of its tables in JSON; empty when this version keeps it elsewhere."""
+    path = place(name)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8")) if path is not None else {}
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def kept_chunks(stream: Any) -> Any:
+    """The chunks as the provider sent them: usage in one of them is no invention of LiteLLM's."""
+    return getattr(stream, CHUNKS, None) or ()
+
+
+def said_why(stream: Any) -> bool:
+    """Whether the provider said why its answer ended; LiteLLM makes up a reason where none came."""
+    return any(getattr(stream, name, None) for name in FINISH_REASONS)
+
+
+@functools.cache
+def lean_arguments(litellm: Any) -> dict[str, Any]:
+    """Arguments that spare a chat call what it does not need: its gateway to MCP servers costs 20 MB as soon as there
+    are tools. Empty for versions that do not know them (they would be sent to the provider)."""
+    code = getattr(inspect.unwrap(litellm.completion), "__code__", None)
+    known = code is not None and SKIP_MCP in code.co_consts
+    return {SKIP_MCP: True} if known else {}
+
+
+def share_the_tokenizer(encoding: Any) -> None:
+    """LiteLLM loads a vocabulary of its own (39 MB) to guess usage, which is never believed. It gets ours. To be called
+    before anything is counted."""
+    if DEFAULT_ENCODING not in sys.modules:
+        shared = types.ModuleType(DEFAULT_ENCODING)
+        shared.encoding = encoding  # type: ignore[attr-defined]
+        sys.modules[DEFAULT_ENCODING] = shared
+
+
+def shorten_the_end(litellm: Any) -> None:
+    """At the end of every stream LiteLLM rebuilds the whole answer from its chunks, for logging that is off here:
+    80 µs a chunk. Only usage is of interest there, so it gets the few chunks that carry it. Idempotent."""
+    original = litellm.stream_chunk_builder
+    if getattr(original, "_shortened", False):
+        return
+
+    def build(chunks: list[Any], *args: Any, **kwargs: Any) -> Any:
+        with_usage = [chunk for chunk in chunks[:-1] if getattr(chunk, "usage", None) is not None]
+        return original([*chunks[:1], *with_usage, *chunks[-1:]] if len(chunks) > 2 else chunks, *args, **kwargs)
+
+    build._shortened = True  # type: ignore[attr-defined]
+    litellm.stream_chunk_builder = build
+
+
+def mend_bedrock_redacted() -> None:
+    """LiteLLM up to 1.106 sends redacted thinking to Bedrock as empty text; Bedrock wants the data back. Whether it
+    does is tried, not read from a version. Idempotent."""
+    processor, convert = bedrock_converter()
+    if convert is None:
+        return
+    probe = convert([{"type": "redacted_thinking", "data": "eA=="}])
+    if "redactedContent" in str(probe):
+        return
+
+    def with_redacted(thinking_blocks: list[dict[str, Any]]) -> list[Any]:
+        blocks: list[Any] = []
+        for block in thinking_blocks:
+            if block.get("type") == "redacted_thinking":
+                blocks.append({"reasoningContent": {"redactedContent": block.get("data") or ""}})
+            else:
+                blocks.extend(convert([block]))
+        return blocks
+
+    setattr(processor, BEDROCK[1], staticmethod(with_redacted))
+
+
+def bedrock_converter() -> tuple[Any, Any]:
+    """The class that writes messages for Bedrock, and its function for thinking; None where this version has none."""
+    from litellm.litellm_core_utils.prompt_templates import factory
+
+    processor = getattr(factory, BEDROCK[0], None)
+    return processor, getattr(processor, BEDROCK[1], None)

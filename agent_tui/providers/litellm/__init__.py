@@ -1,1 +1,0 @@
-"""LiteLLM: found, imported quietly, mended where it must be. Knows nothing of the rest."""

@@ -1,0 +1,235 @@
+"""A request as a prompt cache sees it: a digest of each message as the body has it, and the settings beside them.
+
+Each message is encoded by what encodes the whole request, alone, so that equal digests are equal bytes, and the other
+way round; cache markers are left out. What was encoded once is not encoded again while it is sent the same way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import is_
+from typing import Any
+
+from agent_tui import __version__
+from agent_tui.models.messages import Message, Metadata, ToolCallPart
+from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, Target
+from agent_tui.providers.catalog import dialect_of, forgets, images_of
+from agent_tui.providers.chat_form import ChatForm, chat_messages
+from agent_tui.providers.dialects.anthropic import marked_places
+from agent_tui.providers.dialects.encoding import Fields, is_summary
+from agent_tui.providers.dialects.image_limits import sendable
+from agent_tui.providers.dialects.responses import response_input
+from agent_tui.providers.direct import body_of, is_direct, is_for_litellm
+from agent_tui.providers.keys import Called, variable_base
+from agent_tui.providers.replay import ReplayPlan
+from agent_tui.providers.request import call_arguments
+from agent_tui.providers.thinking import Thinking
+
+OWN_SERVER = "own "
+"""How the setting ``server`` begins for a server of the user's own, of which only the language is known."""
+
+_CONVERSATION = ("messages", "contents", "input")
+_ELSEWHERE = frozenset({*_CONVERSATION, "model", "tools", "system", "systemInstruction", "instructions"})
+"""Fields of a body that are fixed parts or messages."""
+_NO_MATTER = frozenset(
+    {"stream", "stream_options", "max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"}
+    | {"num_predict", "temperature", "top_p", "top_k", "topP", "topK", "min_p", "seed", "stop", "stop_sequences"}
+    | {"stopSequences", "presence_penalty", "frequency_penalty", "repeat_penalty", "user", "metadata", "store"}
+    | {"include", "usage", "n", "drop_params", "max_retries", "num_retries"}
+)
+"""Fields that say what becomes of the answer: nobody reads them before the prompt."""
+_NAMED = {
+    "thinking": "thinking",
+    "reasoning": "thinking",
+    "reasoning_effort": "thinking",
+    "think": "thinking",
+    "effort": "thinking",
+    "thinkingConfig": "thinking",
+    "response_format": "schema",
+    "format": "schema",
+    "text": "schema",
+    "responseSchema": "schema",
+    "responseJsonSchema": "schema",
+    "responseMimeType": "schema",
+    "tool_choice": "tool choice",
+    "toolConfig": "tool choice",
+    "prompt_cache_key": "cache key",
+}
+_HOLDERS = ("output_config", "generationConfig", "options", "extra_body")
+"""Fields that hold others of different meaning."""
+OTHERS = "others"
+_SHORT = 60
+_CARRIER = "carrier"
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+PROGRAM = "program"
+Known = Mapping[str, tuple[str, int]]
+"""Digest and content blocks of messages that were sent before, by their keys."""
+
+Treatment = tuple[bool, tuple[int, ...]]
+
+
+@dataclass(slots=True, frozen=True)
+class Pieces:
+    """The messages of one request. The first ``same`` are as in the request before; ``marks`` see
+    ``models.cache.Sent``."""
+
+    keys: list[str]
+    digests: list[str]
+    blocks: list[int]
+    same: int
+    marks: list[int]
+    settings: dict[str, str]
+
+
+@dataclass(slots=True)
+class PieceMaker:
+    """Makes the pieces of one conversation's requests, one after the other."""
+
+    _form: Any = None
+    _items: list[SentMessage] = field(default_factory=list)
+    _treatments: list[Treatment | None] = field(default_factory=list)
+    _keys: list[str] = field(default_factory=list)
+    _digests: list[str] = field(default_factory=list)
+    _blocks: list[int] = field(default_factory=list)
+
+    def pieces(
+        self,
+        request: ModelRequest,
+        info: ModelInfo,
+        plan: ReplayPlan,
+        thinking: Thinking,
+        known: Callable[[dict[str, str]], Known] = lambda settings: {},
+    ) -> Pieces:
+        """Those of a request that is sent with this plan and thinking. ``known`` is asked, for the first request, what
+        was sent with the same settings before this was made."""
+        items = request.messages
+        if info.images is not False:
+            items = sendable(items, images_of(info.target))
+        _, kwargs = call_arguments(replace(request, messages=[]), info, plan, thinking)
+        settings = _settings(request, info, kwargs)
+        form = (info.target, info.images, is_direct(request.spec, info.target), settings.get("thinking"))
+        if form != self._form:
+            self._form, self._items = form, []
+        treatments = [plan.treatment(i.message.id) if i.message.role == "assistant" else None for i in items]
+        same = self._same(items, treatments)
+        encode = _Encoder(info, plan, kwargs, is_direct(request.spec, info.target))
+        earlier = known(settings) if not self._items else {}
+        made = [encode.known(item, earlier) or encode.piece(item) for item in items[same:]]
+        self._items, self._treatments = list(items), treatments
+        self._keys = [*self._keys[:same], *(item.key for item in items[same:])]
+        self._digests = [*self._digests[:same], *(digest for digest, _ in made)]
+        self._blocks = [*self._blocks[:same], *(blocks for _, blocks in made)]
+        marked = ChatForm.of(info.target, info.images).lists
+        marks = self._marks(request, info.target) if marked else []
+        return Pieces(self._keys, self._digests, self._blocks, same, marks, settings)
+
+    def _same(self, items: Sequence[SentMessage], treatments: Sequence[Treatment | None]) -> int:
+        """How many messages are the objects that were sent before, treated as before: a stored message does not
+        change, and what goes to the worker is kept by the same rule."""
+        end = min(len(self._items), len(items))
+        if all(map(is_, self._items, items)) and self._treatments[:end] == treatments[:end]:
+            return end
+        for index in range(end):
+            before, now = self._items[index], items[index]
+            if before is not now and not _alike(before, now):
+                return index
+            if self._treatments[index] != treatments[index]:
+                return index
+        return end
+
+    def _marks(self, request: ModelRequest, target: Target) -> list[int]:
+        """Where ``wire.claude`` puts its markers, as numbers of messages."""
+        # An answer of which nothing is sent is none on the wire.
+        roles = [item.message.role if blocks else "" for item, blocks in zip(self._items, self._blocks, strict=True)]
+        places = marked_places(roles, bool(self._items) and is_summary(self._items[0].message), forgets(target))
+        return [*([0] if request.system or request.tools else []), *(place + 1 for place in places)]
+
+
+def _alike(before: SentMessage, now: SentMessage) -> bool:
+    if before.key != now.key:
+        return False
+    return before.message is now.message or (
+        before.stored is now.stored and (now.stored is not None or before.message == now.message)
+    )
+
+
+class _Encoder:
+    """Encodes single messages."""
+
+    def __init__(self, info: ModelInfo, plan: ReplayPlan, kwargs: Metadata, direct: bool) -> None:
+        self._info, self._plan, self._direct = info, plan, direct
+        self._dialect = dialect_of(info.target.provider)
+        self._form = ChatForm.of(info.target, info.images)
+        self._fields = Fields.of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
+
+    def known(self, item: SentMessage, earlier: Known) -> tuple[str, int] | None:
+        """What an earlier version of this maker found, of a message that can only be sent in one way: a stored message
+        does not change, but its reasoning and images may be left out."""
+        if any(part.type in ("reasoning", "attachment") for part in item.message.parts):
+            return None
+        return earlier.get(item.key)
+
+    def piece(self, item: SentMessage) -> tuple[str, int]:
+        """Digest and content blocks of a message."""
+        carried = item.message.role == "tool"
+        wire = self._body([_carrier(item), item] if carried else [item], int(carried))
+        data = _JSON(wire).encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(data, digest_size=8).hexdigest(), sum(map(_block_count, wire))
+
+    def _body(self, items: Sequence[SentMessage], carriers: int) -> list[Metadata]:
+        """What a body has of the messages behind the first ``carriers``."""
+        if self._info.target.api == "responses":
+            return response_input(items, self._plan, self._info.images)[carriers:]
+        messages = chat_messages(items, self._plan, self._form)[carriers:]
+        if not self._direct:
+            return messages
+        fields = replace(self._fields, messages=messages)
+        body = body_of(fields, self._info.target, self._dialect)
+        found: list[Metadata] = next(body[name] for name in _CONVERSATION if name in body)
+        return found
+
+
+def _carrier(item: SentMessage) -> SentMessage:
+    """An answer with the call of a result: nobody sends a result alone."""
+    result = item.message.tool_result
+    call = ToolCallPart(result.call_id, result.name, "{}") if result is not None else ToolCallPart("", "", "{}")
+    return SentMessage(Message(_CARRIER, "assistant", [call]), _CARRIER)
+
+
+def _block_count(message: Metadata) -> int:
+    content = message.get("content")
+    return max(1, len(content)) if isinstance(content, list) else 1
+
+
+def _settings(request: ModelRequest, info: ModelInfo, kwargs: Metadata) -> dict[str, str]:
+    """What else of a request a cache may depend on, by name."""
+    target = info.target
+    settings = {"model": f"{target.provider}/{target.api}/{target.model}", PROGRAM: __version__}
+    dialect = dialect_of(target.provider)
+    address = request.spec.api_base or variable_base(dialect)
+    if address:
+        own = Called(target.provider, address).own
+        settings["server"] = f"{OWN_SERVER if own else ''}{_digest(address)}"
+    body = kwargs
+    if is_direct(request.spec, target):
+        body = body_of(Fields.of(kwargs), target, dialect)
+    if request.spec.cache_ttl is not None:
+        settings["cache ttl"] = request.spec.cache_ttl
+    grouped: dict[str, dict[str, Any]] = {}
+    for name, value in body.items():
+        inner = value.items() if name in _HOLDERS and isinstance(value, dict) else [(name, value)]
+        for key, one in inner:
+            if key not in _ELSEWHERE and key not in _NO_MATTER and not is_for_litellm(key):
+                grouped.setdefault(_NAMED.get(key, OTHERS), {})[f"{name}.{key}"] = one
+    for name, values in grouped.items():
+        text = json.dumps(values, sort_keys=True, default=str, separators=(",", ":"))
+        settings[name] = text if len(text) <= _SHORT and name != OTHERS else _digest(text)
+    return settings
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

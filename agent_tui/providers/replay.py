@@ -1,0 +1,297 @@
+"""The one rule about old reasoning: what of it goes into the next request and what the provider counts there.
+
+The calculator asks it, the conversion to the wire obeys it, the screen shows its reasons. Pure and O(n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from agent_tui.models.fingerprint import extend
+from agent_tui.models.messages import Message, Metadata, Part, ReasoningPart, SummaryPart, TextPart, ToolCallPart
+from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
+from agent_tui.providers.catalog import at_least, dialect_of, family_record, retention
+
+RESENT = "resent"
+OTHER_MODEL = "not resent: other model"
+COMPACTED = "not resent: context was compacted"
+FIXED_CHANGED = "not resent: system prompt or tools changed"
+UNSIGNED = "not resent: not signed"
+UNFINISHED = "not resent: the answer was cut off"
+THINKING_OFF = "not resent: thinking is off"
+LEFT_OUT = "not resent: left out before, and coming back would rewrite the provider's cache"
+NEVER_SHOWN = "not resent: the provider keeps it to itself"
+DROPPED_AFTER_TURN = "not counted: dropped by the provider after a user turn"
+NOT_COUNTED = "not counted: dropped by the provider"
+
+ANY_RULE = ReplayRule()
+_extend = lru_cache(maxsize=65_536)(extend)
+
+
+@dataclass(slots=True, frozen=True)
+class ReplayStatus:
+    """``resent``: goes into the next request. ``counted``: share of it (0–1) in the next input. ``reason``: display."""
+
+    resent: bool
+    counted: float
+    reason: str
+
+
+@dataclass(slots=True)
+class ReplayPlan:
+    """The rule applied to one conversation. ``thinking_off`` is the note for the user when this step has to run
+    without thinking, because its open tool loop lost the blocks that the provider insists on."""
+
+    thinking_off: str | None = None
+    _parts: dict[str, dict[int, ReplayStatus]] = field(default_factory=dict)
+    _messages: dict[str, ReplayStatus] = field(default_factory=dict)
+    _foreign: set[str] = field(default_factory=set)
+
+    def status(self, message_id: str, part_index: int) -> ReplayStatus | None:
+        """Of one reasoning part; None where there is none or the message is not in the view."""
+        return self._parts.get(message_id, {}).get(part_index)
+
+    def message_status(self, message_id: str) -> ReplayStatus | None:
+        """Of all reasoning of an answer, also when it has tokens but no part. None for what is not in the view."""
+        return self._messages.get(message_id)
+
+    def counted(self, message_id: str) -> float:
+        """Share of the reasoning tokens of that answer's step that the next input contains."""
+        status = self._messages.get(message_id)
+        return status.counted if status else 0.0
+
+    def same_origin(self, message_id: str) -> bool:
+        """Whether provider metadata of that answer may be sent: it came from the same provider, API and model."""
+        return message_id in self._messages and message_id not in self._foreign
+
+    def resent(self, message_id: str, part_index: int) -> bool:
+        status = self.status(message_id, part_index)
+        return status is not None and status.resent
+
+    def treatment(self, message_id: str) -> tuple[bool, tuple[int, ...]]:
+        """What of an answer goes out: whether the provider's metadata do, and which reasoning parts. Equal answers
+        that are treated alike are the same on the wire."""
+        parts = self._parts.get(message_id)
+        kept = tuple(n for n, status in parts.items() if status.resent) if parts else ()
+        return message_id not in self._foreign, kept
+
+
+def plan_replay(
+    items: Sequence[SentMessage],
+    target: Target,
+    fixed_fingerprint: str = "",
+    effort: Effort | None = None,
+    rule: ReplayRule = ANY_RULE,
+) -> ReplayPlan:
+    """Decide about every reasoning part of ``items`` if they were sent to ``target`` now.
+
+    ``effort`` None means that thinking is on or not known; ``off`` makes blocks useless that only go with thinking.
+    """
+    left_out = frozenset(rule.left_out)
+    plan = ReplayPlan()
+    last_user = max((i for i, item in enumerate(items) if item.message.role == "user"), default=-1)
+    if turn_is_closed(items):
+        last_user = len(items)
+    prefixes = _Prefixes(items, fixed_fingerprint)
+    bound = prefix_bound(target) or rule.bound
+    in_loop, after_user = retention(target)
+    by_signature = family_record(target.family).thought_signatures
+    for i, item in enumerate(items):
+        message = item.message
+        if message.role != "assistant":
+            continue
+        share = in_loop if i > last_user else after_user
+        foreign = not _same_origin(message, target)
+        if foreign:
+            plan._foreign.add(message.id)
+        lost = OTHER_MODEL if foreign else None
+        own_share = 0.0 if by_signature and not _has_thought_signature(message) else share
+        statuses: dict[int, ReplayStatus] = {}
+        for n, part in enumerate(message.parts):
+            if isinstance(part, ReasoningPart):
+                reason = lost or _unusable(message, part, n, target, effort)
+                if reason is None and bound and part.prefix is not None:
+                    reason = prefixes.difference(i, part.prefix)
+                if reason is None and message.id in left_out:
+                    reason = LEFT_OUT
+                statuses[n] = _status(reason, own_share, after_turn=i < last_user)
+        if statuses:
+            plan._parts[message.id] = statuses
+        plan._messages[message.id] = _of_message(message, statuses, lost, target, own_share, i < last_user)
+    if effort != "off":
+        plan.thinking_off = _loop_note(items[last_user + 1 :], plan, target)
+    return plan
+
+
+def turn_is_closed(items: Sequence[SentMessage]) -> bool:
+    """Whether the model has finished its turn: what is sent next can only begin with a new user message."""
+    return bool(items) and items[-1].message.role == "assistant" and not items[-1].message.tool_calls
+
+
+def prefix_fingerprint(items: Sequence[SentMessage], fixed_fingerprint: str = "") -> str:
+    """What ``ReasoningPart.prefix`` holds for an answer to ``items``: the fixed parts and every id that was sent."""
+    value = fixed_fingerprint
+    for item in items:
+        value = _extend(value, item.key)
+    return value
+
+
+def prefix_bound(target: Target) -> bool:
+    """Whether signatures are only valid after exactly what was sent before them, wherever the model is served."""
+    return at_least(target, family_record(target.family).binds_from)
+
+
+def asks_to_drop(target: Target, rule: ReplayRule) -> bool:
+    """Whether the provider is asked to drop the blocks itself that do not fit their prefix, instead of refusing the
+    request: not everybody who serves such a model knows how."""
+    return dialect_of(target.provider).drops_unfit and prefix_bound(target) and rule.ask_drop
+
+
+def carries_reasoning(message: Message, family: str) -> bool:
+    """Whether the answer holds anything by which its reasoning could go back."""
+    if any(isinstance(part, ReasoningPart) for part in message.parts):
+        return True
+    return family_record(family).thought_signatures and _has_thought_signature(message)
+
+
+def _same_origin(message: Message, target: Target) -> bool:
+    origin = message.origin
+    return origin is not None and (origin.provider, origin.api, origin.model) == (
+        target.provider,
+        target.api,
+        target.model,
+    )
+
+
+def _unusable(message: Message, part: ReasoningPart, index: int, target: Target, effort: Effort | None) -> str | None:
+    metadata = part.provider_metadata or {}
+    if family_record(target.family).signed_blocks:
+        if effort == "off":
+            return THINKING_OFF
+        return None if is_signed(metadata) else UNSIGNED
+    if target.api == "responses":
+        if not metadata.get("encrypted_content"):
+            return UNSIGNED
+        if not any(is_spoken(part) for part in message.parts[index + 1 :]):
+            return UNFINISHED
+    return None
+
+
+def is_spoken(part: Part) -> bool:
+    """Whether a part goes out as an item that reasoning may stand before. A text without a character does not: the
+    reasoning before it would stand alone."""
+    return bool(part.text) if isinstance(part, TextPart) else isinstance(part, ToolCallPart)
+
+
+def _has_thought_signature(message: Message) -> bool:
+    """Where thoughts are never shown whole a signature, on any part of the answer, stands for them."""
+    return any((part.provider_metadata or {}).get("thought_signature") for part in message.parts)
+
+
+def is_signed(metadata: Metadata) -> bool:
+    """Whether a block carries what its provider checks: a signature, opaque data, or details with either."""
+    if metadata.get("signature") or metadata.get("data") or metadata.get("reasoning_opaque"):
+        return True
+    details = metadata.get("reasoning_details")
+    return isinstance(details, list) and any(
+        isinstance(d, dict) and bool(d.get("signature") or d.get("data")) for d in details
+    )
+
+
+def _status(reason: str | None, share: float, *, after_turn: bool) -> ReplayStatus:
+    if reason is not None:
+        return ReplayStatus(False, 0.0, reason)
+    if share == 0.0:
+        return ReplayStatus(True, 0.0, DROPPED_AFTER_TURN if after_turn else NOT_COUNTED)
+    return ReplayStatus(True, share, RESENT)
+
+
+def _of_message(
+    message: Message,
+    statuses: dict[int, ReplayStatus],
+    lost: str | None,
+    target: Target,
+    share: float,
+    after_turn: bool,
+) -> ReplayStatus:
+    if lost is not None:
+        return ReplayStatus(False, 0.0, lost)
+    if not statuses and carries_reasoning(message, target.family):
+        return _status(None, share, after_turn=after_turn)
+    if not statuses:
+        return ReplayStatus(False, 0.0, NEVER_SHOWN)
+    values = list(statuses.values())
+    if all(value == values[0] for value in values):
+        return values[0]
+    sizes = [len(getattr(message.parts[n], "text", "")) + 1 for n in statuses]
+    counted = sum(v.counted * s for v, s in zip(values, sizes, strict=True)) / sum(sizes)
+    worst = min(values, key=lambda v: (v.resent, v.counted))
+    return ReplayStatus(any(v.resent for v in values), counted, worst.reason)
+
+
+def _loop_note(loop: Sequence[SentMessage], plan: ReplayPlan, target: Target) -> str | None:
+    """Claude with a budget of thinking refuses a tool loop whose first block is missing; that step then runs without
+    thinking. Models that adapt their thinking take any history, so it stays on for them."""
+    if not loops_whole(target) or not loop or loop[-1].message.role != "tool":
+        return None
+    answers = [item.message for item in loop if item.message.role == "assistant" and item.message.tool_calls]
+    for message in answers:
+        for n, part in enumerate(message.parts):
+            status = plan.status(message.id, n)
+            if status is not None and not status.resent and (isinstance(part, ReasoningPart)):
+                return f"thinking off for one step: {_cause(status.reason)}"
+    if answers and not _starts_with_thinking(answers[0], plan):
+        return "thinking off for one step: this tool loop began without it"
+    return None
+
+
+def loops_whole(target: Target) -> bool:
+    """Whether a tool loop is judged as a whole: the model thinks in it only where its first answer began so."""
+    return family_record(target.family).loops_whole and not adaptive_thinking(target)
+
+
+def adaptive_thinking(target: Target) -> bool:
+    """Models that decide themselves how long to think; they take no token budget."""
+    return at_least(target, family_record(target.family).adapts_from)
+
+
+def _starts_with_thinking(message: Message, plan: ReplayPlan) -> bool:
+    return bool(message.parts) and plan.resent(message.id, 0)
+
+
+def _cause(reason: str) -> str:
+    return {
+        COMPACTED: "context was compacted",
+        FIXED_CHANGED: "system prompt or tools changed",
+        OTHER_MODEL: "the model was changed",
+        UNSIGNED: "an answer was cut off",
+        LEFT_OUT: "this tool loop went on without it",
+    }.get(reason, reason)
+
+
+class _Prefixes:
+    """Rolling fingerprints of the view, computed once and only when some part asks."""
+
+    def __init__(self, items: Sequence[SentMessage], fixed: str) -> None:
+        self._items = items
+        self._rolling = [fixed]
+        self._compacted = False
+
+    def difference(self, index: int, prefix: str) -> str | None:
+        """Why what precedes message ``index`` now is not what ``prefix`` stands for; None when it is."""
+        while len(self._rolling) <= index:
+            item = self._items[len(self._rolling) - 1]
+            self._rolling.append(_extend(self._rolling[-1], item.key))
+            self._compacted = self._compacted or is_compacted(item)
+        if self._rolling[index] == prefix:
+            return None
+        return COMPACTED if self._compacted else FIXED_CHANGED
+
+
+def is_compacted(item: SentMessage) -> bool:
+    """Whether this message is sent otherwise than it was first: cleared, clipped, or a summary."""
+    return item.key.partition("#")[2].startswith(("cleared", "clip")) or any(
+        isinstance(part, SummaryPart) for part in item.message.parts
+    )

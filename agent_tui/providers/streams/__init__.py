@@ -1,1 +1,0 @@
-"""From the bytes of a streamed answer to parts, and their usage."""

@@ -1,1 +1,0 @@
-"""From our request to what goes over the wire, in the format of every provider."""
