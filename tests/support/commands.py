@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
@@ -94,12 +96,24 @@ def make_world(base: Path) -> World:
     return World(root, outside)
 
 
-def judged(world: World, command: str, mode: PermissionMode, **more: object) -> Decision:
-    rules = {key: more.pop(key) for key in ("allow", "ask", "deny") if key in more}
-    permissions = Permissions(world.root, world.root, PermissionsConfig(mode, **rules), **more)  # type: ignore[arg-type]
+def judged(world: World, command: str, mode: PermissionMode, **more: Any) -> Decision:
+    options = {name: tuple(value) if isinstance(value, list) else value for name, value in more.items()}
+    permissions = _permissions(world, mode, tuple(options.items()))
     return permissions.decide("bash", Intent("command", command, command=command))
 
 
-def held(world: World, command: str, mode: PermissionMode, network: Network = "ask", **more: object) -> Decision:
+def held(world: World, command: str, mode: PermissionMode, network: Network = "ask", **more: Any) -> Decision:
     """Judged as where a sandbox holds everything, and gives commands ports of their own."""
-    return judged(world, command, mode, holds=lambda domain: True, network=network, has_ports=lambda: True, **more)
+    return judged(world, command, mode, holds=_always, network=network, has_ports=_always, **more)
+
+
+@lru_cache(8)
+def _permissions(world: World, mode: PermissionMode, options: tuple[tuple[str, Any], ...]) -> Permissions:
+    """The same for the same question: to check hundreds of rules takes longer than to judge a command by them."""
+    rules = {name: list(value) for name, value in options if name in ("allow", "ask", "deny")}
+    more = {name: value for name, value in options if name not in rules}
+    return Permissions(world.root, world.root, PermissionsConfig(mode, **rules), **more)
+
+
+def _always(*asked: object) -> bool:
+    return True

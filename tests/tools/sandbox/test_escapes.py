@@ -70,26 +70,56 @@ def _scripts(group: dict[str, Any], domain: Domain, sandbox: Sandbox) -> Sequenc
     return some(group["attempts"], TWIN_EVERY if sandbox.name == TWIN else 1)
 
 
+class Lane:
+    """A place with its jail, in which one attempt follows another; each finds it as new."""
+
+    def __init__(self, scene: Scene, sandbox: Sandbox) -> None:
+        self.scene = scene
+        self.place = world.Place(scene.base / f"{scene.base.name}-{uuid.uuid4().hex}")
+        self._make()
+        self.jail = world.jail_for(sandbox, self.place, self.place.base / "cache")
+
+    def _make(self) -> None:
+        self.place.make(self.scene.repository)
+        self.outside, self.inside = world.tree(self.place.outside), world.tree(self.place.project)
+
+    def found(self, domain: Domain, output: str) -> list[str]:
+        """What an attempt got at; makes the place anew where it is not as it was."""
+        wrong = []
+        if world.SECRET in output:
+            wrong.append("read a secret")
+        if world.ESCAPED in output:
+            wrong.append("says that it got out")
+        outside, inside = world.tree(self.place.outside), world.tree(self.place.project)
+        if outside != self.outside:
+            wrong.append("changed something outside")
+        if inside != self.inside:
+            if domain == "look":
+                wrong.append("changed the project")
+            if world.runs_later(self.place.project) != self.scene.later:
+                wrong.append("left something that runs later")
+        if (outside, inside) != (self.outside, self.inside):
+            shutil.rmtree(self.place.project)
+            shutil.rmtree(self.place.outside)
+            self._make()
+        return wrong
+
+
+@pytest.fixture(scope="module")
+def lanes(scene: Scene, sandbox: Sandbox) -> list[Lane]:
+    return [Lane(scene, sandbox) for _ in range(AT_ONCE)]
+
+
 async def _attempt(
-    scene: Scene,
-    sandbox: Sandbox,
-    domain: Domain,
-    script: str,
-    ears: world.Listeners,
-    bystander: world.Victim,
-    shared: int,
+    lane: Lane, domain: Domain, script: str, ears: world.Listeners, bystander: world.Victim, shared: int
 ) -> list[str]:
     """What the attempt got at; empty when it got at nothing."""
-    mark = f"{scene.base.name}-{uuid.uuid4().hex}"  # found again in the environment and the folder of what is left
-    place = world.Place(scene.base / mark)
-    place.make(scene.repository)
-    jail = world.jail_for(sandbox, place, scene.base / mark / "cache")
-    outside, inside = world.tree(place.outside), world.tree(place.project)
+    place = lane.place
     more = {
         "OUT": str(place.outside),
         "PROJECT": str(place.project),
         "PYTHON": sys.executable,
-        "MARK": mark,
+        "MARK": f"{lane.scene.base.name}-{uuid.uuid4().hex}",  # found again in the environment of what is left
         "PORT": str(ears.tcp),
         "UDP": str(ears.udp),
         "UNIX": str(ears.unix),
@@ -101,28 +131,18 @@ async def _attempt(
     }
     output = ""
     for part in script.split(NEXT):
-        output += (await world.run(jail, domain, place, part, more))[1]
-    wrong = []
-    if world.SECRET in output:
-        wrong.append("read a secret")
-    if world.ESCAPED in output:
-        wrong.append("says that it got out")
-    if world.tree(place.outside) != outside:
-        wrong.append("changed something outside")
-    if domain == "look" and world.tree(place.project) != inside:
-        wrong.append("changed the project")
-    if world.runs_later(place.project) != scene.later:
-        wrong.append("left something that runs later")
-    if harm := bystander.harm():
-        wrong.append(harm)
-    shutil.rmtree(place.base, ignore_errors=True)
-    return wrong
+        output += (await world.run(lane.jail, domain, place, part, more))[1]
+    harm = bystander.harm()
+    return [*lane.found(domain, output), *([harm] if harm else [])]
 
 
 @pytest.mark.parametrize(("group", "domain"), CASES, ids=[f"{g['name']}-{d}" for g, d in CASES])
-async def test_nothing_gets_out(scene: Scene, sandbox: Sandbox, group: dict[str, Any], domain: Domain) -> None:
+async def test_nothing_gets_out(
+    scene: Scene, sandbox: Sandbox, lanes: list[Lane], group: dict[str, Any], domain: Domain
+) -> None:
     home = world.tree(scene.base / "home")
-    gate = asyncio.Semaphore(AT_ONCE)
+    free = list(lanes)
+    gate = asyncio.Semaphore(len(free))
     seconds = f"31337{os.getpid()}"  # other tests may run the same attempts beside this one
     short = Path("/tmp") / uuid.uuid4().hex[:8]
     short.mkdir()
@@ -131,8 +151,11 @@ async def test_nothing_gets_out(scene: Scene, sandbox: Sandbox, group: dict[str,
 
             async def one(script: str) -> tuple[str, list[str]]:
                 async with gate:
+                    lane = free.pop()
                     own = script.replace("31337", seconds)
-                    return script, await _attempt(scene, sandbox, domain, own, ears, bystander, shared)
+                    wrong = await _attempt(lane, domain, own, ears, bystander, shared)
+                    free.append(lane)
+                    return script, wrong
 
             results = await asyncio.gather(*(one(script) for script in _scripts(group, domain, sandbox)))
             assert {script: wrong for script, wrong in results if wrong} == {}
