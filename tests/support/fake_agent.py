@@ -161,6 +161,11 @@ class FakeAgent(Agent):
         self.calls.append(("close", None))
 
 
+class Part:
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent = agent
+
+
 class FakeConversation(Conversation):
     read_only_reason: str
 
@@ -284,10 +289,7 @@ class FakeWaiting(Waiting):
         return True
 
 
-class FakeSessions(SessionControl):
-    def __init__(self, agent: FakeAgent) -> None:
-        self._agent = agent
-
+class FakeSessions(Part, SessionControl):
     async def clear(self) -> LostReasoning | None:
         self._agent.calls.append(("clear", None))
         self._agent.conversation.path.clear()
@@ -305,10 +307,7 @@ class FakeSessions(SessionControl):
         self._agent.conversation.info.title = title
 
 
-class FakeCompaction(CompactionControl):
-    def __init__(self, agent: FakeAgent) -> None:
-        self._agent = agent
-
+class FakeCompaction(Part, CompactionControl):
     async def now(self, focus: str = "") -> None:
         self._agent.calls.append(("compact", focus))
 
@@ -415,18 +414,12 @@ class FakeMode(ModeControl):
         self.now = mode
 
 
-class FakePermissions(PermissionDesk):
-    def __init__(self, agent: FakeAgent) -> None:
-        self._agent = agent
-
+class FakePermissions(Part, PermissionDesk):
     def answer(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
         self._agent.calls.append(("answer_permission", (request_id, allow, pattern, feedback)))
 
 
-class FakeQuestions(QuestionDesk):
-    def __init__(self, agent: FakeAgent) -> None:
-        self._agent = agent
-
+class FakeQuestions(Part, QuestionDesk):
     def answer_plan(self, request_id: str, mode: ApprovedMode | None, plan: str, feedback: str = "") -> None:
         self._agent.calls.append(("answer_plan", (request_id, mode, plan, feedback)))
 
@@ -528,10 +521,7 @@ class FakeBackground(Background):
         return [f"Goes on: {job.command}" for job in self.known.values() if job.kept]
 
 
-class FakeBudget(Purse):
-    def __init__(self, agent: FakeAgent) -> None:
-        self._agent = agent
-
+class FakeBudget(Part, Purse):
     def lines(self) -> list[BudgetLine]:
         return [BudgetLine("turn", None), BudgetLine("session", 5.0, Cost(0.42)), BudgetLine("tokens", None)]
 
