@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
+    from agent_tui.history import History
 
 Kind = Literal["command", "file", "shell"]
 
@@ -93,6 +94,11 @@ def _resources(text: str, agent: Agent | None) -> list[Proposal]:
 def _parents(path: str) -> Sequence[str]:
     parts = path.split("/")[:-1]
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
+
+
+def shell_lines(history: History) -> list[str]:
+    """Earlier ``!`` commands of one line, newest first, without their sign."""
+    return [entry[1:] for entry in history.search("!") if entry.startswith("!") and "\n" not in entry]
 
 
 async def propose(query: Query, agent: Agent | None, files: FileIndex, shell: Sequence[str]) -> list[Proposal]:

@@ -33,7 +33,7 @@ from pathlib import Path
 from agent_tui.cli import parse_options
 from agent_tui.config.early import early_settings
 from agent_tui.paths import user_paths
-from agent_tui.ui.chat.opening import Opening
+from agent_tui.ui.chat.chat import Chat
 from agent_tui.ui.run import AgentApp
 
 def dataclasses_of(name):
@@ -48,7 +48,7 @@ async def furnish(self, *more):
 
 async def main():
     paths = user_paths()
-    Opening.furnish = furnish
+    Chat.furnish = furnish
     app = AgentApp(None, early_settings(parse_options([]).config, paths), paths, Path.cwd())
     app.get_driver_class()
     async with app.run_test(size=(80, 24)):

@@ -5,20 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-ScreenName = Literal[
-    "context",
-    "sessions",
-    "models",
-    "rewind",
-    "help",
-    "themes",
-    "palette",
-    "text",
-    "jobs",
-    "queue",
-    "vim",
-    "efforts",
-    "picture",
+ScreenName: TypeAlias = Literal[
+    "context", "sessions", "models", "rewind", "help", "themes", "jobs", "queue", "vim", "efforts", "picture"
 ]
 """``vim`` is none: it changes the keys of the main one."""
 

@@ -7,21 +7,21 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.attaching import collect
 from agent_tui.commands.registry import is_command, split
 from agent_tui.commands.turn_words import EXIT_BY_REASON
-from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_RETRYABLE, READ_ONLY, AgentError
+from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_RETRYABLE, AgentError
 from agent_tui.models.messages import new_id
-from agent_tui.plain.asking import Asking, Edits
 from agent_tui.plain.commands import Commands
-from agent_tui.plain.queue import Queue
+from agent_tui.plain.event_printer import EventPrinter
+from agent_tui.plain.questions import Asking, Edits
 from agent_tui.plain.reading import Reads, Want
-from agent_tui.plain.teller import LEVELS, Teller
+from agent_tui.plain.sending import Queue, Sender
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
     from agent_tui.history import History
-    from agent_tui.plain.voice import Voice
+    from agent_tui.plain.line_writer import LineWriter
+
 
 TWICE = 2.0
 """Seconds within which a second Ctrl+C leaves."""
@@ -37,7 +37,7 @@ class Chat:
     def __init__(
         self,
         agent: Agent,
-        voice: Voice,
+        writer: LineWriter,
         reads: Reads,
         history: History,
         edits: Edits,
@@ -47,18 +47,18 @@ class Chat:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._agent = agent
-        self._voice = voice
+        self._writer = writer
         self._reads = reads
         self._history = history
         self._live = live
         self._echo = echo
         self._clock = clock
-        self.code = EXIT_OK
         self.left = asyncio.Event()
-        self.queue = Queue()
-        self.asking = Asking(voice, edits, self._typed_ahead, self.settle, self._call_user)
-        self.teller = Teller(agent, voice, self.asking, self.queue, self.settle, self._call_user)
-        self.commands = Commands(agent, voice, self, edits)
+        queue = Queue()
+        self.asking = Asking(writer, edits, self._typed_ahead, self.settle, self._call_user)
+        self.printer = EventPrinter(agent, writer, self.asking, queue, self.settle, self._call_user)
+        self.sender = sender = Sender(agent, writer, reads, queue, self.asking, live)
+        self.commands = Commands(agent, writer, sender, self.asking, self.printer, edits, self.leave, self.settle)
         self._order = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._resting: asyncio.Task[None] | None = None
@@ -99,7 +99,7 @@ class Chat:
 
     def _ask(self, want: Want) -> None:
         if want != self._wanted and want.kind != "nothing" and not self._reads.drawn:
-            self._voice.prompt(want.prompt)
+            self._writer.prompt(want.prompt)
         self._wanted = want
         self._reads.want(want)
 
@@ -119,10 +119,9 @@ class Chat:
 
     def _count_end(self) -> None:
         """Of a script the first turn that does not end well makes the exit code."""
-        reason, self.teller.stop_reason = self.teller.stop_reason, None
-        if self._live or reason is None or self.code:
-            return
-        self.code = EXIT_RETRYABLE if self.teller.failure_retryable else EXIT_BY_REASON[reason]
+        reason, self.printer.stop_reason = self.printer.stop_reason, None
+        if reason is not None:
+            self.sender.failed(EXIT_RETRYABLE if self.printer.failure_retryable else EXIT_BY_REASON[reason])
 
     # What comes in
 
@@ -130,14 +129,14 @@ class Chat:
         """A line that was read, or a paste of several."""
         self._cancelled_at = None
         self._wanted = Want("nothing")
-        self._voice.typed(text if self._echo else None)
+        self._writer.typed(text if self._echo else None)
         question = self.asking.front
         if question is not None:
             if self.asking.take(text) != "other" and not (text.startswith("/") and is_command(text, self._agent)):
                 self.settle()
                 return
             if not text.startswith("/"):
-                self._voice.say("That is no answer; it is queued as a message. The question still waits.", "Note")
+                self._writer.say("That is no answer; it is queued as a message. The question still waits.", "Note")
         self._take(text)
         self.settle()
 
@@ -150,7 +149,7 @@ class Chat:
     def _call_user(self) -> None:
         """Something waits for the user, who may have gone for a walk."""
         if self._reads.drawn and self._agent.settings.ui.notifications:
-            self._voice.ring()
+            self._writer.ring()
 
     def line_of_ours(self, text: str) -> None:
         """A line that comes from the command line."""
@@ -185,8 +184,8 @@ class Chat:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._voice.quote(str(error) or type(error).__name__, "Error")
-            self.code = self.code or (EXIT_OK if self._live else EXIT_ERROR)
+            self._writer.quote(str(error) or type(error).__name__, "Error")
+            self.sender.failed(EXIT_ERROR)
         self.settle()
 
     async def _handle(self, text: str, key: str) -> None:
@@ -204,44 +203,12 @@ class Chat:
                 await agent.shell(text[1:].strip())
             else:
                 async with self._order:
-                    await self.message(text)
+                    await self.sender.message(text)
                 del self._unsent[key]
         except AgentError as error:
-            self.problem(str(error))
+            self.sender.problem(str(error))
             if self._unsent.pop(key, None) is not None:
-                self.give_back(text)
-
-    def problem(self, text: str) -> None:
-        """What was asked cannot be done."""
-        self._voice.quote(text.replace("Esc interrupts it", "Ctrl+C interrupts it"), "Error")
-        if not self._live:
-            self.code = self.code or EXIT_ERROR
-
-    async def message(self, text: str, named: str | None = None, steer: bool = False) -> None:
-        """Sends a message; ``named`` is the text whose ``@`` words name files, where that is another one."""
-        agent = self._agent
-        attachments = await collect(
-            agent, text if named is None else named, [], self._say_level, self.asking.may_attach
-        )
-        if agent.conversation.read_only:
-            self.problem(READ_ONLY)
-            self.give_back(text)
-        elif agent.turns.busy:
-            (agent.turns.steer if steer else agent.turns.submit)(text, attachments)
-            self._voice.remark(self.queue.queued_words(steer), "Note")
-        else:
-            self.queue.sent(text)
-            agent.turns.submit(text, attachments)
-
-    def give_back(self, text: str) -> None:
-        """Lets a text stand in the next line, to be changed and sent."""
-        if self._reads.drawn:
-            self._reads.keep(text)
-        elif text:
-            self._voice.quote(text, "Your message was")
-
-    def _say_level(self, level: str, text: str) -> None:
-        self._voice.quote(text, LEVELS[level])
+                self.sender.give_back(text)
 
     def interrupted(self) -> None:
         """Ctrl+C: gives up a question of ours, interrupts, drops the line, and twice on an empty one leaves. What was
@@ -254,18 +221,18 @@ class Chat:
             pass
         elif self._agent.turns.busy:
             self._agent.turns.interrupt()
-            self._voice.say("Interrupting…")
+            self._writer.say("Interrupting…")
         elif not self._live:
-            self.code = EXIT_INTERRUPTED
+            self.sender.code = EXIT_INTERRUPTED
             self.leave()
         elif self._reads.drop() or self._lines:
             self._lines.clear()
-            self._voice.say("The line is dropped.")
+            self._writer.say("The line is dropped.")
         elif before is not None and now - before <= TWICE:
             self.leave()
         else:
             self._cancelled_at = now
-            self._voice.say("Ctrl+C again leaves.")
+            self._writer.say("Ctrl+C again leaves.")
         self.settle()
 
     def over(self) -> None:
@@ -282,17 +249,17 @@ class Chat:
 
     def _broken(self) -> None:
         if not self._reads.drawn:
-            self._voice.broken()
+            self._writer.broken()
 
     def leave(self) -> None:
         """Ends the chat with everything stored."""
-        self._voice.end_answer()
+        self._writer.end_answer()
         self._reads.want(Want("end"))
         self.left.set()
 
     def close(self) -> str:
         """The chat is over; returns what was typed and neither sent nor stored."""
-        self.teller.close()
+        self.printer.close()
         for task in [*self._tasks, *([self._resting] if self._resting is not None else [])]:
             task.cancel()
         return "\n".join([*self._unsent.values(), *self._lines])

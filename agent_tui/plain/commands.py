@@ -3,22 +3,196 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from itertools import islice
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.commands import registry
 from agent_tui.commands import result as results
+from agent_tui.commands.branch_words import (
+    branch_text,
+    files_text,
+    first_words,
+    head_of,
+    leaves_text,
+    moved_text,
+    tree,
+    words_of,
+)
+from agent_tui.commands.jobs import state_word
+from agent_tui.commands.model import model_line
+from agent_tui.commands.registry import find, load
 from agent_tui.commands.result import OpenScreen
-from agent_tui.plain.lists import Lists
-from agent_tui.text.numbers import plural
+from agent_tui.context.accounting.lost import lost_text
+from agent_tui.models.branches import Branch
+from agent_tui.models.search import SessionHit
+from agent_tui.plain.event_printer import ago
+from agent_tui.plain.line_writer import spoken
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import duration, plural, tokens
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
-    from agent_tui.plain.asking import Asking, Edits
-    from agent_tui.plain.queue import Queue
-    from agent_tui.plain.teller import Teller
-    from agent_tui.plain.voice import Voice
+    from agent_tui.models.messages import Message
+    from agent_tui.plain.event_printer import EventPrinter
+    from agent_tui.plain.line_writer import LineWriter
+    from agent_tui.plain.questions import Asking, Edits
+    from agent_tui.plain.sending import Sender
+    from agent_tui.store.search_reader import SearchReader
+
+
+MOST_SESSIONS = 500
+"""Sessions of a list; the rest is found by words."""
+BRANCH_WORDS = 160
+"""Characters of what was said on a branch, of which half are its first words."""
+
+
+class Lists:
+    """Puts lists as questions and does what is chosen."""
+
+    def __init__(self, agent: Agent, writer: LineWriter, sender: Sender, asking: Asking) -> None:
+        self._agent = agent
+        self._writer = writer
+        self._sender = sender
+        self._asking = asking
+
+    async def resume(self, search: str) -> None:
+        """Another session, this project's first. ``search`` looks at titles and at what was said."""
+        agent = self._agent
+        store = agent.store
+        if search.strip():
+            found = await found_by(store.search.reader(), search)
+        else:
+            found = [SessionHit(info) for info in store.sessions.all()]
+        listed = [hit for hit in found if hit.session.messages and hit.session.id != agent.conversation.info.id]
+        here = [hit for hit in listed if hit.session.project == str(agent.root)]
+        shown = [*here, *(hit for hit in listed if hit.session.project != str(agent.root))]
+        if not shown:
+            self._sender.problem("No other session matches." if search else "There is no other session.")
+            return
+        rest = len(shown) - MOST_SESSIONS
+        more = f" {plural(rest, 'more matches', 'more match')}: /resume BRANCH_WORDS finds them." if rest > 0 else ""
+        chosen = await self._asking.pick(f"Sessions.{more}", [self._session(hit) for hit in shown[:MOST_SESSIONS]])
+        if chosen is not None:
+            await agent.sessions.resume(shown[chosen].session.id)
+
+    def _session(self, hit: SessionHit) -> str:
+        info = hit.session
+        title = one_line(info.title or info.preview, 120) or "untitled"
+        elsewhere = "" if info.project == str(self._agent.root) else f", in {one_line(Path(info.project).name, 60)}"
+        who = "you" if hit.role == "user" else "the model"
+        where = "On another branch" if hit.left_behind else "There"
+        said = f". {where} {who} said: {one_line(hit.line, 200)}" if hit.message_id is not None else ""
+        return f"{title}, {plural(info.messages, 'message')}, {ago(info.updated)}{elsewhere}{said}"
+
+    async def model(self, search: str) -> None:
+        """Another model."""
+        agent = self._agent
+        specs = [s for s in agent.models.all() if search.lower() in f"{s.key} {s.model}".lower()]
+        rows = []
+        for spec in specs:
+            current = " (in use)" if spec.key == agent.models.spec.key else ""
+            rows.append(" ".join(model_line(await agent.models.describe(spec.key)).split()) + current)
+        chosen = await self._asking.pick("Models. Any LiteLLM name works as well: /model NAME.", rows)
+        if chosen is not None:
+            from agent_tui.commands.registry import run
+            from agent_tui.commands.result import Text
+
+            result = await run(agent, f"/model {specs[chosen].key}")
+            if isinstance(result, Text):
+                self._writer.say(result.text)
+
+    async def rewind(self) -> None:
+        """Back to before one of the user's messages, or to the end of a branch that was left."""
+        agent = self._agent
+        path = agent.conversation.path
+        leave = {message.id: len(path) - at for at, message in enumerate(path)}
+        entries = list(tree(path, agent.branches.all()))
+        rows = [
+            self._branch(entry) if isinstance(entry, Branch) else self._message(entry, leave[entry.id])
+            for entry in entries
+        ]
+        branches = sum(isinstance(entry, Branch) for entry in entries)
+        title = "Go back to before which of your messages? The newest is first."
+        if branches:
+            stands = plural(branches, "branch that was left stands", "branches that were left stand")
+            title = (
+                "Go back to before which of your messages, or to the end of which branch? The newest is first; "
+                f"{stands} below the message that came instead."
+            )
+        chosen = await self._asking.pick(title, rows)
+        if chosen is not None:
+            await self._go(entries[chosen], leave)
+
+    @staticmethod
+    def _message(message: Message, leave: int) -> str:
+        return f"{first_words(message)}, {ago(message.created)}, {plural(leave - 1, 'message')} after it"
+
+    @staticmethod
+    def _branch(branch: Branch) -> str:
+        what = (
+            "Branch"
+            if not branch.depth
+            else "Branch of the branch above"
+            if branch.depth == 1
+            else (f"Branch at level {branch.depth + 1}")
+        )
+        size = f"{plural(len(branch.own), 'message')}, {spoken(tokens(branch.tokens, True))} tokens"
+        return f"{what}: {words_of(branch, BRANCH_WORDS)}, {ago(branch.updated)}, {size}"
+
+    async def _go(self, entry: Message | Branch, leave: Mapping[str, int]) -> None:
+        agent, head = self._agent, head_of(entry)
+        facts = branch_text(entry) if isinstance(entry, Branch) else leaves_text(leave[entry.id])
+        files = agent.branches.files(head)
+        said = [facts, files_text(files, agent.root, "Choice 2"), lost_text(agent.branches.lost(head), would=True)]
+        ways = ["Go there", "Continue in a copy that ends there; this session stays as it is"]
+        if files.put:
+            ways.insert(1, "Go there, and put the files as they were then")
+        how = await self._asking.pick(" ".join(filter(None, said)), ways)
+        if how is None:
+            return
+        if how == len(ways) - 1:
+            await agent.sessions.fork(entry.end if isinstance(entry, Branch) else entry.id)
+            self._writer.say("now in a copy that ends there; the original is unchanged, /resume.", "Note")
+            return
+        restore = how == 1
+        moved = await (
+            agent.branches.go_to(entry.end, restore)
+            if isinstance(entry, Branch)
+            else agent.branches.rewind(entry.id, restore)
+        )
+        self._writer.say(moved_text(moved, agent.root), "Note")
+        self._sender.give_back(moved.text)
+
+    def jobs(self) -> None:
+        """The commands in the background, the newest last."""
+        now = time.time()
+        for job in self._agent.background.infos():
+            said = f", last line: {one_line(job.last_line, 200)}" if job.last_line else ""
+            line = f"{job.id}: {one_line(job.command, 200)}: {state_word(job)}, {duration(job.seconds(now))}{said}"
+            self._writer.quote(line)
+        self._writer.say("/jobs output ID says what it wrote; /jobs stop, keep or end ID.")
+
+
+async def found_by(reader: SearchReader, search: str) -> list[SessionHit]:
+    """Looks in a thread, which ends soon where nobody waits for it any more: the program waits for its end."""
+    left = Event()
+
+    def look() -> list[SessionHit]:
+        with closing(reader):
+            return list(islice(reader.hits(search, stopped=left.is_set), MOST_SESSIONS))
+
+    try:
+        return await asyncio.to_thread(look)
+    finally:
+        left.set()
+        reader.stop()
+
 
 EXCHANGES = 5
 """Messages of the user's that /history says with their answers."""
@@ -26,29 +200,6 @@ NO_COLOURS = (
     "Themes are colours of the screen; plain mode has none, so this has no effect here. "
     "A theme for the screen: theme under [ui] in the configuration, or /theme there."
 )
-
-
-class ChatParts(Protocol):
-    """What commands need of the chat around them."""
-
-    asking: Asking
-    queue: Queue
-    teller: Teller
-
-    async def message(self, text: str, named: str | None = None, steer: bool = False) -> None:
-        """Sends a message."""
-
-    def problem(self, text: str) -> None:
-        """Says what cannot be done."""
-
-    def leave(self) -> None:
-        """Ends the chat."""
-
-    def give_back(self, text: str) -> None:
-        """Lets a text stand in the next line, to be changed and sent."""
-
-    def settle(self) -> None:
-        """Something may be wanted now that was not before."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -63,12 +214,25 @@ class Own:
 class Commands:
     """Runs commands and says what they answer."""
 
-    def __init__(self, agent: Agent, voice: Voice, chat: ChatParts, edits: Edits) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        writer: LineWriter,
+        sender: Sender,
+        asking: Asking,
+        printer: EventPrinter,
+        edits: Edits,
+        leave: Callable[[], None],
+        settle: Callable[[], None],
+    ) -> None:
         self._agent = agent
-        self._voice = voice
-        self._chat = chat
+        self._writer = writer
+        self._sender = sender
+        self._printer = printer
         self._edits = edits
-        self._lists = Lists(agent, voice, chat)
+        self._leave = leave
+        self._settle = settle
+        self._lists = Lists(agent, writer, sender, asking)
         self.own: dict[str, Own] = {
             "output": Own("/output [N]", "All that the newest tool call returned; 2 the one before it.", self._output),
             "history": Own(
@@ -97,22 +261,24 @@ class Commands:
         match result:
             case results.Submit(text):
                 # The user's own words alone name files: the command's text is from a file or a server.
-                await self._chat.message(text, line)
+                await self._sender.message(text, line)
             case results.Text(text, _, True):
-                self._chat.problem(text)
+                self._sender.problem(text)
             case results.Text(text, foreign=True):
-                self._voice.quote(text, indent="  ")
+                self._writer.quote(text, indent="  ")
             case results.Text(text):
-                self._voice.say(text)
+                self._writer.say(text)
             case OpenScreen():
                 await self._open(result)
             case results.Copy(text, what):
                 await self._copy(text, what)
             case results.Quit():
-                self._chat.leave()
-            case _:
+                self._leave()
+            case results.Nothing():
                 pass
-        self._chat.settle()
+            case _:
+                assert_never(result)
+        self._settle()
 
     async def _open(self, result: OpenScreen) -> None:
         match result.name:
@@ -120,21 +286,21 @@ class Commands:
                 from agent_tui.commands.context_parts import rows_text
 
                 await self._agent.context.refresh()
-                self._voice.say(rows_text(self._agent))
+                self._writer.say(rows_text(self._agent))
             case "help":
                 self._help(result.data)
             case "themes":
-                self._voice.say(NO_COLOURS, "Note")
+                self._writer.say(NO_COLOURS, "Note")
             case "vim":
-                self._voice.say("vim's keys are the screen's; the line here has the keys of a shell.", "Note")
+                self._writer.say("vim's keys are the screen's; the line here has the keys of a shell.", "Note")
             case "picture":
                 from agent_tui.commands.pictures import named_pictures
 
-                self._voice.say("pictures are not shown as text. In this conversation:", "Note")
-                self._voice.quote(named_pictures(self._agent), indent="  ")
+                self._writer.say("pictures are not shown as text. In this conversation:", "Note")
+                self._writer.quote(named_pictures(self._agent), indent="  ")
             case "efforts":
                 levels = "; ".join(f"{level.effort}: {level.words}" for level in self._agent.models.levels())
-                self._voice.say(f"thinking is {self._agent.models.effort}. {levels}. /thinking LEVEL sets it.", "Note")
+                self._writer.say(f"thinking is {self._agent.models.effort}. {levels}. /thinking LEVEL sets it.", "Note")
             case "sessions":
                 await self._lists.resume(result.data)
             case "models":
@@ -143,23 +309,24 @@ class Commands:
                 await self._lists.rewind()
             case "jobs":
                 self._lists.jobs()
+            case "queue":
+                await self._queue("")
             case _:
-                self._voice.say(f"there is no {result.name} in plain mode; /help lists what works.", "Warning")
+                assert_never(result.name)
 
     def _help(self, topic: str) -> None:
-        from agent_tui.plain.help import help_lines
 
         own = [(command.usage, command.what) for command in self.own.values()]
         for line in help_lines(self._agent, own, topic):
-            self._voice.quote(line)
+            self._writer.quote(line)
 
     async def _copy(self, text: str, what: str) -> None:
         from agent_tui.commands.clipboard import copy_text
 
         if await asyncio.to_thread(copy_text, text):
-            self._voice.say(f"copied {what}.", "Note")
+            self._writer.say(f"copied {what}.", "Note")
         else:
-            self._chat.problem(
+            self._sender.problem(
                 "There is no program for the clipboard here (wl-copy, xclip, xsel); /export md writes the conversation "
                 "to a file."
             )
@@ -167,68 +334,111 @@ class Commands:
     # What keys do on the screen
 
     async def _output(self, args: str) -> None:
-        from agent_tui.plain.result_words import result_text
+        from agent_tui.plain.event_printer import result_text
 
-        found = self._chat.teller.results
+        found = self._printer.results
         back = int(args) if args.isdecimal() and len(args) < 6 else 0 if args else 1
         if not 1 <= back <= len(found):
             count = plural(len(found), "tool call")
-            self._chat.problem(f"/output takes a number, 1 is the newest; there were {count} since the start.")
+            self._sender.problem(f"/output takes a number, 1 is the newest; there were {count} since the start.")
             return
-        self._voice.quote(result_text(*found[-back]), indent="  ")
+        self._writer.quote(result_text(*found[-back]), indent="  ")
 
     async def _history(self, args: str) -> None:
         if args != "all" and args and not (args.isdecimal() and int(args[:6]) > 0):
-            self._chat.problem("/history takes nothing, a number of your messages, or all.")
+            self._sender.problem("/history takes nothing, a number of your messages, or all.")
         elif not self._agent.conversation.path:
-            self._voice.say("nothing was said yet.", "Note")
+            self._writer.say("nothing was said yet.", "Note")
         else:
             exchanges = None if args == "all" else int(args[:6] or EXCHANGES)
-            if earlier := self._chat.teller.tell_past(exchanges):
-                self._voice.say(f"{plural(earlier, 'message is', 'messages are')} earlier: /history all.", "Note")
+            if earlier := self._printer.tell_past(exchanges):
+                self._writer.say(f"{plural(earlier, 'message is', 'messages are')} earlier: /history all.", "Note")
 
     async def _reasoning(self, args: str) -> None:
         if args in ("on", "off"):
-            self._chat.teller.show_reasoning = args == "on"
-            self._voice.say(f"reasoning is {'said at the end of each turn' if args == 'on' else 'not said'}.", "Note")
+            self._printer.show_reasoning = args == "on"
+            self._writer.say(f"reasoning is {'said at the end of each turn' if args == 'on' else 'not said'}.", "Note")
             return
         if args:
-            self._chat.problem("/reasoning takes nothing, on or off.")
+            self._sender.problem("/reasoning takes nothing, on or off.")
             return
         answers = [m for m in self._agent.conversation.path if m.role == "assistant"]
         reasoning = answers[-1].reasoning.strip() if answers else ""
         if reasoning:
-            self._voice.quote(reasoning, "Thought")
+            self._writer.quote(reasoning, "Thought")
         else:
-            self._voice.say("the newest answer has no reasoning that can be read.", "Note")
+            self._writer.say("the newest answer has no reasoning that can be read.", "Note")
 
     async def _queue(self, args: str) -> None:
         verb, _, number = args.partition(" ")
-        chosen = self._chat.queue.named(number.strip()) if number else None
+        chosen = self._sender.queue.named(number.strip()) if number else None
         if verb not in ("", "drop", "send") or (number and chosen is None):
-            self._chat.problem("/queue takes nothing, or drop or send, with the number of a message if you like.")
+            self._sender.problem("/queue takes nothing, or drop or send, with the number of a message if you like.")
         elif verb == "drop":
             taken = self._agent.turns.take_back(chosen.id if chosen is not None else None)
             if taken is None:
-                self._voice.say("nothing waits.", "Note")
+                self._writer.say("nothing waits.", "Note")
             else:
-                self._voice.quote(taken.text, "Taken back")
+                self._writer.quote(taken.text, "Taken back")
         elif verb == "send":
             if not self._agent.turns.send_waiting(chosen.id if chosen is not None else None):
-                self._voice.say("nothing can be sent now.", "Note")
+                self._writer.say("nothing can be sent now.", "Note")
         else:
-            self._voice.quote("\n".join(self._chat.queue.lines()) or "Nothing waits.")
+            self._writer.quote("\n".join(self._sender.queue.lines()) or "Nothing waits.")
 
     async def _steer(self, args: str) -> None:
         if args:
-            await self._chat.message(args, steer=True)
+            await self._sender.message(args, steer=True)
         else:
-            self._chat.problem("/steer needs a message.")
+            self._sender.problem("/steer needs a message.")
 
     async def _edit(self, args: str) -> None:
         text = await self._edits(args, "message.md")
         if text is not None and text.strip():
-            self._voice.quote(text, "You")
-            await self._chat.message(text)
+            self._writer.quote(text, "You")
+            await self._sender.message(text)
         else:
-            self._voice.say("nothing was written, nothing is sent.", "Note")
+            self._writer.say("nothing was written, nothing is sent.", "Note")
+
+
+TYPING = (
+    ("Enter", "sends; while the model works, the message waits for its turn"),
+    ("a backslash at the end of a line", "the message goes on with the next line; a paste of lines is one message"),
+    ("an empty line", "sends what waits"),
+    ("Ctrl+C", "interrupts; drops the line; twice on an empty line leaves"),
+    ("Ctrl+D", "on an empty line leaves"),
+    ("a number", "answers a question; m says the rest of a long change or plan"),
+    ("@file", "attaches a file, @file:10-40 lines of it; Tab completes"),
+    ("!command", "runs a command of yours; the model sees its output with the next message"),
+    ("Up and Down", "earlier lines; Ctrl+R searches them"),
+)
+INSTEAD = {
+    "copy": "Copies the last answer as Markdown.",
+    "picture": "Says which pictures the conversation has, and where their files are.",
+    "theme": "Colours of the screen: no effect in plain mode.",
+    "vim": "Vim's keys on the prompt of the screen: no effect in plain mode.",
+}
+"""What commands do otherwise here."""
+
+
+def help_lines(agent: Agent, own: Sequence[tuple[str, str]], topic: str = "") -> Iterator[str]:
+    """Everything there is to know; of a ``topic`` that command alone, with all its help. ``own`` are the commands that
+    only plain mode has, or has otherwise."""
+    mine = {usage.partition(" ")[0]: (usage, what) for usage, what in own}
+    if (named := mine.get(f"/{topic.lstrip('/').lower()}")) is not None:
+        yield f"{named[0]}: {named[1]}"
+        return
+    command = find(topic.lstrip("/")) if topic else None
+    if command is not None:
+        yield f"{command.usage}: {INSTEAD.get(command.name, command.doc)}"
+        return
+    rows = [("Typing", ""), *TYPING, ("Commands", "")]
+    rows += [(c.usage, INSTEAD.get(c.name, c.summary)) for c in load().values() if f"/{c.name}" not in mine]
+    rows += [(f"/{c.name}", c.description) for c in agent.project.user_commands()]
+    rows += [("Commands that are keys on the screen", ""), *own]
+    wanted = topic.lower().split()
+    for name, what in rows:
+        if not what and not wanted:
+            yield f"{name}:"
+        elif what and all(word in f"{name} {what}".lower() for word in wanted):
+            yield f"  {name}: {what}"

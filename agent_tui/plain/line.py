@@ -1,12 +1,18 @@
-"""A line that is typed: its text, where the next letter goes, and what was typed before."""
+"""A line that is typed: the keys a terminal sends, what they do to the line, its completion, the row that shows it."""
 
 from __future__ import annotations
 
+import codecs
+import os
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+import unicodedata
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import NamedTuple, TextIO
 
 from rich.cells import cell_len
+
+from agent_tui import door
+from agent_tui.text.clean import blanked
 
 UNDONE = 200
 """Changes of a line that can be taken back."""
@@ -183,3 +189,235 @@ class Line:
         if self._back:
             self._back -= 1
             self.put(self._past[-self._back] if self._back else self._typed)
+
+
+_STRING = r"\x1b[\]PX^_][^\x00-\x1f\x7f]{0,400}"
+"""What a terminal answers to a question (OSC, DCS, APC). Nobody asks here; an editor that had the terminal may have."""
+_ANSWER = re.compile(rf"{_STRING}(?:\x07|\x1b\\)")
+_BEGUN = re.compile(rf"{_STRING}\x1b?\Z|\x1b(?:\[[ -?]{{0,30}}|O)?\Z")
+"""What may become an answer or a key with what comes next."""
+_SEQUENCE = re.compile(r"\x1b(?:\[([0-9;:<=>?]*)([ -/]*[@-~])|O([@-~])|([^\[O\]PX^_\x1b]))")
+_FINALS = {
+    "A": "up",
+    "B": "down",
+    "C": "right",
+    "D": "left",
+    "H": "home",
+    "F": "end",
+}
+_NUMBERED = {"1": "home", "3": "delete", "4": "end", "7": "home", "8": "end"}
+_ALT = {"b": "word left", "f": "word right", "d": "word delete", "\x7f": "word back", "\x08": "word back"}
+_CONTROLS = {
+    "\n": "enter",
+    "\r": "enter",
+    "\t": "tab",
+    "\x7f": "back",
+    "\x08": "back",
+    "\x01": "home",
+    "\x02": "left",
+    "\x03": "interrupt",
+    "\x04": "leave",
+    "\x05": "end",
+    "\x06": "right",
+    "\x07": "cancel",
+    "\x0b": "cut right",
+    "\x0c": "again",
+    "\x0e": "down",
+    "\x10": "up",
+    "\x12": "search",
+    "\x14": "swap",
+    "\x15": "cut left",
+    "\x17": "word back",
+    "\x19": "paste",
+    "\x1a": "suspend",
+    "\x1c": "quit",
+    "\x1f": "undo",
+}
+
+
+class Keys:
+    """Bytes to keys: a letter is itself, whether it can be seen or not (a wide blank, what joins two letters); anything
+    else has a name of more than one letter. What is not whole yet waits for the rest."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether something has begun that may be an escape sequence, or Esc alone."""
+        return bool(self._rest)
+
+    def forget(self) -> None:
+        """What has begun was Esc alone, or nothing that came to its end: that means nothing here."""
+        self._rest = ""
+
+    def feed(self, data: bytes) -> Iterator[str]:
+        text = self._rest + self._decoder.decode(data)
+        self._rest = ""
+        at = 0
+        while at < len(text):
+            if text[at] != "\x1b":
+                key = _CONTROLS.get(text[at], "") if unicodedata.category(text[at]) == "Cc" else text[at]
+                at += 1
+            elif match := _ANSWER.match(text, at):
+                key = ""
+                at = match.end()
+            elif match := _SEQUENCE.match(text, at):
+                key = _named(match)
+                at = match.end()
+            elif text.startswith("\x1b\x1b", at):
+                at += 1
+                continue
+            elif _BEGUN.match(text, at):
+                self._rest = text[at:]
+                return
+            else:  # nothing that a terminal sends
+                at += 1
+                continue
+            if key:
+                yield key
+
+
+def _named(match: re.Match[str]) -> str:
+    parameters, final, single, alt = match.groups()
+    if alt is not None:
+        return _ALT.get(alt, "")
+    if single is not None:
+        return _FINALS.get(single, "")
+    number, _, modifier = parameters.partition(";")
+    name = _NUMBERED.get(number, "") if final == "~" else _FINALS.get(final, "")
+    if name in ("left", "right") and modifier in ("3", "5", "7"):
+        return f"word {name}"
+    return name
+
+
+Completes = Callable[[str], Awaitable[Sequence[str]]]
+"""What a line can be completed to, each a whole line."""
+
+SHOWN = 40
+"""Proposals that are said."""
+
+
+async def propose(line: Line, completes: Completes) -> str:
+    """Completes the line as far as there is one way to; where there are several, returns what is said of them. A line
+    that has changed meanwhile stays as it is."""
+    text, at = line.text, line.at
+    found = list(await completes(text)) if at == len(text) else []
+    if (line.text, line.at) != (text, at) or not found:
+        return ""
+    common = beginning(found)
+    if len(found) == 1 or (len(common) > len(text) and common.lower().startswith(text.lower())):
+        line.put(common)
+        return ""
+    more = f", and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
+    return f"Proposals: {', '.join(each.strip() for each in found[:SHOWN])}{more}"
+
+
+def beginning(texts: Sequence[str]) -> str:
+    """What all of the texts begin with."""
+    first, last = min(texts), max(texts)
+    same = next((at for at, letter in enumerate(first) if last[at : at + 1] != letter), len(first))
+    return first[:same]
+
+
+WIDTH = 80
+LEAST = 20
+"""Cells that are left for the text beside a prompt; of a longer prompt the text begins in the next row."""
+
+
+def width_of(out: TextIO) -> int:
+    """Cells of a row of the terminal."""
+    try:
+        return os.get_terminal_size(out.fileno()).columns or WIDTH
+    except (OSError, ValueError):
+        return WIDTH
+
+
+class Row:
+    """Shows a line with its prompt. A line that is longer than a row goes on in the next one, and a row that is full
+    stays as it is: where something before it changes, the whole is written anew below."""
+
+    def __init__(self, out: TextIO, width: Callable[[], int]) -> None:
+        self._out = out
+        self._width = width
+        self.shown = False
+        self._before = ""  # the text of the rows above
+        self._row = ""
+        self._at = 0
+
+    def show(self, prompt: str, text: str, at: int) -> None:
+        """Shows the text, the next letter at ``at``. A line that is not shown begins where the terminal's cursor is:
+        at the beginning of a row. Raises OSError where the terminal is gone."""
+        prompt, text = blanked(prompt), blanked(text)
+        width = max(4, self._width() - 1)  # the last cell stays free: what a terminal does behind it differs
+        above, lead = self._lead(prompt, width)
+        if not self.shown:
+            self._begin(above)
+        elif not text.startswith(self._before) or at < len(self._before) or cell_len(self._row) > width:
+            self._write(0, "\n", 0)
+            self._begin(above)
+        while True:
+            base = len(self._before)
+            first = "" if base else lead
+            end = base + _fitting(text[base:], width - cell_len(first))
+            row = first + text[base:end]
+            self._paint(row, len(first) + min(at, end) - base)
+            if at <= end:
+                break
+            self._write(0, "\n", 0)
+            self._before, self._row, self._at = text[:end], "", 0
+        self._out.flush()
+
+    def leave(self, prompt: str, text: str) -> None:
+        """The line is over, or has to make room: it is shown to its end, and the next row begins."""
+        if self.shown:
+            self.show(prompt, text, len(text))
+            self._write(0, "\n", 0)
+            self._out.flush()
+            self.shown = False
+
+    def make_room(self) -> None:
+        """Something else is to be written: the next row begins."""
+        if self.shown:
+            self.shown = False
+            self._write(0, "\n", 0)
+
+    def _begin(self, above: str) -> None:
+        self.shown = True
+        self._before, self._row, self._at = "", "", 0
+        if above:
+            self._write(0, f"{above}\n", 0)
+
+    @staticmethod
+    def _lead(prompt: str, width: int) -> tuple[str, str]:
+        """What of a prompt stands in rows of its own, and what before the text."""
+        return (prompt, "") if cell_len(prompt) > max(0, width - LEAST) and len(prompt) > 6 else ("", prompt)
+
+    def _paint(self, row: str, at: int) -> None:
+        """Makes the row what it has to be, writing as little as can be."""
+        if row == self._row and at <= self._at:
+            self._write(cell_len(row[at : self._at]), "", 0)
+        elif row == self._row:
+            self._write(0, row[self._at : at], 0)
+        else:
+            begin = min(len(beginning([row, self._row])), self._at)
+            while begin and (hangs(row, begin) or hangs(self._row, begin)):
+                begin -= 1  # what is written on a letter is written with it
+            blank = max(0, cell_len(self._row) - cell_len(row))
+            back, after = cell_len(self._row[begin : self._at]), cell_len(row[at:]) + blank
+            self._write(back, row[begin:] + " " * blank, after)
+        self._row, self._at = row, at
+
+    def _write(self, back: int, text: str, after: int) -> None:
+        door.step(self._out, back, text, after)
+
+
+def _fitting(text: str, width: int) -> int:
+    """Characters of a text that fit into so many cells, at least one."""
+    taken = 0
+    for count, character in enumerate(text):
+        taken += cell_len(character)
+        if taken > width and count:
+            return count
+    return len(text)

@@ -1,8 +1,14 @@
-"""What is read, and when: the chat says what it wants, and is told of what was typed."""
+"""What is read, and when: the chat says what it wants, and is told of what was typed.
+
+Lines that somebody else edits (a script, a pipe, a terminal whose output goes elsewhere, an editor's shell) are read
+here; those of a terminal in ``typed``."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import select
+import termios
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
@@ -30,20 +36,17 @@ def what_is_there(descriptor: int) -> bytes | None:
         return b""
 
 
-class Listener(Protocol):
-    """Who is told."""
+class Listener(NamedTuple):
+    """Who is told what was read."""
 
-    def line(self, text: str) -> None:
-        """A line, or a paste of several."""
-
-    def over(self) -> None:
-        """Nothing more can be read, or Ctrl+D on an empty line."""
-
-    def interrupted(self) -> None:
-        """Ctrl+C."""
-
-    def ended(self) -> None:
-        """The program is asked to end."""
+    line: Callable[[str], None]
+    """A line, or a paste of several."""
+    over: Callable[[], None]
+    """Nothing more can be read, or Ctrl+D on an empty line."""
+    interrupted: Callable[[], None]
+    """Ctrl+C."""
+    ended: Callable[[], None]
+    """The program is asked to end."""
 
 
 class Reads(Protocol):
@@ -89,3 +92,171 @@ class Reads(Protocol):
 
     def close(self) -> str:
         """Listens no more and leaves everything as it was; returns what stood in the line."""
+
+
+class Lines:
+    """Reads lines that somebody else edits. ``live``: people type there, also while the agent works; of anything else a
+    line is read when one is wanted."""
+
+    drawn = False
+    holds = False
+
+    def __init__(self, descriptor: int, live: bool) -> None:
+        self._descriptor = descriptor
+        self._live = live
+        self._loop = asyncio.get_running_loop()
+        self._listener: Listener | None = None
+        self._want = Want("nothing")
+        self._rest = b""
+        self._whole: list[str] = []
+        self._begun = ""
+        self._over = False
+        self._heard = False
+        self._paste: asyncio.TimerHandle | None = None
+        self.lent = False
+
+    def open(self, listener: Listener) -> None:
+        self._listener = listener
+        self._serve()
+
+    def want(self, want: Want) -> None:
+        self._want = want
+        self._serve()
+
+    def keep(self, text: str) -> None:
+        self._begun = text
+
+    def bring_back(self, draft: str) -> None:
+        """Nobody could change it here."""
+
+    def drop(self) -> bool:
+        dropped = bool(self._whole)
+        self._whole.clear()
+        return dropped
+
+    def step_aside(self) -> None:
+        """Nothing of ours stands there."""
+
+    def close(self) -> str:
+        self.want(Want("end"))
+        self._listener = None
+        if self._paste is not None:
+            self._paste.cancel()
+        return ""
+
+    def typed_ahead(self) -> str:
+        if not self._live:
+            return ""
+        data = self._rest + unfinished(self._descriptor)
+        self._rest = b""
+        ahead, newline, begun = data.replace(b"\r", b"\n").decode("utf-8", "replace").rpartition("\n")
+        whole, self._whole = [*self._whole, *([ahead] if newline else [])], []
+        self._begun += begun
+        return "\n".join(whole)
+
+    async def lend(self, work: Callable[[], T]) -> T:
+        self.lent = True
+        self._serve()
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            self.lent = False
+            self._serve()
+
+    # Reading
+
+    @property
+    def _wanted(self) -> bool:
+        if self._want.kind == "end" or self._over or self.lent or self._listener is None:
+            return False
+        return self._live or self._want.kind in ("edit", "answer")
+
+    def _serve(self) -> None:
+        """Listens where something is wanted, and only then: what is not ours yet stays where it is."""
+        if not self._live and self._wanted and b"\n" in self._rest:
+            self._loop.call_soon(self._next)
+        elif self._wanted and not self._heard:
+            try:
+                self._loop.add_reader(self._descriptor, self._read)
+                self._heard = True
+            except PermissionError:  # a file: it can always be read
+                self._loop.call_soon(self._read)
+        elif self._heard and not self._wanted:
+            self._heard = False
+            self._loop.remove_reader(self._descriptor)
+
+    def _read(self) -> None:
+        if not self._wanted:
+            return
+        data = what_is_there(self._descriptor)
+        if data is None:
+            return
+        if not data:
+            self._end()
+            return
+        self._rest += data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if self._live:
+            *whole, self._rest = self._rest.split(b"\n")
+            self._whole += [line.decode("utf-8", "replace") for line in whole]
+            self._later()
+        else:
+            self._next()
+
+    def _later(self) -> None:
+        if self._paste is not None:
+            self._paste.cancel()
+        self._paste = self._loop.call_later(PASTE, self._pasted)
+
+    def _pasted(self) -> None:
+        self._paste = None
+        if self._whole:
+            whole, self._whole = self._whole, []
+            self._tell("\n".join(whole))
+
+    def _next(self) -> None:
+        if not self._wanted:
+            return
+        if b"\n" in self._rest:
+            line, _, self._rest = self._rest.partition(b"\n")
+            self._want = Want("nothing")
+            self._serve()
+            self._tell(line.decode("utf-8", "replace"))
+        else:
+            self._serve()
+
+    def _end(self) -> None:
+        rest, self._rest = self._rest, b""
+        if rest and not self._live:
+            self._want = Want("nothing")
+            self._serve()
+            self._tell(rest.decode("utf-8", "replace"))
+            return
+        self._pasted()
+        self._over = True
+        self._serve()
+        if self._listener is not None:
+            self._listener.over()
+
+    def _tell(self, text: str) -> None:
+        if self._want.kind != "answer":
+            text, self._begun = self._begun + text, ""
+        if self._listener is not None:
+            self._listener.line(text)
+
+
+def unfinished(descriptor: int) -> bytes:
+    """What was typed and can be read at once, the beginning of a line that is not finished included."""
+    before = termios.tcgetattr(descriptor)
+    raw = [*before[:3], before[3] & ~termios.ICANON, *before[4:6], [*before[6]]]
+    raw[6][termios.VMIN], raw[6][termios.VTIME] = 0, 0
+    data = b""
+    try:
+        termios.tcsetattr(descriptor, termios.TCSANOW, raw)
+        while select.select([descriptor], [], [], 0)[0]:
+            piece = os.read(descriptor, 4096)
+            if not piece:
+                break
+            data += piece
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSANOW, before)
+    return data

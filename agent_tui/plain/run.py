@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui import door
+from agent_tui.completion import FileIndex, propose, query_at, shell_lines
 from agent_tui.errors import EXIT_INTERRUPTED, EXIT_OK, AgentError
 from agent_tui.history import History
-from agent_tui.plain.reading import Reads
-from agent_tui.plain.voice import Voice
+from agent_tui.plain.line_writer import LineWriter
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from agent_tui.options import Options
     from agent_tui.paths import Paths
     from agent_tui.plain.chat import Chat
+    from agent_tui.plain.reading import Reads
+
 
 PATIENCE = 3.0
 """Seconds that proposals may take."""
@@ -54,7 +56,7 @@ class Session:
         self._root = root
         self.history = History(paths.state, str(root))
         self.reads: Reads = self._make_reads()
-        self.voice = Voice(sys.stdout, self.reads.step_aside, self._spoke, self._lost, lambda: self.reads.holds)
+        self.writer = LineWriter(sys.stdout, self.reads.step_aside, self._spoke, self._lost, lambda: self.reads.holds)
         self.failure: AgentError | OSError | None = None
         self.farewell: list[str] = []
         self.code = EXIT_OK
@@ -102,8 +104,10 @@ class Session:
 
     async def run(self) -> None:
         """Until the user leaves. Raises AgentError for what the user has to mend."""
+        from agent_tui.plain.reading import Listener
+
         self._on_signals()
-        self.reads.open(self)
+        self.reads.open(Listener(self.line, self.over, self.interrupted, self.ended))
         self._open = True
         try:
             await self._run()
@@ -128,7 +132,7 @@ class Session:
 
     async def _run(self) -> None:
         self._starting = asyncio.ensure_future(self._make_agent())
-        self.voice.say(f"agent-tui, plain mode, {self._why}. /help lists what works; Ctrl+D leaves.")
+        self.writer.say(f"agent-tui, plain mode, {self._why}. /help lists what works; Ctrl+D leaves.")
         try:
             agent = await self._starting
         except asyncio.CancelledError:
@@ -152,14 +156,14 @@ class Session:
 
         chat = Chat(
             agent,
-            self.voice,
+            self.writer,
             self.reads,
             self.history,
             self._edited,
             live=self._live,
             echo=not self._screen,
         )
-        agent.subscribe(chat.teller.dispatch)
+        agent.subscribe(chat.printer.dispatch)
         await agent.start()
         self._chat = chat
         if self._ended:
@@ -167,11 +171,11 @@ class Session:
         demo = (
             " This is the built-in DEMO model; /model chooses a real one." if agent.models.spec.model == "demo" else ""
         )
-        self.voice.say(f"{agent.models.spec.key} in {agent.root}, permission mode {agent.mode.now}.{demo}")
+        self.writer.say(f"{agent.models.spec.key} in {agent.root}, permission mode {agent.mode.now}.{demo}")
         if self._options.resume == "":
             chat.line_of_ours("/resume")
         if self._options.prompt:
-            self.voice.quote(self._options.prompt, "You")
+            self.writer.quote(self._options.prompt, "You")
             chat.line_of_ours(self._options.prompt)
         self._restore_draft()
         if not chat.left.is_set():
@@ -179,13 +183,15 @@ class Session:
             for what in self._early:
                 what(chat)
         chat.settle()
-        looking = asyncio.create_task(look_now_and_then(agent, EVERY), name="freshness")
+        looking = asyncio.create_task(
+            look_now_and_then(lambda: agent.turns.busy, agent.context.refresh, EVERY), name="freshness"
+        )
         try:
             await chat.left.wait()
         finally:
             looking.cancel()
             self._unsent.append(chat.close())
-            self.code, self._chat = chat.code, None
+            self.code, self._chat = chat.sender.code, None
             self._close()
 
     def _lost(self, error: OSError) -> None:
@@ -221,7 +227,7 @@ class Session:
     def _make_reads(self) -> Reads:
         descriptor = sys.stdin.fileno()
         if self._screen:
-            from agent_tui.plain.modes import edits_itself
+            from agent_tui.plain.typed import edits_itself
 
             if edits_itself(descriptor):
                 from agent_tui.plain.typed import Typed
@@ -231,26 +237,30 @@ class Session:
                     sys.stdout,
                     self.history.entries,
                     self._proposals,
-                    lambda: self.voice.make_room(),
-                    lambda: self.voice.flush(),
-                    lambda text: self.voice.quote(text),
-                    lambda error: self.voice.reach_nobody(error),
+                    lambda: self.writer.make_room(),
+                    lambda: self.writer.flush(),
+                    lambda text: self.writer.quote(text),
+                    lambda error: self.writer.reach_nobody(error),
                 )
-        from agent_tui.plain.lines import Lines
+        from agent_tui.plain.reading import Lines
 
         return Lines(descriptor, self._live)
 
     async def _proposals(self, text: str) -> Sequence[str]:
-        """What a line can be completed to."""
-        from agent_tui.plain.proposals import proposals
-
-        if self._agent is None:
+        """Whole lines that go on as ``text`` does; a single one that is near it where none does."""
+        if self._chat is None or self._agent is None or (query := query_at(text, len(text), True)) is None:
             return []
+        shell = shell_lines(self.history) if query.kind == "shell" else []
         try:
             async with asyncio.timeout(PATIENCE):
-                return await proposals(text, self._agent, self._root, self.history)
+                proposed = await propose(query, self._agent, FileIndex(self._root), shell)
         except TimeoutError:
             return []
+        found = [text[: query.start] + p.insert for p in proposed]
+        if query.kind == "command" and " " not in text:
+            found += [line for name in self._chat.commands.own if (line := f"/{name} ").startswith(text)]
+        begins = [line for line in found if line.lower().startswith(text.lower())]
+        return begins or (found if len(found) == 1 else [])
 
     async def _edited(self, text: str, name: str) -> str | None:
         """What becomes of a text in the user's editor; None where it stays as it is. Raises AgentError."""
@@ -261,18 +271,18 @@ class Session:
         command = self._settings.ui.editor
         edited = await self.reads.lend(lambda: edit_text(text, name, command))
         if edited.problem:
-            self.voice.say(edited.problem, "Warning")
+            self.writer.say(edited.problem, "Warning")
         return edited.text
 
 
-async def look_now_and_then(agent: Agent, every: float) -> None:
+async def look_now_and_then(busy: Callable[[], bool], look: Callable[[], Awaitable[bool]], every: float) -> None:
     """Looks whether files that are part of every request have changed, while nothing else happens. A look that fails
     is not the last one."""
     while True:
         await asyncio.sleep(every)
-        if not agent.turns.busy:
+        if not busy():
             try:
-                await agent.context.refresh()
+                await look()
             except Exception:
                 log.exception("Looking for changed files failed")
 
@@ -291,17 +301,10 @@ def run_plain(
     """
     if os.name != "posix":
         raise AgentError("Plain mode needs a POSIX system; agent-tui -p PROMPT works everywhere.")
-    return asyncio.run(_run(make_agent, options, settings, paths, root, why))
 
+    async def chat() -> int:
+        session = Session(make_agent, options, settings, paths, root, why)
+        await session.run()
+        return session.code
 
-async def _run(
-    make_agent: Callable[[], Awaitable[Agent]],
-    options: Options,
-    settings: Settings,
-    paths: Paths,
-    root: Path,
-    why: str,
-) -> int:
-    session = Session(make_agent, options, settings, paths, root, why)
-    await session.run()
-    return session.code
+    return asyncio.run(chat())

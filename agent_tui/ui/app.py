@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, assert_never
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -19,15 +19,16 @@ from textual.widget import Widget
 from agent_tui.config import AUTO_THEME, Settings
 from agent_tui.errors import EXIT_OK, AgentError
 from agent_tui.paths import Paths
-from agent_tui.ui.chat.assembly import Chat
-from agent_tui.ui.chat.modes import next_mode
+from agent_tui.ui.chat.chat import Chat
+from agent_tui.ui.chat.keys import next_mode
+from agent_tui.ui.chat.view import ChatApp
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
 from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
 from agent_tui.ui.textual_private.nodes import AnswersErrors, wear_first
-from agent_tui.ui.textual_private.screen import DrawsFrames, EchoingScreen, draw_again
-from agent_tui.ui.textual_private.terminal import Hears, ask_terminal, tell_server, write_to_terminal
+from agent_tui.ui.textual_private.screen import EchoingScreen, draw_again
+from agent_tui.ui.textual_private.terminal import tell_server
 from agent_tui.ui.theme import (
     ANSI_THEME,
     DEFAULT_THEME,
@@ -43,16 +44,14 @@ if TYPE_CHECKING:
 
     from agent_tui.engine.agent import Agent
     from agent_tui.options import Served
-    from agent_tui.ui.chat.host import ChatHost
-    from agent_tui.ui.chat.opening import AgentFactory
+    from agent_tui.ui.chat.chat import AgentFactory
     from agent_tui.ui.chat.status_command import StatusCommand
+    from agent_tui.ui.chat.view import Opened
     from agent_tui.ui.prompt.completing import Completions
-    from agent_tui.ui.safety import ShowsErrors
     from agent_tui.ui.transcript import Transcript
     from agent_tui.ui.transcript import messages as posted
     from agent_tui.ui.widgets.find import FindBar
     from agent_tui.ui.widgets.lines import Activity
-    from agent_tui.ui.widgets.panels import AskPanel, PermissionPanel, PlanPanel
     from agent_tui.ui.widgets.queue import Queue
 
 FIRST_KEYS = 0.02
@@ -72,7 +71,7 @@ class Room(Widget):
         return ""
 
 
-class AgentApp(Guarded, AnswersErrors, DrawsFrames):
+class AgentApp(Guarded, AnswersErrors, ChatApp):
     """The chat. The first frame shows before the agent exists; what is typed meanwhile is kept and sent then."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -138,9 +137,9 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         self._own_line: StatusCommand | None = None
         self._told_session = ""
         self._problems = [*problems, *([problem] if problem else [])]
-        self.net = Net(self, clock)
+        self.net = Net(self, self.opened.is_set, self.say, self.fail, clock)
         self.chat = Chat(self, settings, paths, root, clock, last_words)
-        self.stage = self.chat.stage
+        self.view = self.chat.view
 
     def get_default_screen(self) -> EchoingScreen:
         return EchoingScreen(self.glass, id="_default")
@@ -176,31 +175,31 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
 
     def compose(self) -> ComposeResult:
         yield Room(id="room")
-        yield self.stage.activity
-        yield self.stage.prompt
-        yield self.stage.status
+        yield self.view.activity
+        yield self.view.prompt
+        yield self.view.status
 
     # The widgets of the main screen
 
     @property
     def prompt(self) -> Prompt:
-        return self.stage.prompt
+        return self.view.prompt
 
     @property
     def activity(self) -> Activity:
-        return self.stage.activity
+        return self.view.activity
 
     @property
     def transcript(self) -> Transcript:
-        return self.stage.transcript
+        return self.view.transcript
 
     @property
     def queue_view(self) -> Queue:
-        return self.stage.queue_view
+        return self.view.queue_view
 
     @property
     def completions(self) -> Completions:
-        return self.stage.completions
+        return self.view.completions
 
     # Start and end
 
@@ -211,7 +210,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
     async def _after_first_frame(self) -> None:
         if self._has_left:
             return
-        await self.chat.opening.furnish(self._problems, self._first_prompt)
+        await self.chat.furnish(self._problems, self._first_prompt)
         if self._has_left:
             return
         if not self.is_headless:
@@ -229,15 +228,15 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
 
     async def _start_agent(self) -> None:
         try:
-            await self.chat.opening.open(self.agent_factory, self._choose)
+            await self.chat.open(self.agent_factory, self._choose)
         except Exception as error:
             self.uncaught(error)
             return
         self.chat.freshness.begin()
         if self.chat.pictures is not None:
             self.chat.pictures.tell()
-        if self._served is not None and self.chat.seat.agent is not None:
-            self.chat.seat.agent.subscribe(self._tell_session)
+        if self._served is not None and self.chat.holder.agent is not None:
+            self.chat.holder.agent.subscribe(self._tell_session)
             self._tell_session()
         if self._status_command:
             await self._begin_status_command(self._status_command)
@@ -249,13 +248,13 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
     async def _begin_status_command(self, command: str) -> None:
         from agent_tui.ui.chat.status_command import StatusCommand
 
-        line = await self.stage.own_line()
-        if self.chat.seat.agent is not None:
-            self._own_line = StatusCommand(command, self.chat.seat.agent, line.show, self.stage)
+        line = await self.view.own_line()
+        if self.chat.holder.agent is not None:
+            self._own_line = StatusCommand(command, self.chat.holder.agent, line.show, self.view.say)
 
     def _tell_session(self, event: object = None) -> None:
         """The server learns which session a page that comes after the end of this process is to show."""
-        agent = self.chat.seat.agent
+        agent = self.chat.holder.agent
         if agent is not None and agent.conversation.path and agent.conversation.info.id != self._told_session:
             self._told_session = agent.conversation.info.id
             tell_server(self, "session", id=agent.conversation.info.id)
@@ -263,7 +262,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
     def leave(self) -> None:
         """Ends the program with everything stored."""
         self.chat.drafts.save()
-        self.chat.window.pop_title()
+        self.view.window.pop_title()
         self._end_pictures()
         self.exit(EXIT_OK)
 
@@ -271,16 +270,11 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         """Lets the agent go, once the screen is gone."""
         if self._own_line is not None:
             await self._own_line.close()
-        lost = await self.chat.seat.close()
+        lost = await self.chat.holder.close()
         self.failure = self.failure or lost
-        self.farewell = self.chat.seat.farewell
+        self.farewell = self.chat.holder.farewell
 
     # Errors
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a session to go on with after an error."""
-        return self.opened.is_set()
 
     def uncaught(self, error: Exception) -> None:
         """Textual's way out for what nobody caught; see ``safety``."""
@@ -296,25 +290,12 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
 
     def say(self, level: str, text: str) -> None:
         """A line in the transcript that is not part of the conversation."""
-        self.stage.say(level, text)
-
-    @property
-    def is_looked_at(self) -> bool:
-        """Whether the terminal has the focus."""
-        return self.app_focus
-
-    def write_to_terminal(self, sequence: str) -> None:
-        """Sends a control sequence of ours; nothing happens without a terminal."""
-        write_to_terminal(self, sequence)
-
-    def ask_terminal(self, question: str, listener: Hears | None) -> None:
-        """Asks the terminal; what ``listener`` takes of its answer is no key."""
-        ask_terminal(self, question, listener)
+        self.view.say(level, text)
 
     # Keys
 
     def on_resize(self, event: events.Resize) -> None:
-        self.stage.arrange(event.size.height)
+        self.view.arrange(event.size.height)
 
     async def on_event(self, event: events.Event) -> None:
         """What is typed or pasted while the conversation has the focus is the prompt's. The focus moves before the next
@@ -324,7 +305,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         await super().on_event(event)
 
     def _is_for_prompt(self, event: events.Key | events.Paste) -> bool:
-        if not self.stage.furnished or self.focused is not self.transcript:
+        if not self.view.furnished or self.focused is not self.transcript:
             return False
         return isinstance(event, events.Paste) or (event.is_printable and event.key not in self.active_bindings)
 
@@ -340,7 +321,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """On top of another screen Shift+Tab is that screen's; before the screen is complete little can be done."""
-        if not self.stage.furnished and action not in EARLY:
+        if not self.view.furnished and action not in EARLY:
             return False
         return len(self.screen_stack) == 1 if action == "next_mode" else True
 
@@ -384,15 +365,15 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         await self.chat.finding.open()
 
     def action_next_mode(self) -> None:
-        if self.chat.permissions.plan_waits:
-            self.stage.hint("Your answer to the plan says in which mode to go on")
-        elif self.chat.seat.agent is not None:
-            next_mode(self.chat.seat.agent, self.chat.session, self.stage)
+        if self.chat.questions.plan_waits:
+            self.view.hint("Your answer to the plan says in which mode to go on")
+        elif self.chat.holder.agent is not None:
+            next_mode(self.chat.holder.agent, self.chat.session, self.view)
 
     def action_palette(self) -> None:
         self.open_screen("palette")
 
-    def open_screen(self, name: str, data: str = "") -> None:
+    def open_screen(self, name: Opened, data: str = "") -> None:
         """Opens a screen by name; what it answers is carried out."""
         self.chat.screens.open(name, data)
 
@@ -410,7 +391,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             case "history":
                 self.open_screen("history", self.prompt.text)
             case "panel":
-                if not self.chat.permissions.go_there() and self.queue_view.entries:
+                if not self.chat.questions.go_there() and self.queue_view.entries:
                     self.open_screen("queue")
             case "editor":
                 await self.chat.editor.edit()
@@ -418,6 +399,8 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
                 await self.chat.pasting.paste()
             case "find":
                 await self.action_find()
+            case _:
+                assert_never(event.what)
 
     @on(Prompt.Completing)
     def _completing(self, event: Prompt.Completing) -> None:
@@ -425,7 +408,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
 
     @on(Prompt.Changed)
     def _prompt_changed(self) -> None:
-        self.chat.permissions.prompt_changed()
+        self.chat.questions.prompt_changed()
         self.chat.drafts.changed()
 
     def on_copy_requested(self, event: posted.CopyRequested) -> None:
@@ -451,22 +434,3 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
 
     def on_find_changed(self, event: posted.FindChanged) -> None:
         self.chat.finding.show(event.state)
-
-    def on_permission_panel_answered(self, event: PermissionPanel.Answered) -> None:
-        self.chat.permissions.answer(event.asked, event.allow, event.pattern, event.feedback)
-
-    def on_plan_panel_answered(self, event: PlanPanel.Answered) -> None:
-        self.chat.permissions.answer_plan(event.asked, event.mode, event.plan, event.feedback)
-
-    async def on_plan_panel_edits(self, event: PlanPanel.Edits) -> None:
-        changed = await self.chat.editor.changed(event.panel.text, "plan.md")
-        if changed is not None and event.panel.is_attached:
-            event.panel.changed(changed)
-
-    def on_ask_panel_answered(self, event: AskPanel.Answered) -> None:
-        self.chat.permissions.answer_question(event.asked, event.chosen, event.text)
-
-
-# What the App provides to what it is put together from.
-_HOST: type[ChatHost] = AgentApp
-_ERRORS: type[ShowsErrors] = AgentApp

@@ -14,7 +14,7 @@ from agent_tui.errors import EXIT_ERROR, EXIT_OK
 from agent_tui.options import Served
 from agent_tui.paths import Paths
 from agent_tui.ui.app import AgentApp
-from agent_tui.ui.chat.opening import AgentFactory
+from agent_tui.ui.chat.chat import AgentFactory
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent

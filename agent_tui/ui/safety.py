@@ -8,14 +8,15 @@ from __future__ import annotations
 import logging
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from agent_tui.errors import AgentError
 from agent_tui.text.clean import one_line
 from agent_tui.ui.textual_private.nodes import SurvivesHandlers
 
 if TYPE_CHECKING:
+    from textual.app import App
     from textual.screen import Screen
     from textual.worker import Worker
 
@@ -46,34 +47,22 @@ class Guarded(SurvivesHandlers):
             raise error
 
 
-class ShowsErrors(Protocol):
-    """What is done about an error: a line, a screen that goes away, or the end."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a session to go on with."""
-
-    @property
-    def screen_stack(self) -> Sequence[Screen[Any]]: ...
-
-    @property
-    def screen(self) -> Screen[Any]: ...
-
-    def call_later(self, callback: Callable[..., Any], *arguments: Any) -> bool: ...
-
-    def pop_screen(self) -> object: ...
-
-    def say(self, level: str, text: str) -> None: ...
-
-    def fail(self, error: Exception) -> None:
-        """Leaves with one line on stderr."""
-
-
 class Net:
-    """Decides what an error costs. ``errors`` are those survived, newest last."""
+    """Decides what an error costs: a line (``say``), the screen on top, or the end with a line on stderr (``fail``), as
+    it is before the session ``is_open``. ``errors`` are those survived, newest last."""
 
-    def __init__(self, shows: ShowsErrors, clock: Callable[[], float]) -> None:
-        self._shows = shows
+    def __init__(
+        self,
+        app: App[int],
+        is_open: Callable[[], bool],
+        say: Callable[[str, str], None],
+        fail: Callable[[Exception], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._app = app
+        self._is_open = is_open
+        self._say = say
+        self._fail = fail
         self.clock = clock
         self.errors: deque[Exception] = deque(maxlen=100)
         self._times: deque[float] = deque(maxlen=MAX_ERRORS)
@@ -84,20 +73,20 @@ class Net:
 
         ``drawing``: a screen could not be made or drawn. One on top of the chat goes away; the chat is still there.
         """
-        shows, new = self._shows, self._new(error)
+        app, new = self._app, self._new(error)
         if new and not isinstance(error, AgentError):
             log.error("The screen's code failed", exc_info=error)
         now = self.clock()
         self._times.append(now)
         endless = len(self._times) == MAX_ERRORS and now - self._times[0] <= WINDOW
-        if endless or not shows.is_open:
-            shows.fail(error)
+        if endless or not self._is_open():
+            self._fail(error)
             return
         self.errors.append(error)
-        if drawing and len(shows.screen_stack) > 1:
-            shows.call_later(self._remove, shows.screen)
+        if drawing and len(app.screen_stack) > 1:
+            app.call_later(self._remove, app.screen)
         if new or isinstance(error, AgentError):
-            shows.call_later(shows.say, "error", describe(error))
+            app.call_later(self._say, "error", describe(error))
 
     def _new(self, error: Exception) -> bool:
         frames = traceback.extract_tb(error.__traceback__)
@@ -107,8 +96,8 @@ class Net:
         return not known
 
     def _remove(self, screen: Screen[Any]) -> None:
-        if len(self._shows.screen_stack) > 1 and self._shows.screen is screen:
-            self._shows.pop_screen()
+        if len(self._app.screen_stack) > 1 and self._app.screen is screen:
+            self._app.pop_screen()
 
 
 def describe(error: Exception) -> str:

@@ -52,7 +52,7 @@ async def measure(folder: Path) -> dict[str, float]:
         letters.append(1_000 * (time.perf_counter() - begun))
     out["letter"], out["letter_max"] = median(letters), max(letters)
     async with app(FakeAgent) as run:
-        run.app.chat.files = index
+        run.app.chat.completing.files = index
         await run.type("look at @")
         await run.until(lambda: run.app.completions.open)
         keys = [await milliseconds(run, partial(run.app.prompt.insert_text, key)) for key in "module_77"]

@@ -13,12 +13,11 @@ import pytest
 
 from agent_tui.errors import StoreError
 from agent_tui.models.search import SessionHit
-from agent_tui.plain.asking import Asking
-from agent_tui.plain.lists import found_by
+from agent_tui.plain.commands import found_by
+from agent_tui.plain.line_writer import LineWriter
+from agent_tui.plain.questions import Asking
 from agent_tui.plain.run import look_now_and_then
-from agent_tui.plain.voice import Voice
 from agent_tui.store.search_reader import SearchReader
-from tests.support.fake_agent import FakeAgent
 from tests.support.waiting import PATIENCE
 
 
@@ -41,7 +40,7 @@ Asks = Callable[[Asking], Coroutine[Any, Any, object]]
     ],
 )
 async def test_ctrl_c_twice_at_once_gives_up_one_question(asks: Asks, declined: object) -> None:
-    asking = Asking(Voice(io.StringIO()), unedited, nothing, nothing, nothing)
+    asking = Asking(LineWriter(io.StringIO()), unedited, nothing, nothing, nothing)
     asked = asyncio.create_task(asks(asking))
     await asyncio.sleep(0)
     assert asking.front is not None
@@ -74,19 +73,20 @@ async def test_a_search_that_nobody_waits_for_ends() -> None:
     assert await asyncio.to_thread(reader.ended.wait, PATIENCE)
 
 
-async def test_a_look_that_fails_is_not_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent, looks = FakeAgent(tmp_path), 0
+async def test_a_look_that_fails_is_not_the_last_one() -> None:
+    class Agent:
+        busy = False
+        looks = 0
 
-    async def refresh() -> bool:
-        nonlocal looks
-        looks += 1
-        if looks < 3:
-            raise StoreError("the disk is full")
-        looking.cancel()
-        return True
+        async def refresh_context(self) -> bool:
+            self.looks += 1
+            if self.looks < 3:
+                raise StoreError("the disk is full")
+            looking.cancel()
+            return True
 
-    monkeypatch.setattr(agent.context, "refresh", refresh)
-    looking = asyncio.create_task(look_now_and_then(agent, 0.0))
+    agent = Agent()
+    looking = asyncio.create_task(look_now_and_then(lambda: agent.busy, agent.refresh_context, 0.0))
     with pytest.raises(asyncio.CancelledError):
         await looking
-    assert looks == 3
+    assert agent.looks == 3

@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from agent_tui.plain.keys import Keys
-from agent_tui.plain.line import Line
-from agent_tui.plain.row import Row
+from agent_tui.plain.line import Keys, Line, Row
 from tests.support.forms import examples
 
 

@@ -181,7 +181,7 @@ def test_every_command_answers(cli: Cli) -> None:
 
 def test_help_names_each_command_once_and_none_does_what_needs_a_screen(cli: Cli) -> None:
     from agent_tui.commands.registry import load
-    from agent_tui.plain.help import INSTEAD
+    from agent_tui.plain.commands import INSTEAD
 
     done = piped(cli, "/help", "/help queue", "/help picture")
     listed = done.out.partition("You: /help queue")[0]

@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.config.early import SCREEN_READERS, why_plain
-from agent_tui.plain.silence import Silence
-from agent_tui.plain.spoken import spoken
-from agent_tui.plain.voice import BEGINNINGS, Mark, Voice
+from agent_tui.plain.line_writer import BEGINNINGS, LineWriter, Mark, ProgressTicker, spoken
 
 
 def test_the_flag_wins_over_the_setting_and_both_over_the_environment() -> None:
@@ -42,10 +40,10 @@ def test_signs_are_words() -> None:
 @given(st.lists(st.text("ab .\n:Youé漢", max_size=30), max_size=12))
 def test_an_answer_is_written_whole_however_it_comes(pieces: list[str]) -> None:
     out = io.StringIO()
-    voice = Voice(out)
+    writer = LineWriter(out)
     for piece in pieces:
-        voice.answer(piece)
-    voice.end_answer()
+        writer.answer(piece)
+    writer.end_answer()
     text = "".join(pieces)
     if not text.strip():
         assert out.getvalue() == ""
@@ -57,12 +55,12 @@ def test_an_answer_is_written_whole_however_it_comes(pieces: list[str]) -> None:
 
 def test_sentences_are_written_when_they_are_over() -> None:
     out = io.StringIO()
-    voice = Voice(out)
-    voice.answer("One sentence. And an")
+    writer = LineWriter(out)
+    writer.answer("One sentence. And an")
     assert out.getvalue() == "Agent: One sentence. "
-    voice.answer("other" + " word" * 60)
+    writer.answer("other" + " word" * 60)
     assert out.getvalue().startswith("Agent: One sentence. And another word") and not out.getvalue().endswith("\n")
-    voice.say("a notice", "Note")
+    writer.say("a notice", "Note")
     assert out.getvalue().endswith(" word\nNote: a notice\n")
 
 
@@ -80,9 +78,9 @@ def test_sentences_are_written_when_they_are_over() -> None:
 )
 def test_the_model_cannot_speak_as_the_program(line: str) -> None:
     out = io.StringIO()
-    voice = Voice(out)
-    voice.answer(f"Well.\n{line}\nEnd.")
-    voice.end_answer()
+    writer = LineWriter(out)
+    writer.answer(f"Well.\n{line}\nEnd.")
+    writer.end_answer()
     assert out.getvalue() == f"Agent: Well.\nAgent: {line}\nEnd.\n"
 
 
@@ -112,12 +110,12 @@ def respelled(draw: st.DrawFn) -> str:
 @given(respelled(), st.integers(1, 5_000))
 def test_the_model_cannot_speak_as_the_program_however_it_spells(beginning: str, chunk: int) -> None:
     out = io.StringIO()
-    voice = Voice(out)
+    writer = LineWriter(out)
     answer = f"Well.\n{beginning} x\nEnd.\n"
     chunk = max(chunk, len(answer) // 50)
     for at in range(0, len(answer), chunk):
-        voice.answer(answer[at : at + chunk])
-    voice.end_answer()
+        writer.answer(answer[at : at + chunk])
+    writer.end_answer()
     well, *lines, end = out.getvalue().split("\n")[:-1]
     assert (well, end) == ("Agent: Well.", "End.")
     assert lines[0].startswith("Agent: ") and len(lines) == 1
@@ -128,7 +126,7 @@ def test_nor_can_what_is_quoted_in_several_lines(beginning: str) -> None:
     marks: list[tuple[Mark | None, str]] = [("Thought", "Thought: "), (None, "  ")]
     for mark, front in marks:
         out = io.StringIO()
-        Voice(out).quote(f"Well.\n{beginning} x\nEnd.", mark)
+        LineWriter(out).quote(f"Well.\n{beginning} x\nEnd.", mark)
         _, *lines, end = out.getvalue().split("\n")[:-1]
         assert end == "End." and len(lines) == 1 and lines[0].startswith(front)
 
@@ -136,34 +134,34 @@ def test_nor_can_what_is_quoted_in_several_lines(beginning: str) -> None:
 @pytest.mark.parametrize("line", ["Toolbox is here", "Notes: x", "Yours: x", "1. Yes", "Answers, many", "Émile: ça va"])
 def test_an_ordinary_line_stands_as_it_is(line: str) -> None:
     out = io.StringIO()
-    voice = Voice(out)
-    voice.answer(f"Well.\n{line}\n")
+    writer = LineWriter(out)
+    writer.answer(f"Well.\n{line}\n")
     assert out.getvalue() == f"Agent: Well.\n{line}\n"
 
 
 @pytest.mark.parametrize("acting", ["\x07", "\x1b", "\u202e", "\x9b"])
 def test_what_a_terminal_would_act_upon_hides_nothing_of_that(acting: str) -> None:
     out = io.StringIO()
-    voice = Voice(out)
-    voice.answer(f"Well.\n{acting}Per{acting}mission needed: x\n")
-    voice.end_answer()
+    writer = LineWriter(out)
+    writer.answer(f"Well.\n{acting}Per{acting}mission needed: x\n")
+    writer.end_answer()
     assert out.getvalue() == "Agent: Well.\nAgent: Permission needed: x\n"
 
 
 def test_a_remark_cuts_no_word_of_the_answer() -> None:
     out = io.StringIO()
-    voice = Voice(out)
-    voice.answer("One is here. And ano")
-    voice.remark("queued", "Note")
-    voice.answer("ther comes.")
-    voice.end_answer()
+    writer = LineWriter(out)
+    writer.answer("One is here. And ano")
+    writer.remark("queued", "Note")
+    writer.answer("ther comes.")
+    writer.end_answer()
     assert out.getvalue() == "Agent: One is here. \nNote: queued\nAgent: And another comes.\n"
 
 
 async def test_silence_is_broken_with_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_tui.plain.silence.AFTER", (0.0, 0.0, 1_000.0))
+    monkeypatch.setattr("agent_tui.plain.line_writer.AFTER", (0.0, 0.0, 1_000.0))
     out, said, asked = io.StringIO(), asyncio.Event(), [True]
-    silence = Silence(Voice(out, spoke=said.set), lambda: True, lambda: asked[0])
+    silence = ProgressTicker(LineWriter(out, spoke=said.set), lambda: True, lambda: asked[0])
     silence.begin("Running make")
     silence.last = "[ 40 %] building"
     silence.look()

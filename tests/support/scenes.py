@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 from textual.geometry import Offset
@@ -31,6 +31,9 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.list_scenes import LISTS
 from tests.support.state_scenes import STATES
 
+if TYPE_CHECKING:
+    from agent_tui.ui.chat.view import Opened
+
 Scene: TypeAlias = "Callable[[AgentApp, Pilot[Any], FakeAgent], Awaitable[None]]"
 
 PATIENCE = 20.0
@@ -48,7 +51,7 @@ def strips_of(app: AgentApp) -> list[Strip]:
     return app.screen._compositor.render_strips()
 
 
-def opening(name: str, *keys: str, data: str = "") -> Scene:
+def opening(name: Opened, *keys: str, data: str = "") -> Scene:
     """A screen by its name, and keys that are pressed on it."""
 
     async def scene(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
@@ -181,7 +184,7 @@ async def queue(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     for text in ("Then write the changelog line.", "And look whether the docs name the old greeting anywhere."):
         agent.turns.submit(text)
     agent.turns.steer("Leave the tests as they are.")
-    app.stage.phase("Working")
+    app.view.phase("Working")
 
 
 async def context_open(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:

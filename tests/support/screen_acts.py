@@ -117,7 +117,7 @@ class Acts:
             first, last = sorted(self.random.choices(slots, k=2), key=lambda slot: slot.cursor)
             begin, end = (key(s.cursor.entry, s.cursor.piece, s.line.row) for s in (first, last))
             selection = Selection(Offset(self.random.randint(0, 5), begin), Offset(self.random.randint(0, 9), end))
-            self.app.stage.screen.selections = {transcript: selection}
+            self.app.view.screen.selections = {transcript: selection}
 
     async def do_unselect(self) -> None:
         self.app.transcript.clear_selection()
@@ -130,8 +130,8 @@ class Acts:
         self.app.transcript.clear_find()
 
     async def do_activity(self) -> None:
-        self.app.stage.hint("A hint")
-        self.app.stage.phase(self.random.choice(("Working", "Answering")))
+        self.app.view.hint("A hint")
+        self.app.view.phase(self.random.choice(("Working", "Answering")))
 
     async def do_rest(self) -> None:
         self.app.activity.end()

@@ -74,7 +74,7 @@ class Soak:
         self.turns = 0
         self.compactions = 0
         self.problems: list[str] = []
-        agent = chat.app.chat.seat.agent
+        agent = chat.app.chat.holder.agent
         assert agent is not None
         self.agent = agent
         agent.subscribe(self._heard)

@@ -209,7 +209,7 @@ async def attached(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
         Message("m2", "assistant", [TextPart("Thirty lines.")]),
         user_message("!git status"),
     )
-    app.stage.prompt.insert_text(app.stage.prompt.placeholders.collapse("pasted\n" * 40))
+    app.view.prompt.insert_text(app.view.prompt.placeholders.collapse("pasted\n" * 40))
 
 
 async def wide(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:

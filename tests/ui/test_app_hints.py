@@ -17,15 +17,15 @@ async def test_a_hint_goes_by_itself_once_it_can_have_been_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running(tmp_path) as run:
-        run.app.stage.hint("stays for now")
+        run.app.view.hint("stays for now")
         await run.pilot.pause()
         assert "stays for now" in run.shown()
         monkeypatch.setattr(activity, "IDLE_SECONDS", 0.01)
         monkeypatch.setattr(activity, "PER_CHARACTER", 0.0)
-        run.app.stage.hint("is gone soon")
+        run.app.view.hint("is gone soon")
         await run.until(lambda: not run.app.activity.hint_text)
         await run.until(lambda: "soon" not in run.shown())
-        run.app.stage.hint("is gone at once", 0.01)
+        run.app.view.hint("is gone at once", 0.01)
         await run.until(lambda: not run.app.activity.hint_text)
 
 
@@ -39,7 +39,7 @@ async def test_a_line_above_the_prompt_leaves_the_empty_one_below_the_conversati
     ]
     async with running(tmp_path, FakeAgent(tmp_path, messages), size=size) as run:
         says: tuple[Callable[[], None], ...] = (
-            lambda: run.app.stage.hint("a hint"),
+            lambda: run.app.view.hint("a hint"),
             lambda: run.app.activity.begin("a phase", ""),
         )
         for say in says:

@@ -60,13 +60,13 @@ async def test_permission_by_keyboard_alone(tmp_path: Path, keys: list[str], ans
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
         run.agent.publish(asked())
-        await run.until(lambda: run.app.chat.permissions.panel is not None and run.app.chat.permissions.panel.has_focus)
+        await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
         assert "make test && echo ␛[31mdone" in run.shown()
         run.clock.now += 1
         await run.pilot.press(*keys)
         await run.until(lambda: run.agent.called("answer_permission"))
         assert run.agent.called("answer_permission") == [answer]
-        await run.until(lambda: run.app.chat.permissions.panel is None)
+        await run.until(lambda: run.app.chat.questions.panel is None)
         await run.until(lambda: run.app.prompt.has_focus)
 
 
@@ -75,7 +75,7 @@ async def test_permission_does_not_take_keys_meant_for_the_prompt(tmp_path: Path
         run.agent.turns.busy = True
         await run.type("typing alread")
         run.agent.publish(asked())
-        await run.until(lambda: run.app.chat.permissions.panel is not None)
+        await run.until(lambda: run.app.chat.questions.panel is not None)
         await run.pilot.press("y")
         await run.pilot.pause()
         assert run.app.prompt.text == "typing already"
@@ -92,14 +92,12 @@ async def test_several_permissions_come_one_after_the_other_and_end_with_the_tur
         run.agent.turns.busy = True
         run.agent.publish(asked())
         run.agent.publish(asked(request_id="r2", call_id="c2", summary="second"))
-        await run.until(lambda: run.app.chat.permissions.panel is not None and run.app.chat.permissions.panel.has_focus)
+        await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
         run.clock.now += 1
         await run.pilot.press("y")
-        await run.until(
-            lambda: run.app.chat.permissions.panel and run.app.chat.permissions.panel.asked.request_id == "r2"
-        )
+        await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.asked.request_id == "r2")
         run.agent.publish(TurnEnded("interrupted"))
-        await run.until(lambda: not run.app.stage.screen.query("PermissionPanel"))
+        await run.until(lambda: not run.app.view.screen.query("PermissionPanel"))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 16), (20, 5), (200, 50)])
@@ -107,7 +105,7 @@ async def test_permission_choices_are_visible_at_any_size(tmp_path: Path, size: 
     async with running(tmp_path, size=size) as run:
         run.agent.turns.busy = True
         run.agent.publish(asked(display={"kind": "diff", "text": "\n".join(f"+line {i}" for i in range(300))}))
-        await run.until(lambda: run.app.chat.permissions.panel is not None)
+        await run.until(lambda: run.app.chat.questions.panel is not None)
         await run.pilot.pause()
         await run.pilot.pause()
         assert "y" in run.shown() and ("es" in run.shown())
@@ -250,7 +248,7 @@ async def test_notices_and_unknown_events_are_visible(tmp_path: Path) -> None:
         run.agent.publish(Notice("warning", "something [b]odd[/b]"))
         run.agent.publish(CompactionEnded("not_worth_it", "Not worth it: 3 % smaller."))
         run.agent.publish("a stranger")  # type: ignore[arg-type]
-        await run.until(lambda: "Unknown event" in run.shown())
+        await run.until(lambda: "Cannot show str" in run.shown())
         assert "something [b]odd[/b]" in run.shown() and "Not worth it" in run.shown()
 
 
@@ -349,7 +347,7 @@ async def test_every_pattern_has_a_key_of_its_own(tmp_path: Path) -> None:
 async def test_a_hint_makes_way_for_what_goes_on(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.app.activity.begin("Waiting for your permission")
-        run.app.stage.hint("Tool output open")
+        run.app.view.hint("Tool output open")
         assert run.app.activity.hint_text
         run.app.activity._hint_over()
         await run.pilot.pause()

@@ -144,7 +144,7 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
     async with home.chat(size=(80, 24)) as chat:
         await ask(chat, "question 0")
         await ask(chat, "question 1")
-        agent = chat.app.chat.seat.agent
+        agent = chat.app.chat.holder.agent
         assert agent is not None
         await agent.context.ready()  # what is still counted becomes a step anew
         # Before the screen is there: it makes moments of the past when it has time.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from textual import events
@@ -25,6 +26,9 @@ from tests.support.forms import examples
 from tests.support.screen_acts import Acts
 from tests.support.transcripts import chat
 from tests.support.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from agent_tui.ui.chat.view import Opened
 
 SEEDS = range(examples(3, 40))
 STEPS = 60
@@ -123,8 +127,8 @@ async def test_what_else_changes_is_drawn_with_the_next_frame(tmp_path: Path, mo
         monkeypatch.setattr(scrolling, "SOON", 1e5)
         shown.sent.clear()
         app.transcript.apply_delta("s", Delta(0, "text", " second"))
-        app.stage.hint("a hint that waits")
-        while app.stage.activity not in app.screen._dirty_widgets:  # noqa: ASYNC110
+        app.view.hint("a hint that waits")
+        while app.view.activity not in app.screen._dirty_widgets:  # noqa: ASYNC110
             await asyncio.sleep(0)
         for _ in range(20):  # the screen has nothing more to do
             await asyncio.sleep(0)
@@ -146,7 +150,7 @@ async def test_nothing_waits_for_a_frame_that_is_far_away(tmp_path: Path, monkey
         await shown.settle()
         monkeypatch.setattr(view, "FRAME", 1e4)
         app.transcript.apply_delta("s", Delta(0, "text", " second"))
-        app.stage.hint("a hint at once")
+        app.view.hint("a hint at once")
         await shown.run.until(lambda: any("at once" in row for row in shown.terminal.text()))
         assert not any("second" in row for row in shown.terminal.text())
 
@@ -177,7 +181,7 @@ async def test_a_frame_needs_no_message(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("name", ["help", "themes"])
 async def test_behind_a_dialog_only_what_changed_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: Opened
 ) -> None:
     async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
         app = shown.run.app
@@ -216,7 +220,7 @@ async def test_what_changes_in_a_dialog_and_behind_it_at_once_is_all_shown(
             for _ in range(steps):
                 await asyncio.sleep(0)
             app.transcript.apply_delta("s", Delta(0, "text", "one\n\n"))
-            app.stage.screen.refresh(Region(0, 0, 80, 2))
+            app.view.screen.refresh(Region(0, 0, 80, 2))
             await shown.settle()
             shown.check(steps)
 

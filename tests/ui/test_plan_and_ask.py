@@ -33,7 +33,7 @@ def question(several: bool = False, choices: tuple[str, ...] = ("red", "green", 
 
 
 def panel(run: Running) -> QuestionPanel:
-    found = run.app.chat.permissions.panel
+    found = run.app.chat.questions.panel
     assert found is not None
     return found
 
@@ -41,7 +41,7 @@ def panel(run: Running) -> QuestionPanel:
 async def shown(run: Running, asked: Event) -> None:
     run.agent.turns.busy = True
     run.agent.publish(asked)
-    await run.until(lambda: run.app.chat.permissions.panel is not None and panel(run).has_focus)
+    await run.until(lambda: run.app.chat.questions.panel is not None and panel(run).has_focus)
     await run.pilot.pause()
     run.clock.now += 1
 
@@ -54,7 +54,7 @@ async def test_a_plan_is_approved_with_one_key(tmp_path: Path, key: str, mode: s
         await run.pilot.press(key, key)
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", mode, PLAN, "")]
-        await run.until(lambda: not run.app.stage.screen.query("PlanPanel"))
+        await run.until(lambda: not run.app.view.screen.query("PlanPanel"))
         assert run.app.prompt.has_focus
 
 
@@ -161,8 +161,8 @@ async def test_choices_and_status_are_to_be_seen_on_every_screen(
     async with running(tmp_path, size=size) as run:
         await shown(run, asked)
         choices = panel(run)._choices
-        assert choices.region.height and choices.region.bottom <= run.app.stage.status.region.y
-        assert run.app.stage.status.region.bottom <= size[1]
+        assert choices.region.height and choices.region.bottom <= run.app.view.status.region.y
+        assert run.app.view.status.region.bottom <= size[1]
 
 
 async def test_foreign_text_is_only_drawn(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ async def test_foreign_text_is_only_drawn(tmp_path: Path) -> None:
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", "ask", HOSTILE, "")]
         run.agent.publish(QuestionAsked("q1", HOSTILE, (HOSTILE, "b")))
-        await run.until(lambda: run.app.stage.screen.query("AskPanel"))
+        await run.until(lambda: run.app.view.screen.query("AskPanel"))
         await run.until(lambda: "[bold]x[/bold]" in run.shown() and "The model asks" in run.shown())
         for control in ("\x1b", "\x07", "\x9b", "\u202e"):
             assert control not in run.shown()
@@ -190,7 +190,7 @@ async def test_a_plan_that_waits_no_more_goes_away(tmp_path: Path, ending: Event
         await shown(run, plan())
         run.agent.turns.busy = False
         run.agent.publish(ending)
-        await run.until(lambda: not run.app.stage.screen.query("PlanPanel"))
+        await run.until(lambda: not run.app.view.screen.query("PlanPanel"))
         assert not run.agent.called("answer_plan") and run.app.prompt.has_focus
 
 
@@ -198,7 +198,7 @@ async def test_a_plan_nobody_can_answer_is_shown_as_it_is(tmp_path: Path) -> Non
     async with running(tmp_path) as run:
         run.agent.publish(PlanPresented("", PLAN))
         await run.until(lambda: "1. change `a.txt`" in run.shown())
-        assert run.app.chat.permissions.panel is None
+        assert run.app.chat.questions.panel is None
 
 
 async def test_what_the_model_is_told_of_its_mode_is_no_attachment_of_the_users(tmp_path: Path) -> None:

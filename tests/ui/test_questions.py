@@ -36,9 +36,9 @@ def question(request_id: str = "r1", **more: Any) -> PermissionAsked:
 async def shown(run: Running, asked: PermissionAsked, *, focus: bool = True) -> None:
     run.agent.turns.busy = True
     run.agent.publish(asked)
-    await run.until(lambda: run.app.chat.permissions.panel is not None and run.app.chat.permissions.panel.is_mounted)
+    await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.is_mounted)
     if focus:
-        await run.until(lambda: run.app.chat.permissions.panel is not None and run.app.chat.permissions.panel.has_focus)
+        await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
     await run.pilot.pause()
 
 
@@ -126,9 +126,7 @@ async def test_an_answer_is_not_one_to_the_next_question_as_well(tmp_path: Path)
         run.clock.now += 1
         for _ in range(3):
             run.app.post_message(events.Key("y", "y"))
-        await run.until(
-            lambda: run.app.chat.permissions.panel and run.app.chat.permissions.panel.asked.request_id == "r2"
-        )
+        await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.asked.request_id == "r2")
         await run.until(lambda: run.app.prompt.text == "yy")
         assert [call[0] for call in run.agent.called("answer_permission")] == ["r1"]
 
@@ -236,7 +234,7 @@ async def asking_to_attach(run: Running, tmp_path: Path) -> Path:
     run.agent.cwd, run.agent.project.folders = project, [project]
     await run.type(f"see @{secret}")
     await run.pilot.press("enter")
-    await run.until(lambda: run.app.chat.permissions.panel is not None and run.app.chat.permissions.panel.has_focus)
+    await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
     await run.until(lambda: "outside the project" in run.shown())
     assert not run.agent.called("submit")
     run.clock.now += 1
@@ -254,7 +252,7 @@ async def test_a_file_outside_the_project_is_attached_when_allowed(tmp_path: Pat
         assert text == f"see @{secret}"
         assert [a.text for a in attachments] == (["PRIVATE"] if key == "y" else [])
         await run.until(lambda: ("Not attached" in run.shown()) == (key == "n"))
-        assert run.app.chat.permissions.panel is None and not run.agent.called("answer_permission")
+        assert run.app.chat.questions.panel is None and not run.agent.called("answer_permission")
 
 
 async def test_escape_takes_the_message_back_and_the_question_away(tmp_path: Path) -> None:
@@ -262,7 +260,7 @@ async def test_escape_takes_the_message_back_and_the_question_away(tmp_path: Pat
         secret = await asking_to_attach(run, tmp_path)
         await run.pilot.press("escape")
         await run.until(lambda: run.app.prompt.text == f"see @{secret}")
-        await run.until(lambda: run.app.chat.permissions.panel is None and not run.app.chat.permissions.open)
+        await run.until(lambda: run.app.chat.questions.panel is None and not run.app.chat.questions.open)
         assert not run.agent.called("submit")
 
 
@@ -272,7 +270,7 @@ async def test_the_end_of_a_turn_leaves_the_question_about_a_file(tmp_path: Path
         await asking_to_attach(run, tmp_path)
         run.agent.publish(TurnEnded("end"))
         await run.pilot.pause()
-        assert run.app.chat.permissions.panel is not None
+        assert run.app.chat.questions.panel is not None
         await run.pilot.press("y")
         await run.until(lambda: run.agent.called("submit"))
 
@@ -348,7 +346,7 @@ async def test_what_was_not_shown_to_its_end_is_allowed_by_the_second_press(
 ) -> None:
     async with running(tmp_path, size=size) as run:
         await shown(run, question(display=LONG, session=["network(registries)"]))
-        panel = run.app.chat.permissions.panel
+        panel = run.app.chat.questions.panel
         assert panel is not None
         if panel._choices.short and key in ("1", "click"):
             return  # no rows are shown
@@ -374,7 +372,7 @@ async def test_a_held_key_or_another_answer_is_no_second_press(tmp_path: Path) -
         await run.until(lambda: run.app.prompt.text == "yy")
         run.clock.now += 1
         await run.pilot.press("tab")
-        await run.until(lambda: run.app.chat.permissions.panel and run.app.chat.permissions.panel.has_focus)
+        await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.has_focus)
         run.clock.now += 1
         await run.pilot.press("a")
         await run.until(lambda: "a again allows" in run.shown())

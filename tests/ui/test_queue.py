@@ -80,7 +80,7 @@ async def test_what_waits_is_ordered_dropped_edited_and_sent(home: Home, size: t
         await chat.until(lambda: not chat.app.queue_view.entries)
         for _ in range(2):
             assert (await chat.seen.next(TurnEnded)).stop_reason == "end"
-        sent = [m.text for m in chat.app.chat.seat.agent.conversation.path if m.role == "user"]  # type: ignore[union-attr]
+        sent = [m.text for m in chat.app.chat.holder.agent.messages if m.role == "user"]  # type: ignore[union-attr]
         assert sent == ["hang on", *(f"{t}!" if t == edited else t for t in ("beta", "alpha"))]
 
 
@@ -105,7 +105,7 @@ async def test_what_failed_comes_back_into_the_prompt(home: Home) -> None:
         await chat.press("up")
         await chat.until(lambda: chat.prompt == "a bad one")
         await chat.hides("unanswered")
-        assert chat.app.chat.seat.agent is not None and chat.app.chat.seat.agent.conversation.path == []
+        assert chat.app.chat.holder.agent is not None and chat.app.chat.holder.agent.conversation.path == []
 
 
 async def test_a_paste_in_a_message_that_waits_comes_back_as_it_was(tmp_path: Path) -> None:

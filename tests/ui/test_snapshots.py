@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from textual.pilot import Pilot
@@ -18,6 +18,9 @@ from tests.support import showcase
 from tests.support.app import Clock
 from tests.support.fake_agent import FakeAgent
 from tests.support.scenes import stop_the_clock
+
+if TYPE_CHECKING:
+    from agent_tui.ui.chat.view import Opened
 
 SIZES = [(80, 24), (200, 50)]
 NAMES = ["80x24", "200x50"]
@@ -67,7 +70,7 @@ def picture(
     assert compare(app, terminal_size=size, run_before=prepare)
 
 
-def opening(name: str, *keys: str) -> Look:
+def opening(name: Opened, *keys: str) -> Look:
     async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
         app.open_screen(name)
         async with asyncio.timeout(8):

@@ -18,8 +18,7 @@ from agent_tui.config import Settings
 from agent_tui.models.events import ContextChanged, PartDelta
 from agent_tui.models.requests import Delta
 from agent_tui.ui.chat import status_command
-from agent_tui.ui.chat.status_command import StatusCommand
-from agent_tui.ui.widgets.own_line import styled
+from agent_tui.ui.chat.status_command import StatusCommand, styled
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 from tests.support.waiting import PATIENCE
@@ -103,7 +102,7 @@ async def test_it_never_runs_twice_at_once_and_many_changes_are_one_call(tmp_pat
     agent, shown, gate, log = FakeAgent(tmp_path), Shown(), tmp_path / "gate", tmp_path / "log"
     os.mkfifo(gate)
     command = StatusCommand(
-        f"echo begin >> {log}; cat {gate}; echo end >> {log}", agent, shown.show, shown, patience=PATIENCE
+        f"echo begin >> {log}; cat {gate}; echo end >> {log}", agent, shown.show, shown.say, patience=PATIENCE
     )
     try:
         for written in range(1, 4):
@@ -125,7 +124,7 @@ async def test_one_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> No
     agent, shown, held = FakeAgent(tmp_path), Shown(), tmp_path / "held"
     os.mkfifo(held)
     # Both shells hold the pipe open: that it ends says that both are gone.
-    command = StatusCommand(f"exec 9> {held}; (sleep 600) & sleep 600", agent, shown.show, shown, patience=0.5)
+    command = StatusCommand(f"exec 9> {held}; (sleep 600) & sleep 600", agent, shown.show, shown.say, patience=0.5)
     reader = await asyncio.to_thread(held.open, "rb")
     with reader:
         assert await asyncio.wait_for(asyncio.to_thread(reader.read), PATIENCE) == b""
@@ -139,7 +138,7 @@ async def test_leaving_ends_it(tmp_path: Path) -> None:
     held = tmp_path / "held"
     os.mkfifo(held)
     agent, shown = FakeAgent(tmp_path), Shown()
-    command = StatusCommand(f"exec 9> {held}; sleep 600", agent, shown.show, shown)
+    command = StatusCommand(f"exec 9> {held}; sleep 600", agent, shown.show, shown.say)
     reader = await asyncio.to_thread(held.open, "rb")
     with reader:
         await command.close()
@@ -163,7 +162,7 @@ async def test_leaving_while_it_starts_ends_what_it_has_started_by_then(
 
     monkeypatch.setattr(asyncio, "create_subprocess_shell", slow)
     shown = Shown()
-    command = StatusCommand(f"exec 9> {held}; sleep 600", FakeAgent(tmp_path), shown.show, shown)
+    command = StatusCommand(f"exec 9> {held}; sleep 600", FakeAgent(tmp_path), shown.show, shown.say)
     reader = await asyncio.to_thread(held.open, "rb")
     with reader:
         await asyncio.wait_for(started.wait(), PATIENCE)

@@ -9,32 +9,19 @@ if TYPE_CHECKING:
     from agent_tui.config import Images
     from agent_tui.engine.about.pictures import Graphics
     from agent_tui.engine.about.replies import Replies
-    from agent_tui.ui.chat.host import ShowsPictures
-    from agent_tui.ui.chat.needs import HasAgent, StartsTasks
-    from agent_tui.ui.chat.stage import Stage
+    from agent_tui.ui.chat.view import AgentHolder, MainView
     from agent_tui.ui.screens.picture import Canvas, PictureScreen
 
 
 class Pictures:
-    """Finds out how to show them, after the first frame and beside it. ``by_mouse``: whether clicks come here.
-    ``in_page``: of the browser, instead of a terminal."""
+    """Finds out how to show them, after the first frame and beside it. ``in_page``: of the browser, instead of a
+    terminal."""
 
-    def __init__(
-        self,
-        host: ShowsPictures,
-        seat: HasAgent,
-        stage: Stage,
-        tasks: StartsTasks,
-        setting: Images,
-        by_mouse: bool,
-        in_page: bool = False,
-    ) -> None:
-        self._host = host
-        self._seat = seat
-        self._stage = stage
-        self._tasks = tasks
-        self._setting: Images = setting
-        self._by_mouse = by_mouse
+    def __init__(self, holder: AgentHolder, view: MainView, in_page: bool = False) -> None:
+        self._app = view.app
+        self._holder = holder
+        self._view = view
+        self._setting: Images = view.settings.images
         self._in_page = in_page
         self._found: Graphics | None = None
         self._replies: Replies | None = None
@@ -45,7 +32,7 @@ class Pictures:
 
     def begin(self) -> None:
         """The transcript stands: asks tmux and the terminal, where there is a reason to."""
-        self._tasks.begin(self._find, group="pictures")
+        self._view.begin(self._find, group="pictures")
 
     async def _find(self) -> None:
         import asyncio
@@ -64,11 +51,11 @@ class Pictures:
             # They are heard in the thread that reads keys.
             loop = asyncio.get_running_loop()
             heard = Listener(lambda replies: loop.call_soon_threadsafe(self._heard, replies))
-            self._host.ask_terminal(found.question, heard)
+            self._app.ask_terminal(found.question, heard)
 
     def _heard(self, replies: Replies) -> None:
         """The terminal has answered all that it will."""
-        if not self._stage.furnished:
+        if not self._view.furnished:
             return
         from agent_tui.engine.about.pictures import graphics
 
@@ -77,13 +64,13 @@ class Pictures:
         if self._found is None or found.detail != self._found.detail:
             self.use(found)
         if found.question:
-            self._host.ask_terminal(found.question, None)
+            self._app.ask_terminal(found.question, None)
         elif self._screen is not None and self._screen.is_current and self._canvas != self.canvas():
             self._screen.again()
 
     def use(self, found: Graphics) -> None:
         """From now on they are shown like this."""
-        if found.way in ("blocks", "inline") and self._host.console.color_system not in ("256", "truecolor"):
+        if found.way in ("blocks", "inline") and self._app.console.color_system not in ("256", "truecolor"):
             from agent_tui.engine.about.pictures import TOO_FEW_COLORS
 
             found = TOO_FEW_COLORS
@@ -92,14 +79,14 @@ class Pictures:
         if found.way == "inline":
             self._hold(found)
         elif found.way != "line":
-            self._stage.transcript.open_pictures(
-                "click or /picture shows it" if self._by_mouse else "/picture shows it"
+            self._view.transcript.open_pictures(
+                "click or /picture shows it" if self._view.settings.mouse else "/picture shows it"
             )
 
     def tell(self) -> None:
         """The agent's own checks can say what was found out here."""
-        if self._found is not None and self._seat.agent is not None:
-            self._seat.agent.project.tell_pictures(self._found.detail)
+        if self._found is not None and self._holder.agent is not None:
+            self._holder.agent.project.tell_pictures(self._found.detail)
 
     def _hold(self, found: Graphics) -> None:
         """The terminal holds them in the conversation."""
@@ -108,11 +95,11 @@ class Pictures:
         from agent_tui.ui.terminal.cells import cell_size
         from agent_tui.ui.transcript.album import Album
 
-        transcript = self._stage.transcript
-        few = found.few_colors or self._host.console.color_system == "256"
+        transcript = self._view.transcript
+        few = found.few_colors or self._app.console.color_system == "256"
         system = ColorSystem.EIGHT_BIT if few else ColorSystem.TRUECOLOR
-        begin, changed = self._tasks.begin, transcript.changed
-        album = Album(self._host, cell_size(), system, found.wrapped, begin, changed)
+        begin, changed = self._view.begin, transcript.changed
+        album = Album(self._app, cell_size(), system, found.wrapped, begin, changed)
         transcript.use_pictures(album)
 
     def open(self, which: str) -> None:
@@ -124,23 +111,23 @@ class Pictures:
 
         found = self._found
         if found is not None and found.way == "line":
-            self._stage.say("info", f"Pictures are {found.detail}.")
+            self._view.say("info", f"Pictures are {found.detail}.")
             return
-        parts = self._stage.transcript.images()
+        parts = self._view.transcript.images()
         wanted = which.lower()
         numbers = [n for n, part in enumerate(parts) if key_of(part) == which]
         numbers = numbers or [n for n, part in enumerate(parts) if wanted in part.name.lower()]
         if not numbers:
             named = f" that is called {one_line(which, 60)}" if parts and which else ""
-            self._stage.say("warning", f"There is no picture{named} in this conversation.")
+            self._view.say("warning", f"There is no picture{named} in this conversation.")
             return
         if self._screen is not None and self._screen.is_attached:
             return
-        overlay = Overlay(self._host, self._host.glass, found is not None and found.wrapped)
+        overlay = Overlay(self._app, self._app.glass, found is not None and found.wrapped)
         why = found.detail.rpartition(": ")[2] if found is not None and found.way == "blocks" else ""
-        root = self._stage.transcript.root
+        root = self._view.transcript.root
         self._screen = PictureScreen(overlay, self._sized, parts, numbers[-1], root, why)
-        self._host.push_screen(self._screen)
+        self._app.push_screen(self._screen)
 
     def _sized(self, anew: bool) -> Canvas:
         """What the screen draws with. ``anew``: its size is another one, and with it what xterm takes as sixels, which
@@ -148,7 +135,7 @@ class Pictures:
         from agent_tui.engine.about.replies import LIMITS
 
         if anew and self._replies is not None and self._replies.largest is not None:
-            self._host.ask_terminal(LIMITS, None)
+            self._app.ask_terminal(LIMITS, None)
         self._canvas = self.canvas()
         return self._canvas
 
@@ -169,8 +156,8 @@ class Pictures:
 
     def lost(self) -> None:
         """Something else had the terminal."""
-        if self._stage.furnished:
-            self._stage.transcript.forget_pictures()
+        if self._view.furnished:
+            self._view.transcript.forget_pictures()
 
     def drawn_again(self) -> None:
         """Every cell was written: what was drawn over them is gone."""
@@ -181,5 +168,5 @@ class Pictures:
         """The terminal is given back without any."""
         if self._screen is not None:
             self._screen.wipe()
-        if self._stage.furnished:
-            self._stage.transcript.drop_pictures()
+        if self._view.furnished:
+            self._view.transcript.drop_pictures()

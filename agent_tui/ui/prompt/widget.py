@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, assert_never
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -28,12 +28,15 @@ PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
 ESCAPE_WAIT = 0.05
 """Seconds, as Neovim waits. With vim's keys Esc is typed fast before a letter, and alone it must not be waited for."""
 
+Outside: TypeAlias = Literal["escape", "quit", "history", "editor", "paste", "keys", "panel", "find"]
+
 ENTERS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "\r": "alt+enter"}
 """How Textual calls what terminals send in xterm's form (``CSI 27;2;13~``)."""
 
 
-class Host(Protocol):
-    """What has to be answered before the next key: a message would come too late for keys that arrive in a burst."""
+class Host:
+    """What has to be answered before the next key: a message would come too late for keys that arrive in a burst. This
+    one does nothing."""
 
     def typed(self) -> None:
         """A key was pressed here. Tab is none: it leaves."""
@@ -52,6 +55,7 @@ class Host(Protocol):
 
     def refused(self, text: str) -> bool:
         """Whether this cannot be sent now; then it stays in the prompt."""
+        return False
 
     def copied(self, text: str) -> None:
         """Text is meant for the clipboard."""
@@ -100,10 +104,9 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     ]
 
     class Asked(Message):
-        """A key whose meaning lies outside the prompt: ``escape``, ``quit``, ``history``, ``editor``, ``paste``,
-        ``keys``, ``panel``, ``find``."""
+        """A key whose meaning lies outside the prompt."""
 
-        def __init__(self, what: str) -> None:
+        def __init__(self, what: Outside) -> None:
             super().__init__()
             self.what = what
 
@@ -116,7 +119,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     def __init__(self, history: History) -> None:
         self.history_file = history
-        self.host: Host | None = None
+        self.host = Host()
         self.completer: Completer | None = None
         self.placeholders = Placeholders()
         self.vim: VimKeys | None = None
@@ -191,8 +194,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             wait_after_escape(None)
             self.remove_class("-inserting")
             self.selection = type(self.selection).cursor(self.cursor_location)
-            if self.host is not None:
-                self.host.mode_shown("")
+            self.host.mode_shown("")
 
     def put_text(self, text: str) -> None:
         """Replaces everything."""
@@ -204,27 +206,28 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     def vim_asks(self, ask: Ask) -> None:
         """What vim's keys mean outside the text."""
-        match ask:
-            case "older", _:
+        what, text = ask
+        match what:
+            case "older":
                 self.action_up()
-            case "newer", _:
+            case "newer":
                 self.action_down()
-            case "copy", text:
-                if self.host is not None:
-                    self.host.copied(text)
-            case "paste", key:
-                if key == "p":
+            case "copy":
+                self.host.copied(text)
+            case "paste":
+                if text == "p":
                     self.move_cursor_relative(columns=1)
                 self.post_message(self.Asked("paste"))
-            case what, _:
+            case "escape" | "find":
                 self.post_message(self.Asked(what))
+            case _:
+                assert_never(what)
 
     def vim_shows(self, mode: Mode, words: str) -> None:
         self.set_class(mode == "insert", "-inserting")
         if mode != "insert":
             self.close_completions()
-        if self.host is not None:
-            self.host.mode_shown(words)
+        self.host.mode_shown(words)
 
     @property
     def selected_text(self) -> str:
@@ -241,7 +244,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         if event.key.startswith("ctrl+"):
             # In xterm's form the letter comes along; it is not to be typed.
             event.character = None
-        if self.host is not None and event.key != "tab":
+        if event.key != "tab":
             self.host.typed()
         if self.vim is not None and not self._is_alone(event.key) and self.vim.takes(event.key, event.character):
             event.prevent_default()
@@ -277,8 +280,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     async def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
         event.stop()
-        if self.host is not None:
-            self.host.pasted(event.text)
+        self.host.pasted(event.text)
 
     def action_send(self) -> None:
         if self.offered and self._accept(sending=True):
@@ -293,7 +295,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self._send(steer=True)
 
     def _send(self, steer: bool) -> None:
-        if self.host is None or self.host.refused(self.text):
+        if self.host.refused(self.text):
             return
         if not self.text.strip():
             self.host.send_waiting()
@@ -356,8 +358,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         if self.offered and not self.history_file.browsing:
             self.offered.action_move(-1)
         elif self.is_empty and not self.history_file.browsing:
-            if self.host is not None:
-                self.host.take_back()
+            self.host.take_back()
         elif self.navigator.is_first_wrapped_line(self.cursor_location):
             self.recall_older()
         else:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widgets import TextArea
 
 from agent_tui.commands.questions import PLAN_CHOICES, PermissionChoice, PlanChoice, permission_choices, question_text
@@ -101,7 +100,7 @@ def _diff_color(kind: str) -> Callable[[str], str]:
 
 
 class PermissionPanel(QuestionPanel):
-    """Asks for one call. Answers by ``Answered``. What does not fit is allowed when its end was on the screen, or with
+    """Asks for one call.  What does not fit is allowed when its end was on the screen, or with
     the second press of the same key: the first says that there is more."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -112,14 +111,13 @@ class PermissionPanel(QuestionPanel):
         Binding("f", "answer('f')", "No, with a word", show=False, id="feedback"),
     ]
 
-    @dataclass
-    class Answered(Message):
-        asked: PermissionAsked
-        allow: bool
-        pattern: str | None
-        feedback: str
-
-    def __init__(self, asked: PermissionAsked, guard: TypingGuard, typed: TakesTyped) -> None:
+    def __init__(
+        self,
+        asked: PermissionAsked,
+        guard: TypingGuard,
+        typed: TakesTyped,
+        answer: Callable[[PermissionAsked, bool, str | None, str], None],
+    ) -> None:
         display = asked.display or {}
         self._question = _PermissionHeader(asked)
         super().__init__(
@@ -132,6 +130,7 @@ class PermissionPanel(QuestionPanel):
             "What to do instead · Enter sends · Esc back",
         )
         self._permission = asked
+        self._tell = answer
         self._whole = False
         self._warned: Choice | None = None
 
@@ -170,7 +169,7 @@ class PermissionPanel(QuestionPanel):
 
     def _answer(self, allow: bool, pattern: str | None, feedback: str) -> None:
         if self.first_answer():
-            self.post_message(self.Answered(self._permission, allow, pattern, feedback))
+            self._tell(self._permission, allow, pattern, feedback)
 
 
 PLAN_ROWS = 30
@@ -200,7 +199,7 @@ def _plan_color(line: str) -> str:
 
 
 class PlanPanel(QuestionPanel):
-    """Asks about one plan. Answers by ``Answered``; the plan is the model's text, drawn and never interpreted."""
+    """Asks about one plan.; the plan is the model's text, drawn and never interpreted."""
 
     DEFAULT_CSS = """
     PlanPanel { border: round $accent; }
@@ -217,24 +216,18 @@ class PlanPanel(QuestionPanel):
         *(Binding(choice.key, f"answer('{choice.key}')", choice.label, show=False) for choice in PLAN_CHOICES),
     ]
 
-    @dataclass
-    class Edits(Message):
-        """The text is to be changed in the user's editor."""
-
-        panel: PlanPanel
-
-    @dataclass
-    class Answered(Message):
-        """``mode`` None: declined."""
-
-        asked: PlanPresented
-        mode: ApprovedMode | None
-        plan: str
-        feedback: str
-
-    def __init__(self, asked: PlanPresented, guard: TypingGuard, typed: TakesTyped) -> None:
+    def __init__(
+        self,
+        asked: PlanPresented,
+        guard: TypingGuard,
+        typed: TakesTyped,
+        answer: Callable[[PlanPresented, ApprovedMode | None, str, str], None],
+        edit: Callable[[str, str], Awaitable[str | None]],
+    ) -> None:
         self._plan = asked.plan
         self._presented = asked
+        self._tell = answer
+        self._edit = edit
         self._title = _PlanHeader(asked.plan)
         super().__init__(
             asked,
@@ -273,8 +266,10 @@ class PlanPanel(QuestionPanel):
         if not self.has_class("-editing"):
             await super().on_paste(event)
 
-    def action_editor(self) -> None:
-        self.post_message(self.Edits(self))
+    async def action_editor(self) -> None:
+        changed = await self._edit(self.text, "plan.md")
+        if changed is not None and self.is_attached:
+            self.changed(changed)
 
     @property
     def text(self) -> str:
@@ -328,7 +323,7 @@ class PlanPanel(QuestionPanel):
 
     def _answer(self, mode: ApprovedMode | None, feedback: str) -> None:
         if self.first_answer():
-            self.post_message(self.Answered(self._presented, mode, self._plan, feedback))
+            self._tell(self._presented, mode, self._plan, feedback)
 
 
 @dataclass(slots=True, frozen=True)
@@ -362,7 +357,7 @@ def choices_for(asked: QuestionAsked) -> list[AskChoice]:
 
 
 class AskPanel(QuestionPanel):
-    """Puts one question. Answers by ``Answered``; the model's words are drawn and never interpreted."""
+    """Puts one question.; the model's words are drawn and never interpreted."""
 
     DEFAULT_CSS = """
     AskPanel { border: round $primary; }
@@ -373,17 +368,16 @@ class AskPanel(QuestionPanel):
         Binding("o", "answer('o')", "Other words", show=False),
     ]
 
-    @dataclass
-    class Answered(Message):
-        """Neither choices nor words: declined."""
-
-        asked: QuestionAsked
-        chosen: tuple[str, ...]
-        text: str
-
-    def __init__(self, asked: QuestionAsked, guard: TypingGuard, typed: TakesTyped) -> None:
+    def __init__(
+        self,
+        asked: QuestionAsked,
+        guard: TypingGuard,
+        typed: TakesTyped,
+        answer: Callable[[QuestionAsked, tuple[str, ...], str], None],
+    ) -> None:
         self._question = asked
         self._chosen: set[str] = set()
+        self._tell = answer
         super().__init__(
             asked,
             guard,
@@ -444,4 +438,4 @@ class AskPanel(QuestionPanel):
 
     def _answer(self, chosen: tuple[str, ...], text: str) -> None:
         if self.first_answer():
-            self.post_message(self.Answered(self._question, chosen, text))
+            self._tell(self._question, chosen, text)

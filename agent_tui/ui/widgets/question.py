@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeAlias
 
 from rich.cells import cell_len, chop_cells
 from textual import events, on
@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input
 
+from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import spelled
 from agent_tui.text.numbers import plural
@@ -129,15 +130,9 @@ class Choice(Protocol):
     def feedback(self) -> bool: ...
 
 
-class Asked(Protocol):
-    @property
-    def request_id(self) -> str: ...
-
-
-class TakesTyped(Protocol):
-    def __call__(self, text: str, *, paste: bool = False) -> None:
-        """Text that was meant for the prompt; empty for a key that writes nothing. Called at once, not by a message,
-        so that keys keep their order."""
+TakesTyped: TypeAlias = Callable[[str, bool], None]
+"""Takes text that was meant for the prompt, empty for a key that writes nothing, and whether it was pasted. Called at
+once, not by a message, so that keys keep their order."""
 
 
 class Choices(Lines):
@@ -241,7 +236,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
 
     def __init__(
         self,
-        asked: Asked,
+        asked: PermissionAsked | PlanPresented | QuestionAsked,
         guard: TypingGuard,
         typed: TakesTyped,
         header: Lines,
@@ -330,7 +325,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         event.stop()
         event.prevent_default()
         if self._done or self.guard.accidental() or action is None:
-            self._typed(event.character or "" if event.is_printable else "")
+            self._typed(event.character or "" if event.is_printable else "", False)
         else:
             await self.app.run_action(action, self)
 
@@ -350,7 +345,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         """A paste is never an answer."""
         event.stop()
         event.prevent_default()
-        self._typed(event.text, paste=True)
+        self._typed(event.text, True)
 
     def clicked(self, choice: Choice) -> None:
         """A click on a choice; one that was aimed at what stood there before is none."""

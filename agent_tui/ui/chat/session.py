@@ -8,49 +8,39 @@ from agent_tui.text.clean import one_line
 from agent_tui.ui.widgets.lines import StatusFacts
 
 if TYPE_CHECKING:
-    from agent_tui.config import Settings
+    from agent_tui.completion import FileIndex
     from agent_tui.engine.agent import Agent
     from agent_tui.models.cache import ColdRequest
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.messages import Message
     from agent_tui.models.steps import CompactionRecord
-    from agent_tui.ui.chat.needs import CallsUser, FollowsSession, ForgetsQuestions, GoesStale, HasTitle, ShowsFacts
-    from agent_tui.ui.chat.seat import Seat
-    from agent_tui.ui.chat.stage import Stage
+    from agent_tui.ui.chat.questions import Questions
+    from agent_tui.ui.chat.view import AgentHolder, MainView
 
 
 class SessionView:
     """Shows the session in front and how its turn goes."""
 
     def __init__(
-        self,
-        seat: Seat,
-        stage: Stage,
-        settings: Settings,
-        window: HasTitle,
-        caller: CallsUser,
-        questions: ForgetsQuestions,
-        files: GoesStale,
+        self, holder: AgentHolder, view: MainView, questions: Questions, files: FileIndex, auto_compact: bool
     ) -> None:
-        self._seat = seat
-        self._stage = stage
-        self._settings = settings
-        self._window = window
-        self._caller = caller
+        self._holder = holder
+        self._view = view
         self._questions = questions
         self._files = files
+        self._auto_compact = auto_compact
         self._facts = StatusFacts()
         self._turn_runs = False
         self._foretold = ""
         self._hinted = ""
 
     def session_changed(self, reload: bool) -> None:
-        agent = self._seat.opening
+        agent = self._holder.opening
         if agent is None:
             return
         if reload:
             self._questions.clear()
-            self._stage.transcript.load(
+            self._view.transcript.load(
                 agent.conversation.path, agent.conversation.own_records, _summaries(agent), agent.root
             )
             if not agent.conversation.path:
@@ -62,11 +52,11 @@ class SessionView:
         if is_demo(agent):
             lines.append("DEMO: a built-in model that needs no key and no network. /model chooses a real one.")
         lines.append("/context shows what fills the window, to the token · /help lists commands and keys")
-        self._stage.transcript.add_banner(lines)
+        self._view.transcript.add_banner(lines)
 
     def facts_changed(self) -> None:
         """Mode, model, branch or title may be others now."""
-        agent = self._seat.opening
+        agent = self._holder.opening
         if agent is None:
             return
         facts, state = self._facts, agent.conversation.info.state
@@ -77,17 +67,17 @@ class SessionView:
         facts.branch = agent.project.branch
         facts.read_only = agent.conversation.read_only
         facts.paused = state.compaction_paused
-        facts.off = state.compaction_off or not self._settings.context.auto_compact
-        self._stage.status.update_facts(facts)
+        facts.off = state.compaction_off or not self._auto_compact
+        self._view.status.update_facts(facts)
         for modes, name in ((("accept-edits",), "-edits"), (("plan",), "-plan"), (("auto", "bypass"), "-auto")):
-            self._stage.prompt.set_class(agent.mode.now in modes, name)
+            self._view.prompt.set_class(agent.mode.now in modes, name)
         title = agent.conversation.info.title
-        self._window.set_title(f"{'✳ ' if agent.turns.busy else ''}{title or 'agent-tui'}")
+        self._view.window.set_title(f"{'✳ ' if agent.turns.busy else ''}{title or 'agent-tui'}")
 
     def context_changed(self, usage: ContextUsage, in_flight: int) -> None:
         self._facts.usage, self._facts.in_flight = usage, in_flight
         if in_flight:
-            self._stage.status.refresh()
+            self._view.status.refresh()
         else:
             self.facts_changed()
             self._foretell(usage)
@@ -96,52 +86,52 @@ class SessionView:
         """Hints, once for each reason, at what the next request pays anew; the status line goes on saying it."""
         cold = usage.outlook.cold if usage.outlook is not None else None
         reason = "" if cold is None else cold.what if cold.cause == "ours" else cold.cause
-        standing = bool(self._hinted) and self._stage.activity.hint_text == self._hinted
+        standing = bool(self._hinted) and self._view.activity.hint_text == self._hinted
         if reason == self._foretold and not standing:
             return
         text = "" if cold is None else _cold_text(cold)
         if (standing and text != self._hinted) or (text and not standing):
-            self._stage.hint(text)
+            self._view.hint(text)
         self._foretold, self._hinted = reason, text
 
     def jobs_changed(self, running: int) -> None:
         """So many commands run in the background now."""
         self._facts.jobs = running
-        self._stage.status.update_facts(self._facts)
+        self._view.status.update_facts(self._facts)
 
     def turn_started(self) -> None:
         self._turn_runs = True
-        self._stage.phase("Working")
+        self._view.phase("Working")
         self.facts_changed()
 
     def turn_ended(self, reason: str) -> None:
         from agent_tui.commands.turn_words import LONG_TURN
 
-        lasted = self._stage.activity.seconds
+        lasted = self._view.activity.seconds
         self._turn_runs = False
-        self._stage.activity.end()
+        self._view.activity.end()
         self._questions.clear()
         self._files.stale()
         self.facts_changed()
         if lasted >= LONG_TURN and reason != "interrupted":
-            title = self._seat.agent.conversation.info.title if self._seat.agent is not None else ""
-            self._caller.call_user(f"{title or 'The turn'} is done")
+            title = self._holder.agent.conversation.info.title if self._holder.agent is not None else ""
+            self._view.call_user(f"{title or 'The turn'} is done")
 
     def compaction_ended(self, outcome: str, text: str, records: list[CompactionRecord]) -> None:
-        stage, agent = self._stage, self._seat.agent
+        view, agent = self._view, self._holder.agent
         # A compaction that the user asked for is still busy here, but nothing follows it.
         if self._turn_runs:
-            stage.phase("Working")
+            view.phase("Working")
         else:
-            stage.activity.end()
+            view.activity.end()
         level = {"failed": "error", "not_worth_it": "warning"}.get(outcome, "info")
         summaries = _summaries(agent) if agent is not None and outcome == "done" else {}
         made = [(record, summaries[record.summary_id]) for record in records if record.summary_id in summaries]
         # One line for one event: what came of it is the head of the summary, where there is one.
         for record, summary in made:
-            stage.transcript.add_summary(record, summary, text)
+            view.transcript.add_summary(record, summary, text)
         if text and not made:
-            stage.say(level, text)
+            view.say(level, text)
         self.facts_changed()
 
 
@@ -158,7 +148,3 @@ def _summaries(agent: Agent) -> dict[str, Message]:
 
 def is_demo(agent: Agent) -> bool:
     return agent.models.spec.model == "demo"
-
-
-_FACTS: type[ShowsFacts] = SessionView
-_FOLLOWS: type[FollowsSession] = SessionView

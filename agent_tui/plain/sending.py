@@ -1,14 +1,21 @@
-"""What was typed and waits for its turn."""
+"""What is typed goes to the agent, or waits for its turn."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_tui.commands.attaching import collect
+from agent_tui.errors import EXIT_ERROR, EXIT_OK, READ_ONLY
+from agent_tui.plain.line_writer import LEVELS
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
     from agent_tui.models.events import QueueChanged, WaitingKind, WaitingMessage
+    from agent_tui.plain.line_writer import LineWriter
+    from agent_tui.plain.questions import Asking
+    from agent_tui.plain.reading import Reads
 
 STATES: dict[WaitingKind, str] = {
     "queued": "queued",
@@ -78,3 +85,55 @@ class Queue:
             return ""
         waits = plural(waiting, "message waits", "messages wait")
         return f"{waits}: an empty line sends the first, /queue lists, /queue drop takes back."
+
+
+class Sender:
+    """Sends messages, and says why one cannot be sent. ``code`` is the exit code of the program: of a script (not
+    ``live``) the first thing that went wrong makes it."""
+
+    def __init__(
+        self, agent: Agent, writer: LineWriter, reads: Reads, queue: Queue, asking: Asking, live: bool
+    ) -> None:
+        self.queue = queue
+        self.code = EXIT_OK
+        self._agent = agent
+        self._writer = writer
+        self._reads = reads
+        self._asking = asking
+        self._live = live
+
+    def failed(self, code: int) -> None:
+        """Something went wrong that makes this exit code."""
+        if not self._live:
+            self.code = self.code or code
+
+    def problem(self, text: str) -> None:
+        """Says that what was asked cannot be done."""
+        self._writer.quote(text.replace("Esc interrupts it", "Ctrl+C interrupts it"), "Error")
+        self.failed(EXIT_ERROR)
+
+    async def message(self, text: str, named: str | None = None, steer: bool = False) -> None:
+        """Sends a message; ``named`` is the text whose ``@`` words name files, where that is another one."""
+        agent = self._agent
+        attachments = await collect(
+            agent, text if named is None else named, [], self._say_level, self._asking.may_attach
+        )
+        if agent.conversation.read_only:
+            self.problem(READ_ONLY)
+            self.give_back(text)
+        elif agent.turns.busy:
+            (agent.turns.steer if steer else agent.turns.submit)(text, attachments)
+            self._writer.remark(self.queue.queued_words(steer), "Note")
+        else:
+            self.queue.sent(text)
+            agent.turns.submit(text, attachments)
+
+    def give_back(self, text: str) -> None:
+        """Lets a text stand in the next line, to be changed and sent."""
+        if self._reads.drawn:
+            self._reads.keep(text)
+        elif text:
+            self._writer.quote(text, "Your message was")
+
+    def _say_level(self, level: str, text: str) -> None:
+        self._writer.quote(text, LEVELS[level])

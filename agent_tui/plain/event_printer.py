@@ -1,12 +1,12 @@
-"""The one place where events become lines."""
+"""Prints what happens: the one place where events, and messages of the past, become lines."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
-from agent_tui.commands.tool_words import call_label, call_summary
+from agent_tui.commands.tool_words import call_label, call_summary, diff_size, items_of, result_facts, shown
 from agent_tui.commands.turn_words import LONG_TURN, Told, says_itself
 from agent_tui.context.accounting.totals import turn_figure
 from agent_tui.models.events import (
@@ -38,39 +38,139 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
-from agent_tui.models.messages import Message, ToolResultPart
-from agent_tui.plain.past import ago, attached, earlier, printed, tell_messages, tell_result
-from agent_tui.plain.silence import Silence
-from agent_tui.text.clean import one_line, program_output, spelled
-from agent_tui.text.numbers import duration, plural, tokens
+from agent_tui.models.messages import (
+    INTERRUPTED_RESULT,
+    OWN_OUTPUT,
+    TOLD_MODE,
+    AttachmentPart,
+    Message,
+    ToolResultPart,
+    own_output,
+)
+from agent_tui.plain.line_writer import LEVELS, ProgressTicker, spoken
+from agent_tui.text.clean import drawable_output, one_line, program_output, spelled
+from agent_tui.text.numbers import age, duration, plural, tokens
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
     from agent_tui.models.context import ContextUsage
-    from agent_tui.plain.asking import Asking
-    from agent_tui.plain.queue import Queue
-    from agent_tui.plain.voice import Mark, Voice
+    from agent_tui.plain.line_writer import LineWriter, Mark
+    from agent_tui.plain.questions import Asking
+    from agent_tui.plain.sending import Queue
+
+
+_STATES = {"completed": "done", "in_progress": "in progress", "pending": "to do"}
+LONGEST_LABEL = 300
+"""Characters of a call that are told."""
+
+
+def result_lines(label: str, result: ToolResultPart) -> Iterator[str]:
+    """``Tool read app.py: 40 lines``; of a list of things to do, each thing as a line below it."""
+    yield f"Tool {spelled(label, line=True)[:LONGEST_LABEL]}: {spoken(', '.join(_facts(result))) or 'done'}"
+    for text, status in items_of(result):
+        yield f"{_STATES[status]}: {drawable_output(text)}".replace("\n", " ")
+
+
+def _facts(result: ToolResultPart) -> Iterator[str]:
+    kind, text = shown(result)
+    if result.text.startswith(INTERRUPTED_RESULT):
+        yield "interrupted"
+    elif kind == "diff" and not result.is_error:
+        added, removed = diff_size(text)
+        yield f"{plural(added, 'line')} added, {removed} removed"
+        if result.seconds is not None and result.seconds >= 0.05:
+            yield duration(result.seconds)
+    elif result.is_error:
+        first, *rest = result_facts(result)
+        yield first if first.startswith("refused") else f"failed: {first}"
+        yield from rest
+    else:
+        yield from result_facts(result)
+
+
+def result_text(label: str, result: ToolResultPart) -> str:
+    """All of a result."""
+    _, text = shown(result)
+    return f"{spelled(label, line=True)}\n{drawable_output(text)}"
+
+
+def ago(then: float) -> str:
+    """``just now``, ``5 min ago``."""
+    said = age(then)
+    return "just now" if said == "now" else f"{said} ago"
+
+
+def earlier(messages: Sequence[Message], exchanges: int | None) -> int:
+    """How many messages are before the newest so many of the user's; none where that is None."""
+    if exchanges is None:
+        return 0
+    mine = [at for at, message in enumerate(messages) if message.role == "user"]
+    return mine[-exchanges] if len(mine) >= exchanges else 0
+
+
+def attached(message: Message) -> Iterator[str]:
+    """A line for each attachment that the user knows of."""
+    known = (TOLD_MODE,) if own_output(message) is None else (TOLD_MODE, OWN_OUTPUT)
+    for part in message.parts:
+        if isinstance(part, AttachmentPart) and part.name not in known:
+            yield f"attached: {spelled(part.name, line=True)}"
+
+
+def printed(message: Message) -> str | None:
+    """What the user's own command printed, to be said; None where the message is none."""
+    output = own_output(message)
+    return None if output is None else program_output(output).strip("\n")
+
+
+def tell_messages(writer: LineWriter, messages: Sequence[Message]) -> None:
+    """Says messages as they were said when they came."""
+    calls: dict[str, str] = {}
+    for message in messages:
+        if message.role == "user":
+            if message.text:
+                writer.quote(message.text, "You")
+            if output := printed(message):
+                writer.quote(output, indent="  ")
+            for line in attached(message):
+                writer.quote(line, "Note")
+        elif message.role == "assistant":
+            if message.text.strip():
+                writer.answer(message.text)
+                writer.end_answer()
+            for call in message.tool_calls:
+                calls[call.call_id] = call_label(call.name, call_summary(call.name, call.arguments))
+        elif message.tool_result is not None:
+            result = message.tool_result
+            tell_result(writer, calls.get(result.call_id, result.name), result)
+
+
+def tell_result(writer: LineWriter, label: str, result: ToolResultPart) -> None:
+    """What came of a tool call."""
+    first, *rest = result_lines(label, result)
+    writer.quote(first)
+    for line in rest:
+        writer.quote(line, indent="  ")
+
 
 log = logging.getLogger(__name__)
 
 _COMPACTION: dict[str, Mark] = {"done": "Compacted", "failed": "Error", "not_worth_it": "Warning"}
-LEVELS: dict[str, Mark] = {"info": "Note", "warning": "Warning", "error": "Error"}
 
 
-class Teller:
+class EventPrinter:
     """Tells events; ``dispatch`` is the agent's subscriber and never raises. ``changed`` is called after each."""
 
     def __init__(
         self,
         agent: Agent,
-        voice: Voice,
+        writer: LineWriter,
         asking: Asking,
         queue: Queue,
         changed: Callable[[], None],
         calls_user: Callable[[], None],
     ) -> None:
         self._agent = agent
-        self._voice = voice
+        self._writer = writer
         self._asking = asking
         self._queue = queue
         self._changed = changed
@@ -79,7 +179,7 @@ class Teller:
         self._calls: dict[str, str] = {}
         self._own_calls: set[str] = set()
         self._shown = ""
-        self._silence = Silence(voice, lambda: agent.turns.busy, lambda: asking.front is not None)
+        self._ticker = ProgressTicker(writer, lambda: agent.turns.busy, lambda: asking.front is not None)
         self._foretold = ""
         self._thinking = False
         self._opened = ""
@@ -94,58 +194,58 @@ class Teller:
             self._tell(event)
         except Exception as error:
             log.exception("Telling %s failed", type(event).__name__)
-            self._voice.quote(f"cannot tell {type(event).__name__}: {one_line(str(error))}", "Error")
-        self._silence.look()
+            self._writer.quote(f"cannot tell {type(event).__name__}: {one_line(str(error))}", "Error")
+        self._ticker.look()
         self._changed()
 
     def _tell(self, event: Event) -> None:
-        voice, agent = self._voice, self._agent
+        writer, agent = self._writer, self._agent
         match event:
             case SessionChanged(_, True):
                 self._session()
             case SessionChanged():
                 pass
             case TurnStarted():
-                self._silence.begin("Working")
+                self._ticker.begin("Working")
             case MessageAdded(message):
                 self._message(message)
             case StepStarted():
                 self._thinking = False
-                self._silence.phase = "Waiting for the model"
+                self._ticker.phase = "Waiting for the model"
             case PartDelta(_, delta):
                 self._delta(delta.kind, delta.text)
             case BackendChanged(state):
-                if state in LOADING and not self._loading and self._silence.phase and agent.models.spec.model != "demo":
+                if state in LOADING and not self._loading and self._ticker.phase and agent.models.spec.model != "demo":
                     self._loading = True
-                    voice.say("Starting the provider…")
+                    writer.say("Starting the provider…")
             case StepEnded(step, message):
-                voice.end_answer()
+                writer.end_answer()
                 for call in message.tool_calls:
                     self._calls.setdefault(call.call_id, call_label(call.name, call_summary(call.name, call.arguments)))
                 if (failure := self._told.step_ended(step, message)) is not None:
-                    voice.quote(failure, "Error")
+                    writer.quote(failure, "Error")
             case ToolStarted(call_id, name, summary):
                 self._calls[call_id] = call_label(name, summary)
                 if name == OWN_COMMAND:
                     self._own_calls.add(call_id)
                     self._shown = ""
-                    self._silence.begin("Running your command")
+                    self._ticker.begin("Running your command")
                 else:
-                    self._silence.phase, self._silence.last = f"Running {one_line(summary, 80)}", ""
+                    self._ticker.phase, self._ticker.last = f"Running {one_line(summary, 80)}", ""
             case ToolOutput(call_id, text):
                 if call_id not in self._own_calls:
                     lines = [line for line in program_output(text).split("\n") if line.strip()]
-                    self._silence.last = lines[-1] if lines else self._silence.last
+                    self._ticker.last = lines[-1] if lines else self._ticker.last
                 else:
-                    self._silence.spoke()
+                    self._ticker.spoke()
                     self._shown += text
-                    voice.quote(program_output(text), indent="  ")
+                    writer.quote(program_output(text), indent="  ")
             case PermissionAsked():
                 self._asking.permission(agent, event)
             case PermissionAnswered(request_id, _) | QuestionClosed(request_id):
                 self._asking.closed(request_id)
             case PlanPresented("", plan):
-                voice.quote(f"the plan, which nobody can approve here:\n{spelled(plan)}", "Note")
+                writer.quote(f"the plan, which nobody can approve here:\n{spelled(plan)}", "Note")
             case PlanPresented():
                 self._asking.plan(agent, event)
             case QuestionAsked():
@@ -154,23 +254,23 @@ class Teller:
                 if not in_flight:
                     self._foretell(usage)
             case RetryWaiting(seconds, attempt, attempts, failure):
-                voice.quote(failure.message, "Warning")
-                voice.say(f"trying again in {duration(seconds)}, {attempt} of {attempts - 1}.", "Note")
+                writer.quote(failure.message, "Warning")
+                writer.say(f"trying again in {duration(seconds)}, {attempt} of {attempts - 1}.", "Note")
             case CompactionStarted(before, _, estimated):
-                voice.say(f"compacting {tokens(before, estimated, full=True)} tokens…", "Note")
-                self._silence.begin("Compacting")
+                writer.say(f"compacting {tokens(before, estimated, full=True)} tokens…", "Note")
+                self._ticker.begin("Compacting")
             case CompactionEnded(outcome, text, _, quiet):
                 self._told.add(text)
                 if text and not quiet:
-                    voice.say(text, _COMPACTION.get(outcome, "Note"))
+                    writer.say(text, _COMPACTION.get(outcome, "Note"))
             case Notice(level, text, code):
                 self._told.add(text)
-                voice.remark(self._queue.waiting_words(text) if code == "waiting" else text, LEVELS[level])
+                writer.remark(self._queue.waiting_words(text) if code == "waiting" else text, LEVELS[level])
             case QueueChanged():
                 told = self._queue.paused_words()
                 self._queue.changed(event)
                 if (paused := self._queue.paused_words()) and not told:
-                    voice.remark(paused, "Note")
+                    writer.remark(paused, "Note")
             case JobsChanged() | MessagesWithdrawn():
                 pass  # their notices and the queue tell it
             case TurnEnded():
@@ -181,7 +281,7 @@ class Teller:
     # The session
 
     def _session(self) -> None:
-        agent, voice = self._agent, self._voice
+        agent, writer = self._agent, self._writer
         self._asking.turn_over()
         self._calls.clear()
         before, self._opened = self._opened, agent.conversation.info.id
@@ -191,17 +291,17 @@ class Teller:
             title = one_line(agent.conversation.info.title, 80) or "untitled"
             count = plural(len(agent.conversation.path), "message")
             rest = " The last of it, /history says more:" if earlier(agent.conversation.path, 1) else ""
-            voice.say(f"session {title}, {count}, {ago(agent.conversation.path[-1].created)}.{rest}", "Note")
+            writer.say(f"session {title}, {count}, {ago(agent.conversation.path[-1].created)}.{rest}", "Note")
             self.tell_past(1)
         elif before:
-            voice.say("a new session.", "Note")
+            writer.say("a new session.", "Note")
 
     def tell_past(self, exchanges: int | None) -> int:
         """Says the newest messages of the user's and what followed each, all of them where that is None; returns how
         many messages are earlier."""
         messages = self._agent.conversation.path
         begin = earlier(messages, exchanges)
-        tell_messages(self._voice, messages[begin:])
+        tell_messages(self._writer, messages[begin:])
         return begin
 
     # A turn
@@ -215,9 +315,9 @@ class Teller:
             self._end_own(message)
         elif message.role == "user":
             if not self._queue.was_just_typed(message.text):
-                self._voice.quote(message.text, "You, from the queue")
+                self._writer.quote(message.text, "You, from the queue")
             for line in attached(message):
-                self._voice.quote(line, "Note")
+                self._writer.quote(line, "Note")
 
     def _end_own(self, message: Message) -> None:
         """The user's command is over: what of its output was not said while it ran is said now."""
@@ -226,49 +326,49 @@ class Teller:
         if shown and rest == text:
             last = text.rpartition("\n")[2]
             rest = last if last.startswith("[") else ""
-        self._silence.end()
+        self._ticker.end()
         if rest:
-            self._voice.quote(rest, indent="  ")
-        self._voice.quote("the command has ended.", "Note")
+            self._writer.quote(rest, indent="  ")
+        self._writer.quote("the command has ended.", "Note")
 
     def _result(self, result: ToolResultPart) -> None:
         label = self._calls.get(result.call_id, result.name)
         self.results.append((label, result))
         del self.results[:-100]
-        self._silence.spoke()
-        self._silence.phase = "Working"
-        tell_result(self._voice, label, result)
+        self._ticker.spoke()
+        self._ticker.phase = "Working"
+        tell_result(self._writer, label, result)
 
     def _delta(self, kind: str, text: str) -> None:
-        self._silence.spoke()
+        self._ticker.spoke()
         if kind == "text":
-            self._silence.phase = "Answering"
-            self._voice.answer(text)
+            self._ticker.phase = "Answering"
+            self._writer.answer(text)
         elif kind == "reasoning":
-            self._silence.phase = "Thinking"
+            self._ticker.phase = "Thinking"
             if not self._thinking:
                 self._thinking = True
-                self._voice.say("Thinking…")
+                self._writer.say("Thinking…")
 
     def _turn_ended(self, event: TurnEnded) -> None:
-        agent, voice = self._agent, self._voice
-        lasted = self._silence.seconds
-        self._silence.end()
+        agent, writer = self._agent, self._writer
+        lasted = self._ticker.seconds
+        self._ticker.end()
         self.stop_reason = event.stop_reason
         self.failure_retryable = event.failure is not None and event.failure.retryable
         self._asking.turn_over()
-        voice.end_answer()
+        writer.end_answer()
         if self.show_reasoning and agent.conversation.path and agent.conversation.path[-1].reasoning:
-            voice.quote(agent.conversation.path[-1].reasoning, "Thought")
+            writer.quote(agent.conversation.path[-1].reasoning, "Thought")
         if event.stop_reason == "interrupted":
-            voice.say("Interrupted.")
+            writer.say("Interrupted.")
         for level, text in self._told.ending(event, says_itself(agent.conversation.path), False):
             if event.stop_reason != "interrupted":
-                voice.say(text, LEVELS[level])
+                writer.say(text, LEVELS[level])
         said = [f"context {self._context(agent.context.usage())}"]
         if agent.settings.ui.turn_cost and (figure := turn_figure(event.bill)) is not None:
             said.insert(0, figure)
-        voice.say(", ".join(said) + ".", "Done" if event.stop_reason == "end" else "Stopped")
+        writer.say(", ".join(said) + ".", "Done" if event.stop_reason == "end" else "Stopped")
         if lasted >= LONG_TURN and event.stop_reason != "interrupted":
             self._calls_user()
 
@@ -284,9 +384,9 @@ class Teller:
         if cold is not None and reason != self._foretold:
             from agent_tui.context.cache.words import cold_words
 
-            self._voice.say(f"{one_line(cold_words(cold))}.", "Note")
+            self._writer.say(f"{one_line(cold_words(cold))}.", "Note")
         self._foretold = reason
 
     def close(self) -> None:
         """Nothing is said any more by itself."""
-        self._silence.end()
+        self._ticker.end()

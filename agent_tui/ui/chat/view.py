@@ -1,34 +1,63 @@
-"""The widgets of the main screen."""
+"""The main screen and who sits behind it: the widgets with lines for the user, the application, the agent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from agent_tui.errors import AgentError
 from agent_tui.ui.prompt.widget import Prompt
+from agent_tui.ui.terminal.window import Window
+from agent_tui.ui.textual_private.screen import DrawsFrames
+from agent_tui.ui.textual_private.terminal import ask_terminal, write_to_terminal
 from agent_tui.ui.widgets.lines import Activity, StatusLine
 
 if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.widget import Widget
+    from textual.worker import Worker
 
+    from agent_tui.commands.result import ScreenName
     from agent_tui.config import UiConfig
+    from agent_tui.engine.agent import Agent
     from agent_tui.history import History
-    from agent_tui.ui.chat.needs import Tells
+    from agent_tui.ui.chat.status_command import OwnLine
     from agent_tui.ui.prompt.completing import Completions
+    from agent_tui.ui.textual_private.terminal import Hears
     from agent_tui.ui.transcript import Transcript
-    from agent_tui.ui.widgets.own_line import OwnLine
     from agent_tui.ui.widgets.queue import Queue
+
+    Opened: TypeAlias = ScreenName | Literal["history", "palette"]
+    """Screens that are opened by name: those of commands, and those of keys alone."""
 
 ROOMY = 28
 """From this many lines on, the prompt has air above and below."""
-
-
 ASKS = "-asks"
 """The screen's class while a question stands above the prompt: its frame is distance enough."""
 
 
-class Stage:
+class ChatApp(DrawsFrames):
+    """The application as the parts of the chat know it."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Ends the program with everything stored."""
+
+    @abstractmethod
+    def open_screen(self, name: Opened, data: str = "") -> None:
+        """Opens a screen by name; what it answers is carried out."""
+
+    def write_to_terminal(self, sequence: str) -> None:
+        """Sends a control sequence of ours; nothing happens without a terminal."""
+        write_to_terminal(self, sequence)
+
+    def ask_terminal(self, question: str, listener: Hears | None) -> None:
+        """Asks the terminal; what ``listener`` takes of its answer is no key."""
+        ask_terminal(self, question, listener)
+
+
+class MainView:
     """What is on the main screen, and lines for the user on it.
 
     Only what the first frame shows is made at once. ``transcript``, ``queue_view`` and ``completions`` are there from
@@ -41,8 +70,12 @@ class Stage:
     completions: Completions
     furnished = False
 
-    def __init__(self, settings: UiConfig, history: History, clock: Callable[[], float]) -> None:
-        self._settings = settings
+    def __init__(self, app: ChatApp, settings: UiConfig, history: History, clock: Callable[[], float]) -> None:
+        self.app = app
+        self.settings = settings
+        self.history = history
+        self.clock = clock
+        self.window = Window(app)
         self.activity = Activity(settings.reduced_motion, clock)
         self.prompt = Prompt(history)
         self.status = StatusLine()
@@ -53,18 +86,13 @@ class Stage:
         """The main screen, whatever lies on top of it."""
         return self.prompt.screen
 
-    @property
-    def turn_cost(self) -> bool:
-        """Whether each turn ends with what it cost."""
-        return self._settings.turn_cost
-
     async def furnish(self) -> None:
         """Puts transcript, queue and completions around the prompt."""
         from agent_tui.ui.prompt.completing import Completions
         from agent_tui.ui.transcript import Transcript
         from agent_tui.ui.widgets.queue import Queue
 
-        ui, screen = self._settings, self.screen
+        ui, screen = self.settings, self.screen
         self.transcript = Transcript(
             id="transcript", show_reasoning=ui.show_reasoning, reduced_motion=ui.reduced_motion
         )
@@ -79,7 +107,7 @@ class Stage:
 
     async def own_line(self) -> OwnLine:
         """The line below the status line that belongs to the user, made when first asked for."""
-        from agent_tui.ui.widgets.own_line import OwnLine
+        from agent_tui.ui.chat.status_command import OwnLine
 
         line = OwnLine()
         await self.screen.mount(line, after=self.status)
@@ -121,8 +149,51 @@ class Stage:
             self._begin("Working", False)
 
     def _begin(self, phase: str, waits: bool) -> None:
-        roomy = self.prompt.app.size.width > 70
+        roomy = self.app.size.width > 70
         self.activity.begin(phase, f"Esc to interrupt{' · Enter queues' if roomy else ''}", waits=waits)
 
+    def begin(
+        self, work: Callable[[], Coroutine[Any, Any, None]], *, group: str = "default", exclusive: bool = False
+    ) -> Worker[None]:
+        """Does ``work`` beside everything else; an error in it is shown. ``exclusive`` ends the others of its group."""
+        # A function, not a coroutine: one that is replaced before it began leaves nothing unawaited.
+        return self.app.run_worker(work, group=group, exclusive=exclusive, exit_on_error=False)
 
-_TELLS: type[Tells] = Stage
+    def call_user(self, text: str) -> None:
+        """Rings, where that is wanted, when the user looks elsewhere."""
+        if self.settings.notifications and not self.app.app_focus:
+            self.window.notify(text)
+
+
+class AgentHolder:
+    """Holds the agent, from its making to its end. ``opening`` is the agent from its making on, also while it still
+    opens its session; ``agent`` from then on. ``farewell`` are lines to be said once the screen is gone: what
+    ``last_words`` makes of the agent that was closed, and what goes on without it."""
+
+    def __init__(self, last_words: Callable[[Agent], list[str]] = lambda agent: []) -> None:
+        self._last_words = last_words
+        self.opening: Agent | None = None
+        self.agent: Agent | None = None
+        self.farewell: list[str] = []
+
+    @property
+    def busy(self) -> bool:
+        """Whether an agent is there and works."""
+        return self.agent is not None and self.agent.turns.busy
+
+    def opened(self) -> None:
+        """The session is open."""
+        self.agent = self.opening
+
+    async def close(self) -> AgentError | None:
+        """Lets the agent go; why something could not be stored, where that was so."""
+        agent, is_open = self.opening, self.agent is not None
+        self.agent = self.opening = None
+        if agent is not None:
+            try:
+                await agent.close()
+            except AgentError as error:
+                return error
+            finally:
+                self.farewell = [*(self._last_words(agent) if is_open else ()), *agent.background.left_running()]
+        return None

@@ -1,20 +1,45 @@
-"""What is written: whole lines, one after the other, and nothing that is written is written over."""
+"""Writes whole lines, one after the other, and nothing over what is written; now and then one says what goes on."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from typing import Literal, TextIO, TypeAlias, get_args
 
 from agent_tui import door
-from agent_tui.plain.spoken import spoken
-from agent_tui.text.clean import clean, newlines, visible_form
+from agent_tui.text.clean import clean, newlines, one_line, visible_form
+from agent_tui.text.numbers import duration
+
+_SIGNS = (
+    (r"~(?=\$?\d)", "about "),
+    (r"≥ ?(?=\$?\d)", "at least "),
+    (r"<(?=\$?\d)", "less than "),
+    (r" [·] ", ", "),
+    (r" → ", " to "),
+    (r" [✓]", ", holds"),
+    (r" [✗]", ", does not hold"),
+    (r"(?m)^[✓] ", "Fine: "),
+    (r"(?m)^[✗] ", "Fails: "),
+    (r"(?m)^! ", "Warning: "),
+    (r"−(?=[\d$])", "minus "),
+    (r"±0", "no change"),
+)
+
+
+def spoken(text: str) -> str:
+    """Text of ours for the ear. What models, tools and files say is never passed through here: it stays as it is."""
+    for pattern, words in _SIGNS:
+        text = re.sub(pattern, words, text)
+    return text
+
 
 Mark: TypeAlias = Literal[
     "You", "You, from the queue", "Agent", "Note", "Warning", "Error", "Reason", "Plan", "Question",
     "Permission needed", "Thought", "Compacted", "Done", "Stopped", "Taken back", "Your message was",
 ]  # fmt: skip
 """What stands, with a colon, before words in a line of ours."""
+LEVELS: dict[str, Mark] = {"info": "Note", "warning": "Warning", "error": "Error"}
 BEGINNINGS = (*(f"{mark}:" for mark in get_args(Mark)), "More:", "Answer, ", "Number, ", "Tool ", "Thinking…")
 """What our own lines begin with. A line of the model's that begins like that says whose it is."""
 
@@ -40,7 +65,7 @@ def looks_like_ours(line: str) -> bool:
     return _OURS.match(read) is not None or (len(line) > _STRETCHED and len(read) <= _LONGEST)
 
 
-class Voice:
+class LineWriter:
     """Writes to ``out``. ``aside`` is called before anything is written: who stands at the prompt steps aside, and
     ``spoke`` afterwards; while ``holds``, what is to be written waits for ``flush``. ``lost`` is called once, where
     nobody can read it any more. Nothing is raised for that."""
@@ -198,3 +223,81 @@ class Voice:
         if self._reaches:
             self._reaches = False
             self._lost(error)
+
+
+AFTER = (5.0, 15.0, 30.0)
+"""Seconds without a word after which one is said; from then on the last of them again and again."""
+
+
+class ProgressTicker:
+    """Says what goes on while nothing else is said: the ``phase``, with its ``last`` line, as long as the agent is
+    ``busy``. While somebody is ``asked`` nothing is said, and no time passes."""
+
+    def __init__(self, writer: LineWriter, busy: Callable[[], bool], asked: Callable[[], bool]) -> None:
+        self._writer = writer
+        self._busy = busy
+        self._asked = asked
+        self._count = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._since: float | None = None
+        self._asked_since: float | None = None
+        self._waited = 0.0
+        self.phase = ""
+        self.last = ""
+
+    @property
+    def seconds(self) -> float:
+        """How long it goes on, without the time in which somebody was asked."""
+        if self._since is None:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        asking = now - self._asked_since if self._asked_since is not None else 0.0
+        return now - self._since - self._waited - asking
+
+    def begin(self, phase: str) -> None:
+        """Something begins, or goes on with something else."""
+        if self._since is None:
+            self._since = asyncio.get_running_loop().time()
+            self._waited = 0.0
+        self.phase, self.last = phase, ""
+        self.spoke()
+
+    def spoke(self) -> None:
+        """Something is said: the silence begins anew."""
+        self._count = 0
+        self._later()
+
+    def look(self) -> None:
+        """Somebody may be asked now, or not any more."""
+        now = asyncio.get_running_loop().time()
+        if self._asked():
+            self._asked_since = now if self._asked_since is None else self._asked_since
+        elif self._asked_since is not None:
+            self._waited += now - self._asked_since
+            self._asked_since = None
+            if self._since is not None:
+                self.spoke()
+
+    def end(self) -> None:
+        """Nothing goes on any more."""
+        self.phase = self.last = ""
+        self._since = self._asked_since = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _later(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        wait = AFTER[min(self._count, len(AFTER) - 1)]
+        self._timer = asyncio.get_running_loop().call_later(wait, self._break)
+
+    def _break(self) -> None:
+        if not self._busy():
+            self.end()
+            return
+        if not self._asked():
+            last = f", last line: {one_line(self.last, 200)}" if self.last else ""
+            self._writer.quote(f"{self.phase}, {duration(self.seconds)}{last}. Ctrl+C interrupts.")
+        self._count += 1
+        self._later()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.ui.keys import TypingGuard
 
@@ -13,36 +12,42 @@ if TYPE_CHECKING:
 
     from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
     from agent_tui.models.questions import ApprovedMode
-    from agent_tui.ui.chat.needs import AsksToAttach, CallsUser, ForgetsQuestions, HasAsker, ShowsQuestions, TakesPaste
-    from agent_tui.ui.chat.stage import Stage
+    from agent_tui.ui.chat.typing import Editor, Pasting
+    from agent_tui.ui.chat.view import AgentHolder, MainView
     from agent_tui.ui.widgets.question import QuestionPanel
 
     Asked = PermissionAsked | PlanPresented | QuestionAsked
 
 
-class Permissions:
+class Questions:
     """Shows the panel for the oldest open question and hands the answer to the agent."""
 
-    def __init__(
-        self, seat: HasAsker, stage: Stage, caller: CallsUser, pasting: TakesPaste, clock: Callable[[], float]
-    ) -> None:
-        self._seat = seat
-        self._stage = stage
-        self._caller = caller
+    def __init__(self, holder: AgentHolder, view: MainView, pasting: Pasting, editor: Editor) -> None:
+        self._holder = holder
+        self._view = view
         self._pasting = pasting
+        self._editor = editor
         self.open: list[Asked] = []
         self.panel: QuestionPanel | None = None
-        self.guard = TypingGuard(clock)
+        self.guard = TypingGuard(view.clock)
         self._own: dict[str, asyncio.Future[bool]] = {}
 
-    def ask(self, asked: PermissionAsked) -> None:
-        self._open(asked, f"Permission needed: {asked.summary}")
+    def ask(self, asked: Asked) -> None:
+        """Puts a question of the agent's, or of the screen's own."""
+        from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
 
-    def ask_plan(self, asked: PlanPresented) -> None:
-        self._open(asked, "A plan is ready")
-
-    def ask_question(self, asked: QuestionAsked) -> None:
-        self._open(asked, f"A question: {asked.question}")
+        match asked:
+            case PermissionAsked():
+                call = f"Permission needed: {asked.summary}"
+            case PlanPresented():
+                call = "A plan is ready"
+            case QuestionAsked():
+                call = f"A question: {asked.question}"
+            case _:
+                assert_never(asked)
+        self.open.append(asked)
+        self._view.call_user(call)
+        self._show()
 
     @property
     def plan_waits(self) -> bool:
@@ -51,28 +56,23 @@ class Permissions:
 
         return self.panel is not None and isinstance(self.panel.asked, PlanPresented)
 
-    def _open(self, asked: Asked, call: str) -> None:
-        self.open.append(asked)
-        self._caller.call_user(call)
-        self._show()
-
     def answer(self, asked: PermissionAsked, allow: bool, pattern: str | None, feedback: str) -> None:
         self.answered(asked.request_id)
         own = self._own.get(asked.request_id)
         if own is not None:
             own.set_result(allow)
-        elif self._seat.agent is not None:
-            self._seat.agent.permissions.answer(asked.request_id, allow, pattern, feedback)
+        elif self._holder.agent is not None:
+            self._holder.agent.permissions.answer(asked.request_id, allow, pattern, feedback)
 
     def answer_plan(self, asked: PlanPresented, mode: ApprovedMode | None, plan: str, feedback: str) -> None:
         self.answered(asked.request_id)
-        if self._seat.agent is not None:
-            self._seat.agent.questions.answer_plan(asked.request_id, mode, plan, feedback)
+        if self._holder.agent is not None:
+            self._holder.agent.questions.answer_plan(asked.request_id, mode, plan, feedback)
 
     def answer_question(self, asked: QuestionAsked, chosen: tuple[str, ...], text: str) -> None:
         self.answered(asked.request_id)
-        if self._seat.agent is not None:
-            self._seat.agent.questions.answer_question(asked.request_id, chosen, text)
+        if self._holder.agent is not None:
+            self._holder.agent.questions.answer_question(asked.request_id, chosen, text)
 
     def answered(self, request_id: str) -> None:
         """The question is settled, here or elsewhere."""
@@ -81,12 +81,12 @@ class Permissions:
         for asked in [a for a in self.open if a.request_id == request_id]:
             self.open.remove(asked)
             if isinstance(asked, PermissionAsked):
-                self._stage.transcript.tool_waiting(asked.call_id, False)
+                self._view.transcript.tool_waiting(asked.call_id, False)
         if self.panel is not None and self.panel.asked.request_id == request_id:
             self._close()
         self._show()
         if self.panel is None:
-            self._stage.answered()
+            self._view.answered()
 
     def clear(self) -> None:
         """The turn is over; it can ask nothing any more. What the screen itself asks goes on."""
@@ -118,46 +118,48 @@ class Permissions:
         if panel is not None:
             had_focus = panel.has_focus or panel.has_focus_within
             panel.remove()
-            self._stage.question_closed()
+            self._view.question_closed()
             if had_focus:
-                self._stage.prompt.focus()
+                self._view.prompt.focus()
 
     def _show(self) -> None:
         if self.panel is not None or not self.open:
             return
         self.panel, phase, hint = self._panel(self.open[0])
-        self._stage.show_question(self.panel)
-        self._stage.phase(phase, waits=True)
-        if self._stage.prompt.is_empty and not self.guard.typing:
+        self._view.show_question(self.panel)
+        self._view.phase(phase, waits=True)
+        if self._view.prompt.is_empty and not self.guard.typing:
             self.panel.focus()
         else:
-            self._stage.hint(hint)
+            self._view.hint(hint)
 
     def _panel(self, asked: Asked) -> tuple[QuestionPanel, str, str]:
         """The panel for a question, what goes on meanwhile, and how one gets there from the midst of typing."""
-        from agent_tui.models.events import PlanPresented, QuestionAsked
+        from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
+        from agent_tui.ui.widgets.panels import AskPanel, PermissionPanel, PlanPanel
 
-        if isinstance(asked, PlanPresented):
-            from agent_tui.ui.widgets.panels import PlanPanel
-
-            plan = PlanPanel(asked, self.guard, self._typed)
-            return plan, "Waiting for your word on the plan", "A plan is ready: Tab goes there"
-        if isinstance(asked, QuestionAsked):
-            from agent_tui.ui.widgets.panels import AskPanel
-
-            return AskPanel(asked, self.guard, self._typed), "Waiting for your answer", "A question: Tab goes there"
-        from agent_tui.ui.widgets.panels import PermissionPanel
-
-        panel = PermissionPanel(asked, self.guard, self._typed)
-        return panel, "Waiting for your permission", "A permission is asked: Tab goes there, y / a / n answer"
+        guard, typed = self.guard, self._typed
+        match asked:
+            case PermissionAsked():
+                panel: QuestionPanel = PermissionPanel(asked, guard, typed, self.answer)
+                hint = "A permission is asked: Tab goes there, y / a / n answer"
+                return panel, "Waiting for your permission", hint
+            case PlanPresented():
+                panel = PlanPanel(asked, guard, typed, self.answer_plan, self._editor.changed)
+                return panel, "Waiting for your word on the plan", "A plan is ready: Tab goes there"
+            case QuestionAsked():
+                panel = AskPanel(asked, guard, typed, self.answer_question)
+                return panel, "Waiting for your answer", "A question: Tab goes there"
+            case _:
+                assert_never(asked)
 
     def prompt_changed(self) -> None:
         """Something was typed: hints go."""
         # Emptied is not typed: a hint about what was just sent or cleared stays.
         # Nor does one that says where the question is, as long as it is open.
-        stage = self._stage
-        if stage.activity.hint_text and not stage.prompt.is_empty and self.panel is None:
-            stage.hint("")
+        view = self._view
+        if view.activity.hint_text and not view.prompt.is_empty and self.panel is None:
+            view.hint("")
 
     def go_there(self) -> bool:
         """Tab in the prompt; False when nothing is asked. In the midst of typing it does not make the next key an
@@ -168,17 +170,12 @@ class Permissions:
         self.panel.focus()
         return True
 
-    def _typed(self, text: str, *, paste: bool = False) -> None:
+    def _typed(self, text: str, paste: bool) -> None:
         """Something typed or pasted at a question that is no answer to it: nothing of it is lost."""
         if paste:
             self._pasting.pasted(text)
         elif text:
-            self._stage.prompt.insert_text(text)
-            self._stage.prompt.focus()
+            self._view.prompt.insert_text(text)
+            self._view.prompt.focus()
         if self.panel is not None:
-            self._stage.hint("Too soon to be an answer" + (": it is in the prompt · Tab goes there" if text else ""))
-
-
-_ATTACH: type[AsksToAttach] = Permissions
-_FORGETS: type[ForgetsQuestions] = Permissions
-_SHOWS: type[ShowsQuestions] = Permissions
+            self._view.hint("Too soon to be an answer" + (": it is in the prompt · Tab goes there" if text else ""))

@@ -1,0 +1,146 @@
+"""The chat: its parts, put together, and the way from the first frame to the open session."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from agent_tui.completion import FileIndex
+from agent_tui.history import History
+from agent_tui.ui.chat.keys import Finding, Interrupts, Reading
+from agent_tui.ui.chat.questions import Questions
+from agent_tui.ui.chat.screens import Screens, ThemeChoice
+from agent_tui.ui.chat.sending import Commands, PromptHost, Sender
+from agent_tui.ui.chat.session import SessionView
+from agent_tui.ui.chat.typing import Completing, Copying, Drafts, Editor, Pasting
+from agent_tui.ui.chat.view import AgentHolder, MainView
+
+if TYPE_CHECKING:
+    from agent_tui.config import Settings
+    from agent_tui.engine.agent import Agent
+    from agent_tui.paths import Paths
+    from agent_tui.ui.chat.pictures import Pictures
+    from agent_tui.ui.chat.view import ChatApp
+
+AgentFactory: TypeAlias = "Callable[[], Awaitable[Agent]]"
+
+log = logging.getLogger(__name__)
+
+EVERY = 2.0
+"""Seconds between two looks at files that are part of every request. A look asks the file system about a handful of
+paths, in a thread, and draws nothing; what changed is told by the agent as an event."""
+
+
+class Freshness:
+    """Looks whether such files have changed, but only while the user looks, too: not when the terminal has lost the
+    focus, and not while the agent works."""
+
+    def __init__(self, holder: AgentHolder, app: ChatApp) -> None:
+        self._holder = holder
+        self._app = app
+        self._look: asyncio.Task[bool] | None = None
+
+    def begin(self) -> None:
+        self._app.set_interval(EVERY, self.look)
+
+    def look(self) -> None:
+        """One look, unless the last one still waits for a slow disk."""
+        agent = self._holder.agent
+        if agent is None or agent.turns.busy or not self._app.app_focus:
+            return
+        if self._look is None or self._look.done():
+            self._look = asyncio.create_task(agent.context.refresh(), name="freshness")
+            self._look.add_done_callback(_told)
+
+
+def _told(look: asyncio.Task[bool]) -> None:
+    if not look.cancelled() and (error := look.exception()) is not None:
+        log.error("Looking for changed files failed", exc_info=error)
+
+
+class Chat:
+    """The objects that the application hands its keys and messages to."""
+
+    def __init__(
+        self,
+        app: ChatApp,
+        settings: Settings,
+        paths: Paths,
+        root: Path,
+        clock: Callable[[], float],
+        last_words: Callable[[Agent], list[str]],
+    ) -> None:
+        self.holder = holder = AgentHolder(last_words)
+        self.view = view = MainView(app, settings.ui, History(paths.state, str(root)), clock)
+        self.pictures: Pictures | None = None
+        files = FileIndex(root)
+        self.copying = Copying(view)
+        self.pasting = Pasting(view)
+        self.drafts = Drafts(view)
+        self.editor = Editor(view)
+        self.finding = Finding(view)
+        self.reading = Reading(view)
+        self.freshness = Freshness(holder, app)
+        self.completing = Completing(holder, view, files)
+        self.questions = Questions(holder, view, self.pasting, self.editor)
+        self.session = SessionView(holder, view, self.questions, files, settings.context.auto_compact)
+        commands = Commands(view, self.questions, self.session, self.copying)
+        self.sender = Sender(holder, view, self.questions, commands)
+        self.interrupts = Interrupts(holder, view, self.sender, self.finding, self.copying)
+        themes = ThemeChoice(view, paths.themes, paths.state)
+        self.screens = Screens(
+            holder, view, themes, self.finding, self.sender, self.session, self.open_picture, settings.keys
+        )
+        view.prompt.host = PromptHost(
+            holder, view, self.questions.guard, self.drafts, self.sender, self.pasting, self.copying
+        )
+        if settings.ui.vim:
+            view.prompt.use_vim(True)
+
+    async def furnish(self, problems: Sequence[str], first_prompt: str) -> None:
+        """Puts everything around the prompt; ``problems`` become lines, ``first_prompt`` is sent once that can be."""
+        await self.view.furnish()
+        self.sender.show_waiting()
+        self.view.window.push_title()
+        self.view.window.set_title("agent-tui")
+        self.drafts.bring_back()
+        for problem in problems:
+            self.view.say("warning", problem)
+        if first_prompt:
+            from agent_tui.models.messages import Written
+
+            self.sender.send(Written(first_prompt, []))
+
+    async def open(self, factory: AgentFactory, choose: bool) -> None:
+        """Makes the agent, shows its events and starts it. What waited for it is sent then; where the user is to
+        ``choose`` a session first, once that is open, and it comes back into the prompt where none is. Raises what goes
+        wrong."""
+        agent = self.holder.opening = await factory()
+        from agent_tui.ui.chat.router import Router
+
+        agent.subscribe(Router(self.holder, self.view, self.session, self.questions).dispatch)
+        await agent.start()
+        self.holder.opened()
+        self.session.facts_changed()
+        if choose:
+            self.screens.choose_session(agent, self.sender.agent_ready)
+        else:
+            self.sender.agent_ready()
+
+    def find_pictures(self, in_page: bool) -> None:
+        """The first frame stands: finds out how the terminal, or the page of the browser, can show pictures."""
+        self._pictures(in_page).begin()
+
+    def open_picture(self, which: str) -> None:
+        """Shows a picture of the conversation on a screen of its own."""
+        self._pictures().open(which)
+
+    def _pictures(self, in_page: bool = False) -> Pictures:
+        from agent_tui.ui.chat.pictures import Pictures
+
+        if self.pictures is None:
+            self.pictures = Pictures(self.holder, self.view, in_page)
+        return self.pictures

@@ -1,1 +1,0 @@
-"""From what is typed to the agent: the prompt's questions, pastes, drafts, attachments, commands, messages."""

@@ -1,0 +1,323 @@
+"""From Enter to the agent: commands, shell lines, messages with their attachments; early ones wait their turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+from agent_tui.errors import AgentError
+from agent_tui.text.clean import one_line
+from agent_tui.ui.prompt.widget import Host
+
+if TYPE_CHECKING:
+    from textual.worker import Worker
+
+    from agent_tui.engine.agent import Agent
+    from agent_tui.models.messages import AttachmentPart, Written
+    from agent_tui.ui.chat.questions import Questions
+    from agent_tui.ui.chat.session import SessionView
+    from agent_tui.ui.chat.typing import Copying, Drafts, Pasting
+    from agent_tui.ui.chat.view import AgentHolder, MainView
+    from agent_tui.ui.keys import TypingGuard
+
+
+READ_ONLY_HINT = "Read-only: this session is open elsewhere. /fork continues a copy."
+
+
+def refused(text: str, agent: Agent | None, view: MainView) -> bool:
+    """A session that is open elsewhere takes commands only; the text stays where it is."""
+    if agent is None or not agent.conversation.read_only:
+        return False
+    from agent_tui.commands.registry import is_command
+
+    if is_command(text, agent):
+        return False
+    view.hint(READ_ONLY_HINT)
+    return True
+
+
+class PromptHost(Host):
+    """Hands on what is typed in the prompt. ``guard`` is told of every key, so that none becomes an answer by
+    accident."""
+
+    def __init__(
+        self,
+        holder: AgentHolder,
+        view: MainView,
+        guard: TypingGuard,
+        drafts: Drafts,
+        sender: Sender,
+        pasting: Pasting,
+        copying: Copying,
+    ) -> None:
+        self._holder = holder
+        self._view = view
+        self._guard = guard
+        self._drafts = drafts
+        self._sender = sender
+        self._pasting = pasting
+        self._copying = copying
+
+    def typed(self) -> None:
+        self._guard.typed()
+        self._drafts.key_comes()
+
+    def sent(self, typed: Written, steer: bool) -> None:
+        """A message, a command or a shell line goes out."""
+        self._guard.sent()
+        self._drafts.forget()
+        self._sender.send(typed, steer)
+
+    def take_back(self) -> None:
+        """↑ on an empty prompt: the newest queued message, else the newest of the history."""
+        taken = self._sender.take_back()
+        if taken is None:
+            self._view.prompt.recall_older()
+        else:
+            self._view.prompt.give_back(taken)
+
+    def send_waiting(self) -> None:
+        """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out."""
+        agent = self._holder.agent
+        if agent is not None and agent.turns.send_waiting():
+            self._view.transcript.follow_end()
+
+    def pasted(self, text: str) -> None:
+        self._pasting.pasted(text)
+
+    def copied(self, text: str) -> None:
+        self._copying.copy(text, "what was yanked")
+
+    def mode_shown(self, words: str) -> None:
+        self._view.status.show_mode(words)
+
+    def refused(self, text: str) -> bool:
+        return refused(text, self._holder.agent, self._view)
+
+
+LONG_COMMANDS = ("compact",)
+"""Commands that keep the agent busy: what is sent meanwhile waits in the agent's queue, where it can be seen."""
+
+
+class Outgoing:
+    """A message on its way to the agent; ``behind`` is the id of the one it waits behind, if it has to."""
+
+    def __init__(self, typed: Written, steer: bool, behind: str | None = None) -> None:
+        self.typed = typed
+        self.steer = steer
+        self.behind = behind
+        self.task: Worker[None] | None = None
+
+
+class Sender:
+    """Keeps what is sent before the agent is there, and the order of what is sent."""
+
+    def __init__(self, holder: AgentHolder, view: MainView, questions: Questions, commands: Commands) -> None:
+        self._holder = holder
+        self._view = view
+        self._questions = questions
+        self._commands = commands
+        self.waiting: list[tuple[Written, bool]] = []
+        self.preparing: list[Outgoing] = []
+        self._order = asyncio.Lock()
+        self._behind: str | None = None
+
+    @property
+    def is_preparing(self) -> bool:
+        """Whether a message is on its way to the agent."""
+        return bool(self.preparing)
+
+    def send(self, typed: Written, steer: bool = False) -> None:
+        """Takes what was typed. Returns at once; the work is done in a task."""
+        agent = self._holder.agent
+        if agent is None:
+            self.waiting.append((typed, steer))
+            self.show_waiting()
+            return
+        outgoing = Outgoing(typed, steer)
+        if not typed.text.startswith(("/", "!")):
+            outgoing.behind, self._behind = self._behind, None
+            self.preparing.append(outgoing)
+        outgoing.task = self._view.begin(partial(self._send, agent, outgoing), group="send")
+
+    def show_waiting(self) -> None:
+        """Shows what waits for the agent."""
+        if self._view.furnished:
+            from agent_tui.models.events import WaitingMessage
+
+            waiting = [WaitingMessage(str(n), typed.text, "queued") for n, (typed, _) in enumerate(self.waiting)]
+            self._view.queue_view.show(waiting, False)
+
+    def agent_ready(self, wanted: bool = True) -> None:
+        """Sends what waited, or gives it back where the session is not the ``wanted`` one."""
+        waiting, self.waiting = self.waiting, []
+        if waiting:
+            self.show_waiting()
+        for typed, steer in waiting if wanted else ():
+            self.send(typed, steer)
+        for typed, _ in reversed(() if wanted else waiting):
+            self._view.prompt.give_back(typed)
+
+    def take_back(self) -> Written | None:
+        """The newest message that has not gone out yet."""
+        if self._holder.agent is not None:
+            return self._holder.agent.turns.take_back()
+        if not self.waiting:
+            return None
+        typed, _ = self.waiting.pop()
+        self.show_waiting()
+        return typed
+
+    def edit(self, message_id: str) -> None:
+        """Takes a message that waits into the prompt; sent again, it waits in its old place."""
+        agent = self._holder.agent
+        if agent is None:
+            return
+        before = ""
+        for waits in agent.waiting.listed:
+            if waits.id == message_id:
+                break
+            before = waits.id
+        kind = next((waits.kind for waits in agent.waiting.listed if waits.id == message_id), None)
+        taken = agent.turns.take_back(message_id)
+        if taken is None:
+            self._view.hint("It waits no more: it was just sent")
+            return
+        self._behind = before if kind == "queued" else None
+        self._view.prompt.give_back(taken)
+
+    def cancel(self) -> bool:
+        """Gives back what is still being prepared, such as files that are read; False when nothing is."""
+        cancelled, self.preparing = self.preparing, []
+        for outgoing in reversed(cancelled):
+            if outgoing.task is not None:
+                outgoing.task.cancel()
+            self._view.prompt.give_back(outgoing.typed)
+        if cancelled:
+            self._prepared()
+        return bool(cancelled)
+
+    def _prepared(self) -> None:
+        agent = self._holder.agent
+        if agent is not None and not agent.turns.busy and not self.preparing:
+            self._view.activity.end()
+
+    async def _send(self, agent: Agent, outgoing: Outgoing) -> None:
+        from agent_tui.commands.registry import is_command, split
+
+        text = outgoing.typed.text
+        try:
+            if is_command(text, agent):
+                if split(text)[0] in LONG_COMMANDS:
+                    await self.command(text)
+                else:
+                    async with self._order:
+                        await self.command(text)
+            elif text.startswith("!") and text[1:].strip():
+                self._view.transcript.follow_end()
+                await agent.shell(text[1:].strip())
+                if not agent.turns.busy:
+                    self._view.activity.end()
+            else:
+                self._view.transcript.follow_end()
+                await self._message(agent, outgoing)
+        except AgentError as error:
+            self._view.say("error", str(error))
+
+    async def _message(self, agent: Agent, outgoing: Outgoing) -> None:
+        view = self._view
+        if outgoing not in self.preparing:
+            self.preparing.append(outgoing)
+        if self._order.locked() and not agent.turns.busy and not view.activity.phase:
+            view.activity.begin("Waiting for the command before this", "Esc to cancel")
+        try:
+            async with self._order:
+                text, given, pasted = outgoing.typed
+                attachments = await attached(agent, view, self._questions, text, given)
+                # No more awaiting from here on: what has been handed over cannot be given back.
+                view.transcript.follow_end()
+                if agent.conversation.read_only:
+                    view.prompt.give_back(outgoing.typed)
+                    refused(text, agent, view)
+                elif outgoing.steer and agent.turns.busy:
+                    agent.turns.steer(text, attachments, pasted)
+                else:
+                    agent.turns.submit(text, attachments, pasted, outgoing.behind)
+        finally:
+            if outgoing in self.preparing:
+                self.preparing.remove(outgoing)
+            self._prepared()
+
+    async def command(self, line: str) -> None:
+        """Runs a slash command; one that comes before the agent waits for it."""
+        from agent_tui.models.messages import Written
+
+        agent = self._holder.agent
+        if agent is None:
+            self.waiting.append((Written(line, []), False))
+        else:
+            await self._commands.run(agent, line)
+
+
+class Commands:
+    """Each kind of answer goes to what shows it."""
+
+    def __init__(self, view: MainView, questions: Questions, session: SessionView, copying: Copying) -> None:
+        self._view = view
+        self._questions = questions
+        self._session = session
+        self._copying = copying
+
+    async def run(self, agent: Agent, line: str) -> None:
+        """Runs ``/name args``; an AgentError becomes a line."""
+        from agent_tui.commands import result as results
+        from agent_tui.commands.registry import run
+
+        view = self._view
+        try:
+            result = await run(agent, line)
+        except AgentError as problem:
+            view.say("error", str(problem))
+            return
+        match result:
+            case results.Submit(text):
+                # The user's own words alone name files and hosts: the command's text is from a file or a server.
+                attachments = await attached(agent, view, self._questions, line)
+                view.transcript.follow_end()
+                agent.turns.submit(text, attachments)
+                return
+            case results.Text(text, markdown, error):
+                view.transcript.follow_end()
+                if error:
+                    view.say("warning", text)
+                elif "\n" in text or markdown:
+                    view.transcript.add_block(one_line(line, 80), text, markdown=markdown)
+                else:
+                    view.say("info", text)
+            case results.OpenScreen(name, data):
+                view.app.open_screen(name, data)
+                return
+            case results.Copy(text, what):
+                self._copying.copy(text, what)
+            case results.Quit():
+                view.app.leave()
+                return
+            case results.Nothing():
+                pass
+            case _:
+                assert_never(result)
+        self._session.facts_changed()
+
+
+async def attached(
+    agent: Agent, view: MainView, questions: Questions, text: str, given: Sequence[AttachmentPart] = ()
+) -> list[AttachmentPart]:
+    """Reads what goes with a message: ``given``, and the files that ``text`` names with ``@``. Says what cannot be
+    read, asks for what lies outside the project."""
+    from agent_tui.commands.attaching import collect
+
+    if "@" in text and not agent.turns.busy:
+        view.activity.begin("Reading what is attached", "Esc to cancel")
+    return await collect(agent, text, given, view.say, questions.may_attach)

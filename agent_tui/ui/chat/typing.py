@@ -1,0 +1,200 @@
+"""Around what is being typed: proposals, the clipboard both ways, the draft that is kept, the user's editor."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.app import SuspendNotSupported
+
+from agent_tui.completion import FileIndex, Query, propose, shell_lines
+from agent_tui.ui.keys import TypingGuard
+
+if TYPE_CHECKING:
+    from agent_tui.models.messages import AttachmentPart
+    from agent_tui.ui.chat.view import AgentHolder, MainView
+
+
+class Completing:
+    """Looks for proposals in a task; only the newest question is answered."""
+
+    def __init__(self, holder: AgentHolder, view: MainView, files: FileIndex) -> None:
+        self._holder = holder
+        self._view = view
+        self.files = files
+
+    def complete(self, query: Query | None) -> None:
+        """Proposes something for ``query``; nothing for None."""
+        if not self._view.furnished:
+            return
+        if query is None:
+            self._view.completions.show_proposals(())
+            return
+        if query.kind == "file" and not query.text:
+            self.files.stale()
+        self._view.begin(partial(self._propose, query), group="complete", exclusive=True)
+
+    async def _propose(self, query: Query) -> None:
+        shell = shell_lines(self._view.history) if query.kind == "shell" else []
+        found = await propose(query, self._holder.agent, self.files, shell)
+        if self._view.prompt.query_now == query:
+            self._view.completions.show_proposals(found, query)
+
+
+class Copying:
+    """Into the clipboard: through the terminal, and the platform's own where there is one."""
+
+    def __init__(self, view: MainView) -> None:
+        self._view = view
+
+    def copy(self, text: str, what: str) -> None:
+        self._view.app.copy_to_clipboard(text)
+        self._view.hint(f"Copied {what}")
+        if not self._view.app.is_headless:
+            self._view.begin(partial(self._natively, text))
+
+    @staticmethod
+    async def _natively(text: str) -> None:
+        from agent_tui.commands.clipboard import copy_text
+
+        await asyncio.to_thread(copy_text, text)
+
+
+class Pasting:
+    """Into the prompt: an image as itself, long text behind a placeholder."""
+
+    def __init__(self, view: MainView) -> None:
+        self._app = view.app
+        self._prompt = view.prompt
+
+    def pasted(self, text: str) -> None:
+        """Text from the terminal's paste: an image's path becomes the image, long text a placeholder."""
+        prompt = self._prompt
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        image = _image_file(text)
+        prompt.insert_text(prompt.placeholders.image(image) if image else prompt.placeholders.collapse(text))
+        prompt.focus()
+
+    async def paste(self) -> None:
+        """Ctrl+V: an image from the platform's clipboard, else its text, else what was copied here."""
+        if not self._app.is_headless:
+            from agent_tui.commands.clipboard import read_image, read_text
+
+            image = await asyncio.to_thread(read_image)
+            if image is not None:
+                from agent_tui.models.messages import AttachmentPart
+
+                part = AttachmentPart("clipboard.png", "image/png", data=base64.b64encode(image).decode())
+                self._prompt.insert_text(self._prompt.placeholders.image(part))
+                return
+            text = await asyncio.to_thread(read_text)
+            if text:
+                self.pasted(text)
+                return
+        if self._app.clipboard:
+            self.pasted(self._app.clipboard)
+
+
+def _image_file(text: str) -> AttachmentPart | None:
+    from agent_tui.commands.mentions import IMAGE_TYPES, attachment
+
+    name = text.strip().strip("'\"").removeprefix("file://").replace("\\ ", " ")
+    if "\n" in name or len(name) > 4096 or Path(name).suffix.lower() not in IMAGE_TYPES:
+        return None
+    path = Path(name).expanduser()
+    try:
+        return attachment(path, path.parent) if path.is_absolute() and path.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+DELAY = 1.0
+"""Seconds from the first change to the writing."""
+YIELDED = "You had typed before your draft was here: ↑ brings the draft back."
+
+
+class Drafts:
+    """Writes the draft a moment after a change, not with every key."""
+
+    def __init__(self, view: MainView) -> None:
+        self._view = view
+        self._history = view.history
+        self._prompt = view.prompt
+        self._guard: TypingGuard | None = None  # while a draft stands there that no key has touched
+        self._saving = False
+
+    def changed(self) -> None:
+        if not self._saving:
+            self._saving = True
+            self._view.app.set_timer(DELAY, self._save_later)
+
+    def _save_later(self) -> None:
+        self._saving = False
+        if not self._history.browsing:
+            self.save()
+
+    def save(self) -> None:
+        """Keeps it now, with every paste in place."""
+        self._history.save_draft(self._prompt.whole_text)
+
+    def forget(self) -> None:
+        """It was sent."""
+        self._history.save_draft("")
+
+    def bring_back(self) -> None:
+        """Puts the kept draft into the prompt. What was typed before it could be seen is a message of its own: the
+        draft is the newest of the history then."""
+        draft = self._history.load_draft()
+        if not draft:
+            return
+        if self._prompt.is_empty:
+            self._prompt.set_text(draft)
+            self._guard = TypingGuard(self._view.clock)
+            self._guard.appeared()
+        else:
+            self._yield(draft)
+
+    def key_comes(self) -> None:
+        """A key is about to change the prompt."""
+        guard, self._guard = self._guard, None
+        if guard is not None and guard.accidental():
+            self._yield(self._prompt.whole_text)
+            self._prompt.set_text("")
+
+    def _yield(self, draft: str) -> None:
+        self._history.set_aside(draft)
+        self._view.say("info", YIELDED)
+
+
+class Editor:
+    """Lends the terminal to the user's editor: the configured one, else the one the environment names."""
+
+    def __init__(self, view: MainView) -> None:
+        self._view = view
+        self._app = view.app
+        self._prompt = view.prompt
+
+    async def edit(self) -> None:
+        """The prompt. The screen comes back when the editor ends."""
+        changed = await self.changed(self._prompt.whole_text, "message.md")
+        if changed is not None:
+            self._prompt.set_text(changed)
+
+    async def changed(self, text: str, name: str) -> str | None:
+        """What becomes of ``text`` in the editor, in a file called ``name``; None where it stays as it is."""
+        from agent_tui.commands.editing import edit_text
+
+        try:
+            with self._app.suspend():
+                # On the loop on purpose: nothing may draw while the terminal is the editor's.
+                edited = edit_text(text, name, self._view.settings.editor)
+            self._app.refresh(layout=True)
+        except SuspendNotSupported:
+            self._view.say("warning", "This terminal cannot be lent to an editor.")
+            return None
+        if edited.problem:
+            self._view.say("warning", edited.problem)
+        return edited.text
