@@ -80,7 +80,7 @@ async def test_what_waits_is_ordered_dropped_edited_and_sent(home: Home, size: t
         await chat.until(lambda: not chat.app.queue_view.entries)
         for _ in range(2):
             assert (await chat.seen.next(TurnEnded)).stop_reason == "end"
-        sent = [m.text for m in chat.app.chat.holder.agent.messages if m.role == "user"]  # type: ignore[union-attr]
+        sent = [m.text for m in chat.app.chat.holder.agent.conversation.path if m.role == "user"]  # type: ignore[union-attr]
         assert sent == ["hang on", *(f"{t}!" if t == edited else t for t in ("beta", "alpha"))]
 
 
