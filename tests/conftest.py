@@ -65,12 +65,15 @@ def bell(tmp_path: Path) -> Iterator[Callable[[str], Bell]]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs what takes ``sandbox`` once by every means that holds a command here, and what takes ``sandbox_or_none`` by
-    none as well. Those that are not here are skipped once: in ``tests/tools/sandbox/test_means.py``."""
+    """Runs what takes ``sandbox`` by the means that hold a command here, and what takes ``sandbox_or_none`` by none as
+    well: tests of the sandbox and of the judge by every one, others by one of each kind. Those that are not here are
+    skipped once: in ``tests/tools/sandbox/test_means.py``."""
     for name, more in (("sandbox", ()), ("sandbox_or_none", ("none",))):
         if name in metafunc.fixturenames:
+            whole = metafunc.definition.path.parent.name in ("sandbox", "judge")
             here = [means for means, found in sandbox_world.means().items() if not isinstance(found, str)]
-            metafunc.parametrize(name, [*here, *more], indirect=True, scope="session")
+            means = here if whole else sandbox_world.in_turn(metafunc.function.__name__)
+            metafunc.parametrize(name, [*means, *more], indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")

@@ -5,17 +5,15 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.cache_words import sum_rows
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
+from agent_tui.commands.usage_text import usage_text
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import OPEN_ELSEWHERE
-from agent_tui.models.context import SessionTotals
 from agent_tui.models.requests import ModelInfo
-from agent_tui.models.steps import StepKind
 from agent_tui.paths import package_themes
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import money, plural, share_in, tokens, whole_percent
+from agent_tui.text.numbers import money, share_in, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -110,7 +108,7 @@ async def config(agent: Agent, args: str) -> CommandResult:
 @command("status")
 async def status(agent: Agent, args: str) -> CommandResult:
     """Shows session, model, folder, permissions and context in short."""
-    usage, info, spec = agent.context.usage(), agent.conversation.info, agent.models.spec
+    usage, spec = agent.context.usage(), agent.models.spec
     window = usage.window
     where = "unknown window"
     if window is not None:
@@ -118,15 +116,17 @@ async def status(agent: Agent, args: str) -> CommandResult:
         where = f"{tokens(usage.total, usage.approximate)} of {tokens(window, False)} ({part} of the window)"
     if usage.window_origin.startswith("learned"):
         where += f", window {usage.window_origin}"
-    sandbox = await agent.project.sandbox_lines()
     rows = [
-        ("Session", f"{one_line(info.title, 80) or 'untitled'}  ({info.id})"),
+        ("Session", f"{one_line(agent.conversation.info.title, 80) or 'untitled'}  ({agent.conversation.info.id})"),
         ("Model", f"{spec.key}  ({spec.model})" if spec.key != spec.model else spec.key),
         ("Thinking", "no levels" if agent.models.levels()[0].only else agent.models.effort),
         ("Folder", f"{agent.cwd}{'' if agent.project.trusted else '  (not trusted: /trust)'}"),
         ("Branch", agent.project.branch or "none"),
         ("Mode", agent.mode.now),
-        *(("" if index else "Sandbox", line) for index, line in enumerate(_narrow(sandbox))),
+        *(
+            ("" if index else "Sandbox", line)
+            for index, line in enumerate(_narrow(await agent.project.sandbox_lines()))
+        ),
         ("Context", f"{where}, {usage.basis}"),
         ("Messages", f"{len(agent.conversation.path):,}"),
         ("Cost", money(usage.session.cost)),
@@ -148,41 +148,7 @@ async def usage(agent: Agent, args: str) -> CommandResult:
     totals = agent.context.usage().session
     if not totals.steps and not agent.conversation.steps:
         return Text("Nothing was sent in this session yet, and nothing spent.")
-    cached = "?"
-    if totals.input_tokens and totals.cache_read_tokens is not None:
-        cached = whole_percent(totals.cache_read_tokens, totals.input_tokens)
-    rows = [
-        ("Input", _count(totals.input_tokens)),
-        ("  cached", f"{_count(totals.cache_read_tokens)}  ({cached})"),
-        ("  written", _count(totals.cache_write_tokens)),
-        ("Output", _count(totals.output_tokens)),
-        ("  reasoning", _count(totals.reasoning_tokens)),
-        ("Cost", money(totals.cost)),
-        *_by_kind(totals),
-        *sum_rows(agent.conversation.steps),
-        ("Calls", plural(totals.steps, "step")),
-        ("Compacted", plural(totals.compactions, "time")),
-    ]
-    return Text("\n".join(_figure(name, value) for name, value in rows))
-
-
-def _figure(name: str, value: str) -> str:
-    """A row of figures; what is said of one stands behind the column."""
-    number, _, said = value.partition("  ")
-    return f"{name:<12}{number:>14}  {said}".rstrip()
-
-
-_KINDS: tuple[tuple[StepKind, str], ...] = (("turn", "turns"), ("subagent", "subagents"), ("compaction", "summaries"))
-
-
-def _by_kind(totals: SessionTotals) -> list[tuple[str, str]]:
-    """What each kind of call cost, where there was more than one; exact counts are free."""
-    found = [(f"  {label}", money(totals.by_kind[kind].cost)) for kind, label in _KINDS if kind in totals.by_kind]
-    return found if len(found) > 1 else []
-
-
-def _count(value: int | None) -> str:
-    return "not reported" if value is None else f"{value:,}"
+    return Text(usage_text(totals, agent.conversation.steps))
 
 
 def model_line(info: ModelInfo) -> str:

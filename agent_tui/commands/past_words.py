@@ -61,6 +61,8 @@ def outcome(moment: PastMoment) -> str:
         words += f" ({signed(error)}, {percent(100 * error / usage.input, signed=True)})"
     if usage.cache_read is not None:
         words += f", {usage.cache_read:,} of it read from the cache" if usage.cache_read else ", none of it cached"
+    if step.believed is not None:
+        words += ", which is not believed"
     if step.miss is not None:
         words += f"; {grouped(step.miss.tokens)} paid anew: {miss_words(step.miss)}"
     cost = f" It cost {money(step.cost)}." if step.cost.known else ""

@@ -10,6 +10,7 @@ from agent_tui.context.accounting.shares import row_shares, window_shares
 from agent_tui.models.context import ContextRow, ContextUsage, KindTotals, SessionTotals
 from agent_tui.models.money import cost_fields
 from agent_tui.models.steps import Step, StepKind
+from agent_tui.models.usage import counts_json
 
 
 def context_json(usage: ContextUsage, steps: Sequence[Step] = ()) -> dict[str, Any]:
@@ -60,11 +61,8 @@ def context_json(usage: ContextUsage, steps: Sequence[Step] = ()) -> dict[str, A
         },
         "cache": cache_json(steps),
         "session": {
-            "input_tokens": session.input_tokens,
-            "output_tokens": session.output_tokens,
-            "reasoning_tokens": session.reasoning_tokens,
-            "cache_read_tokens": session.cache_read_tokens,
-            "cache_write_tokens": session.cache_write_tokens,
+            **counts_json(session.usage),
+            "doubted_reports": session.doubted,
             **cost_fields(session.cost),
             "compactions": session.compactions,
             "steps": session.steps,
@@ -81,11 +79,8 @@ def by_kind_json(totals: SessionTotals) -> dict[str, Any]:
 def _kind(totals: KindTotals) -> dict[str, Any]:
     return {
         "calls": totals.calls,
-        "input_tokens": totals.input_tokens,
-        "output_tokens": totals.output_tokens,
-        "reasoning_tokens": totals.reasoning_tokens,
-        "cache_read_tokens": totals.cache_read_tokens,
-        "cache_write_tokens": totals.cache_write_tokens,
+        **counts_json(totals.usage),
+        "doubted_reports": totals.doubted,
         **cost_fields(totals.cost),
     }
 

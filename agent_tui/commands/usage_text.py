@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agent_tui.commands.cache_words import sum_rows
 from agent_tui.commands.usage_words import child_shares, estimated, facts, in_words, row_notes, total_mark
 from agent_tui.context.accounting.shares import window_shares
 from agent_tui.context.accounting.why import calculation_text
-from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.rows import FREE, RESERVE
-from agent_tui.models.steps import CompactionRecord
+from agent_tui.models.steps import CompactionRecord, Step, StepKind
 from agent_tui.models.usage import Prices
 from agent_tui.text.clean import cut, one_line
 from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, tokens, whole_percent
@@ -135,12 +136,16 @@ def accuracy_line(usage: ContextUsage) -> str:
 
 def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> str:
     s = usage.session
-    parts = [f"in {tokens(s.input_tokens, False)}", f"out {tokens(s.output_tokens, False)}"]
-    if s.reasoning_tokens is not None:
-        parts.append(f"reasoning {tokens(s.reasoning_tokens, False)}")
-    if s.cache_read_tokens is not None and s.input_tokens:
-        parts.append(f"cached so far {whole_percent(s.cache_read_tokens, s.input_tokens)}")
+    used = s.usage
+    read, wrote = (None, None) if used is None else (used.input, used.output)
+    parts = [f"in {tokens(read, False)}", f"out {tokens(wrote, False)}"]
+    if used is not None and used.reasoning is not None:
+        parts.append(f"reasoning {tokens(used.reasoning, False)}")
+    if s.cached is not None:
+        parts.append(f"cached so far {whole_percent(*s.cached)}")
     parts.append(money(s.cost))
+    if s.doubted:
+        parts.append(f"{plural(s.doubted, 'report')} not believed")
     newest = max((r for r in records if r.active), key=lambda r: r.created, default=None)
     if s.compactions:
         change = ""
@@ -168,3 +173,51 @@ def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, boo
     if usage.misfit:
         text += f" · rows scaled: {abs(usage.misfit):,} tokens of the provider's counts are not in them"
     return f"{text} {'✓' if holds else '✗'}", holds
+
+
+USED = {
+    "input": "Input",
+    "cache_read": "  cached",
+    "cache_write": "  written",
+    "cache_write_1h": "  for an hour",
+    "output": "Output",
+    "reasoning": "  reasoning",
+}
+"""What ``/usage`` calls the fields of a usage that count tokens, in its order."""
+
+_KINDS: tuple[tuple[StepKind, str], ...] = (("turn", "turns"), ("subagent", "subagents"), ("compaction", "summaries"))
+
+
+def usage_text(totals: SessionTotals, steps: Sequence[Step]) -> str:
+    """What a session used and cost, as ``/usage`` shows it: as the providers reported it."""
+    rows = [*_used(totals), ("Cost", money(totals.cost)), *_by_kind(totals)]
+    if totals.doubted:
+        rows.append(("Doubted", f"{plural(totals.doubted, 'report')}  not believed, and counted here as it came"))
+    rows += [
+        *sum_rows(steps),
+        ("Calls", plural(totals.steps, "step")),
+        ("Compacted", plural(totals.compactions, "time")),
+    ]
+    return "\n".join(_figure(name, value) for name, value in rows)
+
+
+def _used(totals: SessionTotals) -> Iterator[tuple[str, str]]:
+    for field, label in USED.items():
+        count = None if totals.usage is None else getattr(totals.usage, field)
+        value = "not reported" if count is None else f"{count:,}"
+        if field == "cache_read":
+            value += f"  ({'?' if totals.cached is None else whole_percent(*totals.cached)})"
+        if count or field != "cache_write_1h":
+            yield label, value
+
+
+def _figure(name: str, value: str) -> str:
+    """A row of figures; what is said of one stands behind the column."""
+    number, _, said = value.partition("  ")
+    return f"{name:<12}{number:>14}  {said}".rstrip()
+
+
+def _by_kind(totals: SessionTotals) -> list[tuple[str, str]]:
+    """What each kind of call cost, where there was more than one; exact counts are free."""
+    found = [(f"  {label}", money(totals.by_kind[kind].cost)) for kind, label in _KINDS if kind in totals.by_kind]
+    return found if len(found) > 1 else []

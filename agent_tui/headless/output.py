@@ -36,7 +36,7 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Metadata
 from agent_tui.models.money import cost_fields
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.usage import counts_json, usage_json
 from agent_tui.options import Options
 from agent_tui.text.numbers import duration, tokens
 
@@ -44,20 +44,6 @@ BUSY = f"This session is {OPEN_ELSEWHERE}: close it there, or copy it there with
 
 STREAM_VERSION = 1
 """``v`` of every line of stream-json."""
-
-
-def usage_json(usage: TokenUsage | None) -> Metadata | None:
-    """Usage as scripts see it; what was not reported is null."""
-    if usage is None:
-        return None
-    return {
-        "input_tokens": usage.input,
-        "output_tokens": usage.output,
-        "reasoning_tokens": usage.reasoning,
-        "cache_read_tokens": usage.cache_read,
-        "cache_write_tokens": usage.cache_write,
-        "source": usage.source,
-    }
 
 
 class Printer:
@@ -208,6 +194,7 @@ class Printer:
                 {
                     "type": "usage",
                     "usage": usage_json(step.usage),
+                    "believed": usage_json(step.believed),
                     "estimated_input_tokens": step.estimated_input,
                     "actual_input_tokens": step.actual_input,
                     **cost_fields(step.cost),
@@ -290,18 +277,10 @@ class Printer:
 def bill(steps: Sequence[Step]) -> Metadata:
     """What model calls used and cost, of whatever kind, together and by kind; what nobody reported is null."""
     totals = session_totals(steps)
-    sources = {step.usage.source for step in steps if step.usage is not None and step.kind != "count"}
-    usage = {
-        "input_tokens": totals.input_tokens,
-        "output_tokens": totals.output_tokens,
-        "reasoning_tokens": totals.reasoning_tokens,
-        "cache_read_tokens": totals.cache_read_tokens,
-        "cache_write_tokens": totals.cache_write_tokens,
-        "source": "provider" if sources == {"provider"} else "estimated",
-    }
     return {
         "steps": totals.steps,
-        "usage": usage if sources else None,
+        "usage": None if totals.usage is None else {**counts_json(totals.usage), "source": totals.usage.source},
+        "doubted_reports": totals.doubted,
         **cost_fields(totals.cost),
         "usage_by_kind": by_kind_json(totals),
     }

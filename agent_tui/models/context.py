@@ -8,6 +8,7 @@ from typing import Literal
 from agent_tui.models.cache import CacheOutlook
 from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.steps import StepKind
+from agent_tui.models.usage import TokenUsage
 
 Basis = Literal["measured", "derived", "estimated"]
 
@@ -82,34 +83,39 @@ class Accuracy:
 
 @dataclass(slots=True, frozen=True)
 class KindTotals:
-    """Sums over model calls of one kind. What none of them reported is None. An exact count uses no tokens: its number
-    is the size of a request that was never sent."""
+    """Sums over model calls of one kind."""
 
     calls: int = 0
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    usage: TokenUsage | None = None
+    """As it was reported (``COUNTS``); None where nothing was. An exact count uses no tokens: its number is the size of
+    a request that was never sent."""
     cost: Cost = NO_COST
+    doubted: int = 0
+    """Calls of which the report is not believed."""
 
 
 @dataclass(slots=True)
 class SessionTotals:
-    """Sums over the steps of a session, its subagents' included. What no step reported is None; ``compactions`` are
-    those in force. ``by_kind`` has the same by kind of call, of the kinds there were; they add up to the whole.
-    ``held_usd`` are the dollars that budgets hold back for calls that have not said what they cost."""
+    """Sums over the steps of a session, its subagents' included."""
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    usage: TokenUsage | None = None
+    """As in ``KindTotals``."""
     cost: Cost = NO_COST
     compactions: int = 0
+    """Those in force."""
     steps: int = 0
     by_kind: dict[StepKind, KindTotals] = field(default_factory=dict)
+    """Of the kinds there were; they add up to the whole."""
     held_usd: float = 0.0
+    """Dollars that budgets hold back for calls that have not said what they cost."""
+    doubted: int = 0
+    """Calls of which the report is not believed."""
+
+    @property
+    def cached(self) -> tuple[int, int] | None:
+        """Tokens that were read from the cache, and of how many; None where nobody said."""
+        usage = self.usage
+        return None if usage is None or usage.cache_read is None or not usage.input else (usage.cache_read, usage.input)
 
 
 @dataclass(slots=True)

@@ -171,12 +171,14 @@ class Delta:
 
 @dataclass(slots=True, frozen=True)
 class UsageReport:
-    """Usage, as soon as it is known; a later report of the same step replaces it. ``problem`` says why the usage is an
-    estimate although the provider reported something."""
+    """Usage, as soon as it is known; a later report of the same step replaces it."""
 
     usage: TokenUsage
     cost_usd: float | None = None
     problem: str | None = None
+    """Why the report is not believed, where that shows from itself."""
+    believed: TokenUsage | None = None
+    """The estimate that stands in for it then; None where ``usage`` is one already."""
 
 
 @dataclass(slots=True, frozen=True)

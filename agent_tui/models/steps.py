@@ -133,6 +133,9 @@ class Step:
     created: float = 0.0
     finished: float | None = None
     usage: TokenUsage | None = None
+    """As the provider reported it; our estimate (``source``) where it reported nothing."""
+    believed: TokenUsage | None = None
+    """What the calculator goes on with instead; None where the report is believed."""
     sent_count: int = 0
     sent_fingerprint: str = ""
     prefix_fingerprint: str = ""
@@ -162,6 +165,11 @@ class Step:
     expected_usd: float | None = None
 
     @property
+    def counted(self) -> TokenUsage | None:
+        """The usage that the calculator builds on."""
+        return self.usage if self.believed is None else self.believed
+
+    @property
     def cost(self) -> Cost:
         """What the call cost; while it runs, what is known by now.
 
@@ -180,8 +188,9 @@ class Step:
     @property
     def held_usd(self) -> float:
         """Dollars that a budget holds back for this call beyond what is known of its cost: while it runs, and where it
-        never said what it cost, those it was expected to cost."""
-        if self.expected_usd is None or (self.status != "running" and not self.cost.unpriced):
+        never said what it cost, or is not believed, those it was expected to cost."""
+        sure = self.status != "running" and not self.cost.unpriced and self.believed is None
+        if self.expected_usd is None or sure:
             return 0.0
         return max(0.0, self.expected_usd - self.cost.known)
 
@@ -189,7 +198,8 @@ class Step:
         """This step stands for ``step`` in another session and was begun as a copy of it: it ends as that one did."""
         self.status, self.finished, self.message_id = step.status, step.finished, step.message_id
         self.provider, self.api, self.model = step.provider, step.api, step.model
-        self.usage, self.actual_input, self.cost_usd = step.usage, step.actual_input, step.cost_usd
+        self.usage, self.believed = step.usage, step.believed
+        self.actual_input, self.cost_usd = step.actual_input, step.cost_usd
         self.finish_reason, self.failure = step.finish_reason, step.failure
         self.expected_read, self.miss, self.cache_life = step.expected_read, step.miss, step.cache_life
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from agent_tui.models.messages import Metadata
 
 UsageSource = Literal["provider", "estimated"]
 LimitSource = Literal["config", "table", "server", "assumed", "learned", "unknown", "demo", "chosen"]
@@ -16,31 +18,52 @@ ABSURD_WINDOWS = 2
 
 @dataclass(slots=True, frozen=True)
 class TokenUsage:
-    """Tokens of one step. ``input`` includes cache reads and writes, ``output`` includes reasoning.
+    """Tokens of one step; what the provider did not say is None, never 0.
 
-    What the provider did not say is None, never 0. ``source`` is ``estimated`` when no provider number is behind it
-    (the client library made it up, or the report was absurd); such usage never anchors. ``context`` is False when
-    the numbers add up several hidden calls and so are not the size of one context; it does not anchor either.
-    ``output_source`` is ``estimated`` where the provider counted the input but not its own answer.
-    ``cache_write_1h`` are those of ``cache_write`` that are kept for an hour, which costs more. ``told`` is what else
-    the provider says of its cache, under its own names: a second witness, which decides nothing.
+    A field that counts tokens is ``int`` or ``int | None``: sums, exports and JSON take all of those.
     """
 
     input: int
+    """Cache reads and writes included."""
     output: int
+    """Reasoning included."""
     reasoning: int | None = None
     cache_read: int | None = None
     cache_write: int | None = None
     source: UsageSource = "provider"
+    """``estimated``: no number of the provider is behind it. Such usage never anchors."""
     context: bool = True
+    """False where the numbers add up several hidden calls and so are not the size of one context. Never anchors."""
     reasoning_source: UsageSource = "provider"
     output_source: UsageSource = "provider"
+    """``estimated`` where the provider counted the input but not its own answer."""
     cache_write_1h: int | None = None
-    told: dict[str, float] | None = field(default=None, compare=False)
+    """Those of ``cache_write`` that are kept for an hour, which costs more."""
+    told: dict[str, float] | None = field(default=None, compare=False, metadata={"json": "cache_told"})
+    """What else the provider says of its cache, under its own names: a second witness, which decides nothing."""
+    raw: dict[str, Any] | None = field(default=None, compare=False)
+    """The report as it came, under the provider's own names; None where there was none, or it was endless."""
 
     @property
     def anchors(self) -> bool:
         return self.source == "provider" and self.context and self.input > 0
+
+
+COUNTS: tuple[str, ...] = tuple(f.name for f in fields(TokenUsage) if str(f.type) in ("int", "int | None"))
+"""The fields of ``TokenUsage`` that count tokens."""
+
+
+def usage_json(usage: TokenUsage | None) -> Metadata | None:
+    """All of a usage as every JSON has it; what was not reported is null."""
+    if usage is None:
+        return None
+    others = {f.metadata.get("json", f.name): getattr(usage, f.name) for f in fields(usage) if f.name not in COUNTS}
+    return {**counts_json(usage), **others}
+
+
+def counts_json(usage: TokenUsage | None) -> Metadata:
+    """The numbers of tokens alone, as ``usage_json`` names them; null where nothing was reported."""
+    return {f"{name}_tokens": None if usage is None else getattr(usage, name) for name in COUNTS}
 
 
 @dataclass(slots=True, frozen=True)

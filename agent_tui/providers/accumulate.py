@@ -21,7 +21,7 @@ from agent_tui.providers.dialects.decoding import Event, PartBuilder
 from agent_tui.providers.dialects.gemini import GeminiStream
 from agent_tui.providers.dialects.ollama import CohereStream, OllamaStream
 from agent_tui.providers.dialects.responses import ResponsesStream
-from agent_tui.providers.dialects.usage import estimated, normalise, rejection
+from agent_tui.providers.dialects.usage import as_it_came, estimated, normalise, rejection, reported
 from agent_tui.providers.limits import billed
 from agent_tui.providers.litellm import kept_chunks
 from agent_tui.providers.net import BODY_LIMIT
@@ -128,9 +128,11 @@ class Accumulator:
         self._out.close_all()
         items = self._items()
         if self._reported is None:
-            self._reported = estimated(self._made_up, self._chars)
-            problem = rejection(self._out.usage, self._window)
-            items.append(UsageReport(self._reported, self._cost(self._reported), problem))
+            made, problem = estimated(self._made_up, self._chars), rejection(self._out.usage, self._window)
+            said = reported(self._out.usage)
+            usage = dataclasses.replace(made, raw=as_it_came(self._out.usage)) if said is None else said
+            self._reported = usage
+            items.append(UsageReport(usage, self._cost(usage), problem, made if said is not None else None))
         if self._out.finish is not None:
             reason = "tool_calls" if self._out.finish == "stop" and self._out.has_tool_calls else self._out.finish
             items.append(Finished(reason, self._out.message_metadata, self._out.dropped))
@@ -203,7 +205,8 @@ class Accumulator:
             usage = normalise(self._out.usage, self._window, hidden_calls=self._out.hidden_calls)
             if usage is not None and not self._own and self._guessed:
                 usage = dataclasses.replace(usage, reasoning_source="estimated")
-            if usage is not None and usage != self._reported:
+            before = self._reported
+            if usage is not None and (before is None or (usage, usage.raw) != (before, before.raw)):
                 self._reported = usage
                 items.append(UsageReport(usage, self._cost(usage)))
         return items

@@ -15,7 +15,7 @@ from agent_tui.models.money import NO_COST, Cost, cost_fields
 from agent_tui.models.search import SessionHit
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step, inherited
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.usage import usage_json
 from agent_tui.store.rows import dump_state
 
 SCHEMA_VERSION = 1
@@ -77,26 +77,10 @@ def session_row(info: SessionInfo) -> Metadata:
     }
 
 
-def usage_row(usage: TokenUsage) -> Metadata:
-    """Usage in the words of the fixed interfaces."""
-    return {
-        "input_tokens": usage.input,
-        "output_tokens": usage.output,
-        "reasoning_tokens": usage.reasoning,
-        "cache_read_tokens": usage.cache_read,
-        "cache_write_tokens": usage.cache_write,
-        "cache_told": usage.told,
-        "source": usage.source,
-        "reasoning_source": usage.reasoning_source,
-        "output_source": usage.output_source,
-        "context": usage.context,
-    }
-
-
 def step_row(step: Step) -> Metadata:
     """A step with all its fields, those of the fixed interface under its names."""
     row: Metadata = {**to_dict(step), **cost_fields(step.cost)}
-    row["usage"] = None if step.usage is None else usage_row(step.usage)
+    row["usage"], row["believed"] = usage_json(step.usage), usage_json(step.believed)
     row["estimated_input_tokens"] = row.pop("estimated_input")
     row["actual_input_tokens"] = row.pop("actual_input")
     return row

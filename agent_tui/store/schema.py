@@ -233,6 +233,11 @@ _MESSAGES_OF_THE_BRANCH: Migration = (
                 WHERE session_id = session.id AND in_tree) > 0)""",
 )
 
+_REPORTS_AS_THEY_CAME: Migration = (
+    # A step has the report of its provider and, apart from it, what is believed. Versions before would build on reports
+    # that are not: they are kept from opening the file. Where one had replaced a report, that is lost.
+)
+
 MIGRATIONS: list[Migration] = [
     _FIRST,
     _GROWTH,
@@ -246,6 +251,7 @@ MIGRATIONS: list[Migration] = [
     _SPENDING,
     _OFFERS,
     _MESSAGES_OF_THE_BRANCH,
+    _REPORTS_AS_THEY_CAME,
 ]
 
 

@@ -46,6 +46,7 @@ CALLS: Mapping[str, tuple[str, tuple[str, ...], str, int, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_a_job_can_rely_on_the_exit_code(cli: Cli, name: str) -> None:
     script, arguments, stdin, code, out = CALLS[name]

@@ -44,6 +44,7 @@ KEYS = {
     "cost_known_usd",
     "unpriced_calls",
     "usage_by_kind",
+    "doubted_reports",
     "context",
     "tool_calls",
     "denied_calls",
@@ -87,6 +88,7 @@ def test_json_has_the_fixed_keys(cli: Cli) -> None:
         "reasoning_tokens",
         "cache_read_tokens",
         "cache_write_tokens",
+        "cache_write_1h_tokens",
         "source",
     }
     assert data["usage"]["input_tokens"] > 0
@@ -106,6 +108,7 @@ def test_numbers_nobody_reported_are_null(cli: Cli) -> None:
         "reasoning_tokens": None,
         "cache_read_tokens": 40,
         "cache_write_tokens": None,
+        "cache_write_1h_tokens": None,
         "source": "provider",
     }
 

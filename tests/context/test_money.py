@@ -13,7 +13,7 @@ from agent_tui.models.context import SessionTotals
 from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.models.money import NO_COST, Cost, cost_fields
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.usage import TokenUsage, counts_json
 
 STEP = Step("stp", "turn", "m", "openai", "chat", "m", status="complete", usage=TokenUsage(10, 5), finish_reason="stop")
 
@@ -89,6 +89,7 @@ def assert_kinds_add_up(totals: SessionTotals) -> None:
     of = totals.by_kind.values()
     assert sum((kind.cost for kind in of), NO_COST) == totals.cost
     assert sum(kind.calls for kind in of) == totals.steps
-    for name in ("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens"):
-        known = [value for kind in of if (value := getattr(kind, name)) is not None]
-        assert getattr(totals, name) == (sum(known) if known else None)
+    assert sum(kind.doubted for kind in of) == totals.doubted
+    for name, whole in counts_json(totals.usage).items():
+        known = [value for kind in of if (value := counts_json(kind.usage)[name]) is not None]
+        assert whole == (sum(known) if known else None)

@@ -182,7 +182,7 @@ def test_totals_leave_counts_and_what_was_undone_out() -> None:
         CompactionRecord("r2", "op2", "summary", []),
     ]
     session = conversation.usage().session
-    assert (session.input_tokens, session.output_tokens, session.compactions) == (1_000, 100, 1)
+    assert session.usage == TokenUsage(1_000, 100, context=False) and session.compactions == 1
 
 
 def test_without_an_anchor_an_estimate_is_rounded_up_once() -> None:

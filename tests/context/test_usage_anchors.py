@@ -107,8 +107,9 @@ def test_compaction_and_subagent_steps_do_not_anchor_but_cost() -> None:
     conversation.answer(TokenUsage(7_000, 70), kind="subagent").cost_usd = 0.25
     usage = conversation.usage()
     assert usage.anchor_step == "s0"
-    assert usage.session.input_tokens == 102_000 and usage.session.cost.known == 0.75
-    assert usage.session.cache_read_tokens is None
+    used = usage.session.usage
+    assert used is not None and used.input == 102_000 and usage.session.cost.known == 0.75
+    assert used.cache_read is None
 
 
 def test_what_is_kept_finds_the_anchor_again_after_an_undo() -> None:

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.end_to_end import calls, chain, export_differences, reply, resent_differences
@@ -35,6 +37,7 @@ def agent_tui(home: Path, *arguments: str) -> Any:
     return json.loads(run.stdout)
 
 
+@pytest.mark.slow
 def test_a_tool_loop_from_the_shell(tmp_path: Path) -> None:
     names = chain("anthropic-sonnet4-thinking-tool-cache")
     with Loopback(posts_only=True) as server:

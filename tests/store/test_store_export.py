@@ -103,8 +103,11 @@ def test_steps_use_the_words_of_the_fixed_interface(store: Store, session_id: st
         "reasoning_source": "provider",
         "output_source": "provider",
         "context": True,
+        "cache_write_1h_tokens": None,
         "cache_told": None,
+        "raw": None,
     }
+    assert first["believed"] is None
     assert (first["kind"], first["model"], first["message_id"]) == ("turn", "claude-sonnet-4-6", "b")
     assert (first["estimated_input_tokens"], first["actual_input_tokens"]) == (990, 1000)
     assert first["fixed"] == [to_dict(part) for part in store.steps.all(session_id)[0].fixed]

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -26,6 +27,7 @@ from agent_tui.tools.sandbox.confine import abi
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.namespaces import Bubblewrap
 from agent_tui.tools.sandbox.policy import Domain, Network
+from tests.support.forms import LONG
 
 SECRET = f"SECRET-{uuid.uuid4().hex}"
 ESCAPED = "ESCAPED"
@@ -91,6 +93,16 @@ def means() -> dict[str, Sandbox | str]:
                     tried = probe(Path(base))
                 found[name] = tried if {"look", "work"} <= tried.proven else "; ".join(tried.failed)
     return found
+
+
+def in_turn(test: str) -> list[str]:
+    """The means that a test of what stands upon the sandbox is run by: one of those with namespaces and one of those
+    without, which its name decides, so that each of them has its share. All there are in the long form."""
+    here = [name for name, found in means().items() if not isinstance(found, str)]
+    if LONG:
+        return here
+    kinds = [[name for name in here if name.startswith("Landlock") is without] for without in (False, True)]
+    return [kind[crc32(test.encode()) % len(kind)] for kind in kinds if kind]
 
 
 def _means(backend: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.money import Cost
+from agent_tui.models.usage import TokenUsage
 
 
 def row(id: str, tokens: int, label: str = "", **more: Any) -> ContextRow:
@@ -79,6 +80,6 @@ def sample_usage(results: int = 6) -> ContextUsage:
         calculation=Calculation(82_000, 2_100, 0, 0, 0, 100),
         rows=rows,
         accuracy=Accuracy(84, 0.1, 0.2, 31, 1.02),
-        session=SessionTotals(1_200_000, 38_000, 9_000, 972_000, 40_000, Cost(0.42), 1, 31),
+        session=SessionTotals(TokenUsage(1_200_000, 38_000, 9_000, 972_000, 40_000), Cost(0.42), 1, 31),
         why="No: 84,200 is 83,800 below the limit of 168,000.",
     )

@@ -193,6 +193,7 @@ async def test_theme_picker_previews_and_escape_restores(tmp_path: Path) -> None
         await run.until(lambda: run.app.theme == "agent-dark")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", some([(200, 50), (80, 24), (60, 16), (20, 5)], 2))
 async def test_resize_storms_and_every_screen_at_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
     agent = FakeAgent(tmp_path, [user_message("a question")])

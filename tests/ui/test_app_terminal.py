@@ -91,6 +91,7 @@ MOUSE = (b"\x1b[?1000h", b"\x1b[?1002h", b"\x1b[?1003h", b"\x1b[?1006h", b"\x1b[
 """Every way to ask a terminal for its mouse."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("taken", [True, False])
 def test_the_mouse_is_left_to_the_terminal_where_the_user_wants_it(tmp_path: Path, taken: bool) -> None:
     environment = {"AGENT_TUI_HOME": str(tmp_path)} | ({} if taken else {"AGENT_TUI_UI__MOUSE": "false"})
@@ -101,6 +102,7 @@ def test_the_mouse_is_left_to_the_terminal_where_the_user_wants_it(tmp_path: Pat
         assert any(sequence in terminal.seen for sequence in MOUSE) is taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "environment"),
     [

@@ -28,6 +28,7 @@ from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_me
 from agent_tui.models.money import Cost
 from agent_tui.models.requests import Delta, ModelSpec
 from agent_tui.models.steps import Step
+from agent_tui.models.usage import TokenUsage
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 
@@ -224,7 +225,7 @@ async def test_a_turn_ends_with_one_quiet_figure_where_it_says_something(
     settings = Settings(ui=UiConfig(turn_cost=on))
     async with running(tmp_path, settings=settings) as run:
         run.agent.publish(TurnStarted("t"))
-        run.agent.publish(TurnEnded("end", None, SessionTotals(1_000, 50, None, 840, cost=cost)))
+        run.agent.publish(TurnEnded("end", None, SessionTotals(TokenUsage(1_000, 50, None, 840), cost=cost)))
         run.agent.publish(Notice("info", "Over.", "x"))
         await run.until(lambda: "Over." in run.shown())
         lines = [line.strip() for line in run.shown().splitlines() if "% cached" in line]

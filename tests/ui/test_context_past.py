@@ -51,6 +51,7 @@ def answers(home: Home, count: int) -> None:
     home.script("".join(f"[[step]]\ntext = {json.dumps(f'Answer {n}. {LONG}')}\nchunk = 4000\n" for n in range(count)))
 
 
+@pytest.mark.slow
 async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) -> None:
     answers(home, 8)
     async with home.chat(size=(120, 40)) as chat:
@@ -108,6 +109,7 @@ async def test_a_step_of_the_past_can_be_read_and_exported(home: Home) -> None:
         await chat.hides("Step ")
 
 
+@pytest.mark.slow
 async def test_what_was_shown_is_made_again_after_a_restart(home: Home) -> None:
     answers(home, 8)
     async with home.chat() as chat:

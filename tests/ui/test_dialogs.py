@@ -76,6 +76,7 @@ async def test_what_holds_nothing_says_so_and_offers_what_can_be_done(tmp_path: 
         assert scene == "palette-none" or frame.region.height == 7, "no larger than that"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 async def test_dialogs_are_as_large_as_their_content(tmp_path: Path, size: tuple[int, int]) -> None:
     for scene in PICKERS:

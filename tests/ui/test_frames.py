@@ -45,6 +45,7 @@ async def test_a_terminal_that_was_smaller_for_a_moment_is_drawn_again(
         shown.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_the_terminal_shows_what_the_compositor_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int

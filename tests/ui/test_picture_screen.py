@@ -90,6 +90,7 @@ def sizes(seen: bytes) -> list[tuple[int, int]]:
     return [picture.size for picture in sixels_in(seen.decode("utf-8", "replace"))]
 
 
+@pytest.mark.slow
 def test_another_size_draws_it_anew_and_the_end_takes_it_away(tmp_path: Path) -> None:
     # What a shell exported is not the window's size.
     with chat(tmp_path, AGENT_TUI_UI__IMAGES="sixel", COLUMNS="80", LINES="24") as terminal:
@@ -111,6 +112,7 @@ def test_another_size_draws_it_anew_and_the_end_takes_it_away(tmp_path: Path) ->
     assert 0 <= last.find(ERASED) < last.find(b"\x1b[?1049l") and SIXEL not in last
 
 
+@pytest.mark.slow
 def test_iterm2_gets_a_file_with_a_clean_name_and_no_question_is_waited_for(tmp_path: Path) -> None:
     with chat(tmp_path, TERM_PROGRAM="iTerm2") as terminal:
         attach(terminal)
@@ -129,6 +131,7 @@ def test_iterm2_gets_a_file_with_a_clean_name_and_no_question_is_waited_for(tmp_
         assert shown.size == (800, 100) and shown.convert("RGB").getpixel((3, 3)) == (255, 0, 0)
 
 
+@pytest.mark.slow
 def test_an_older_kitty_draws_it_and_is_asked_to_forget_it(tmp_path: Path) -> None:
     with chat(tmp_path, TERM="xterm-kitty") as terminal:
         terminal.wait_for(ATTRIBUTES.encode())
@@ -142,6 +145,7 @@ def test_an_older_kitty_draws_it_and_is_asked_to_forget_it(tmp_path: Path) -> No
         leave(terminal)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [b"\x1b[?62;22c", b""], ids=["says what it can", "says nothing"])
 def test_where_nothing_is_drawn_it_is_coarse_blocks_and_says_so(tmp_path: Path, answer: bytes) -> None:
     with chat(tmp_path) as terminal:

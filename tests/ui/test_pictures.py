@@ -106,6 +106,7 @@ def test_the_answer_reaches_no_prompt(tmp_path: Path) -> None:
     assert b"Gi=31;OK" not in terminal.seen and b"[?62" not in terminal.seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment",
     [
@@ -128,6 +129,7 @@ def test_where_they_are_not_wanted_there_is_one_line_and_nothing_else(
     assert b"+ shot.png (image/png)" in terminal.seen
 
 
+@pytest.mark.slow
 def test_a_session_that_is_opened_again_sends_what_is_seen_of_it(tmp_path: Path) -> None:
     with chat(tmp_path, AGENT_TUI_UI__IMAGES="kitty") as terminal:
         attach(terminal)

@@ -23,7 +23,7 @@ from agent_tui.commands.usage_words import estimated, facts, in_words, sentences
 from agent_tui.context.accounting.spending import expected_call, priced_call
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.money import Cost
-from agent_tui.models.usage import Prices
+from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
 from agent_tui.ui.screens.context.rows import flatten, row_cost
 from agent_tui.ui.screens.context.screen import ContextScreen
@@ -67,11 +67,7 @@ def random_usage(seed: int) -> ContextUsage:
         over=max(0, total - limit) if known else None,
         percent=100 * total / (limit + reserve) if known else None,
         session=SessionTotals(
-            900_000,
-            38_000,
-            9_000,
-            read,
-            5,
+            TokenUsage(900_000, 38_000, 9_000, read, 5),
             dice.choice((Cost(), Cost(0.00421), Cost(12.5), Cost(0.0087, 3), Cost(0.0, 2))),
             1,
             31,

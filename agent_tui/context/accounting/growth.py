@@ -43,8 +43,8 @@ def _turn_sizes(view: Sequence[SentMessage], chain: Sequence[Step], count: int, 
             before = chain[number - 1]
             start = before.sent_count + (1 if before.kind == "turn" else 0)
         opens = any(view[i].message.role == "user" for i in range(start, step.sent_count))
-        if opens and step.usage is not None:
-            sizes.append(step.usage.input)
+        if opens and step.counted is not None:
+            sizes.append(step.counted.input)
             if len(sizes) == count:
                 break
     return sizes[::-1]

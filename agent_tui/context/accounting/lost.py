@@ -182,7 +182,7 @@ def _sent(role: Literal["user", "assistant"], name: str, origin: Origin | None =
 
 def _cost(step: Step | None, reasoning: int, prices: Prices) -> Cost:
     """What so many tokens of a step's output cost, as it was billed: their share of its price is taken of the list."""
-    usage = step.usage if step is not None else None
+    usage = step.counted if step is not None else None
     if step is None or usage is None or step.cost_usd is None:
         return Cost(unpriced=1)
     if step.cost_usd == 0:

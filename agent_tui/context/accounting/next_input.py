@@ -72,11 +72,11 @@ def estimated_fixed(ground: Ground) -> FixedEstimate:
 def next_input(ground: Ground, sizes: Sizes) -> NextInput:
     """The size of the next request, and how it is known."""
     anchor = ground.anchor
-    if anchor is None or anchor.usage is None:
+    if anchor is None or anchor.counted is None:
         answer = _pure_estimate(sizes)
     else:
-        output = anchor.usage.output if anchor.kind == "turn" else 0
-        answer = _from_anchor(ground, sizes, anchor.usage, output)
+        output = anchor.counted.output if anchor.kind == "turn" else 0
+        answer = _from_anchor(ground, sizes, anchor.counted, output)
     terms, new, measured = answer.calculation, sizes.new, sizes.measured.tally
     terms.new_text, terms.new_given = round(new.text), round(new.given)
     terms.new_text_corrected = max(0, new.total - terms.new_given)

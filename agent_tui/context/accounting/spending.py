@@ -102,8 +102,8 @@ def expected_output(steps: Sequence[Step], model: str, most: int | None) -> int:
     """The length an answer is expected to have (see ``OUTPUTS``), at most ``most``."""
     newest: list[int] = []
     for step in reversed(steps):
-        if step.kind in ("turn", "subagent") and step.model == model and step.usage is not None:
-            newest.append(step.usage.output)
+        if step.kind in ("turn", "subagent") and step.model == model and step.counted is not None:
+            newest.append(step.counted.output)
             if len(newest) == OUTPUTS:
                 break
     length = max(LEAST_OUTPUT, int(statistics.median(newest)) if newest else 0)
@@ -117,7 +117,7 @@ def dollars_of(name: BudgetName, limit: float | None, totals: SessionTotals) -> 
 
 def tokens_of(limit: float | None, totals: SessionTotals) -> BudgetLine:
     """The line of the budget in tokens: those sent and those answered."""
-    return BudgetLine("tokens", limit, tokens=(totals.input_tokens or 0) + (totals.output_tokens or 0))
+    return BudgetLine("tokens", limit, tokens=totals.usage.input + totals.usage.output if totals.usage else 0)
 
 
 def first_broken(lines: Sequence[BudgetLine], call: ExpectedCall) -> BudgetLine | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Any
 
 from agent_tui.models.context import KindTotals, SessionTotals
 from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
+from agent_tui.models.usage import COUNTS, TokenUsage
 from agent_tui.text.numbers import money, whole_percent
 
 
@@ -25,7 +28,7 @@ class Sums:
 
     def copy(self) -> Sums:
         copy = Sums()
-        copy._kinds = {name: replace(kind) for name, kind in self._kinds.items()}
+        copy._kinds = {name: replace(kind, tokens=list(kind.tokens)) for name, kind in self._kinds.items()}
         return copy
 
     def totals(self, records: Iterable[CompactionRecord] = ()) -> SessionTotals:
@@ -33,16 +36,13 @@ class Sums:
         kinds = {name: kind.totals() for name, kind in self._kinds.items()}
         of = kinds.values()
         return SessionTotals(
-            input_tokens=_sum(k.input_tokens for k in of),
-            output_tokens=_sum(k.output_tokens for k in of),
-            reasoning_tokens=_sum(k.reasoning_tokens for k in of),
-            cache_read_tokens=_sum(k.cache_read_tokens for k in of),
-            cache_write_tokens=_sum(k.cache_write_tokens for k in of),
+            usage=_usage_of(*self._kinds.values()),
             cost=sum((k.cost for k in of), NO_COST),
             compactions=len({r.operation_id for r in records if r.active}),
             steps=sum(k.calls for k in of),
             by_kind=kinds,
             held_usd=sum(kind.held for kind in self._kinds.values()),
+            doubted=sum(k.doubted for k in of),
         )
 
 
@@ -60,8 +60,8 @@ def turn_figure(spent: SessionTotals) -> str | None:
     if not spent.cost.known:
         return None
     parts = [money(spent.cost)]
-    if spent.cache_read_tokens is not None and spent.input_tokens:
-        parts.append(f"{whole_percent(spent.cache_read_tokens, spent.input_tokens)} cached")
+    if spent.cached is not None:
+        parts.append(f"{whole_percent(*spent.cached)} cached")
     return " · ".join(parts)
 
 
@@ -70,11 +70,10 @@ class _Sum:
     """``KindTotals`` that grow."""
 
     calls: int = 0
-    input: int | None = None
-    output: int | None = None
-    reasoning: int | None = None
-    cache_read: int | None = None
-    cache_write: int | None = None
+    tokens: list[int | None] = field(default_factory=lambda: [None] * len(COUNTS))
+    reports: int = 0
+    made_up: int = 0
+    doubted: int = 0
     known: float = 0.0
     unpriced: int = 0
     held: float = 0.0
@@ -85,21 +84,28 @@ class _Sum:
         self.known += cost.known
         self.unpriced += cost.unpriced
         self.held += step.held_usd
+        self.doubted += step.believed is not None
         if usage is None or step.kind == "count":
             return
-        self.input = usage.input + (self.input or 0)
-        self.output = usage.output + (self.output or 0)
-        self.reasoning = _plus(self.reasoning, usage.reasoning)
-        self.cache_read = _plus(self.cache_read, usage.cache_read)
-        self.cache_write = _plus(self.cache_write, usage.cache_write)
+        self.reports += 1
+        self.made_up += usage.source == "estimated"
+        self.tokens = [
+            before if value is None else value + (before or 0)
+            for before, value in zip(self.tokens, _counts_of(usage), strict=True)
+        ]
 
     def totals(self) -> KindTotals:
-        cost = Cost(self.known, self.unpriced)
-        return KindTotals(self.calls, self.input, self.output, self.reasoning, self.cache_read, self.cache_write, cost)
+        return KindTotals(self.calls, _usage_of(self), Cost(self.known, self.unpriced), self.doubted)
 
 
-def _plus(before: int | None, value: int | None) -> int | None:
-    return before if value is None else value + (before or 0)
+_counts_of = attrgetter(*COUNTS)
+
+
+def _usage_of(*sums: _Sum) -> TokenUsage | None:
+    if not any(one.reports for one in sums):
+        return None
+    tokens: dict[str, Any] = {name: _sum(one.tokens[at] for one in sums) for at, name in enumerate(COUNTS)}
+    return TokenUsage(**tokens, source="estimated" if any(one.made_up for one in sums) else "provider", context=False)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -62,7 +62,7 @@ def judge(
     before it, oldest first; ``paths`` has all of them; ``summaries`` are the ids of messages that stand for compacted
     ones."""
     newest = next((s for s in reversed(earlier) if comparable(s)), None)
-    if newest is None or step.usage is None or paths.end(step) is None:
+    if newest is None or step.counted is None or paths.end(step) is None:
         return NOTHING
     if (read := read_of(step, earlier, newest, caching)) is None:
         return NOTHING
@@ -72,22 +72,22 @@ def judge(
     difference = changed(step, newest, paths, summaries)
     ours = "" if difference is None else difference.what
     expected = min(
-        max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could, step.usage.input
+        max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could, step.counted.input
     )
     short = expected - read
-    if short < LEAST_TOKENS or short < LEAST_SHARE * step.usage.input:
+    if short < LEAST_TOKENS or short < LEAST_SHARE * step.counted.input:
         return Judged(expected)
     cause, what = cause_of(step, newest, caching, ours, Parts(expected, could, alive, read, found))
-    return Judged(expected, CacheMiss(cause, what, expected, read, extra_cost(step.usage, short, prices)))
+    return Judged(expected, CacheMiss(cause, what, expected, read, extra_cost(step.counted, short, prices)))
 
 
 def read_of(step: Step, earlier: Sequence[Step], newest: Step, caching: Caching) -> int | None:
     """The tokens that a step read from the cache, where its provider tells them and has shown that it caches; where it
     was switched to, it need not have shown that yet."""
-    usage = step.usage
+    usage = step.counted
     if step.kind != "turn" or usage is None or usage.source != "provider" or not usage.context:
         return None
-    shown = caches(usage) or any(caches(s.usage) for s in reversed(earlier) if s.provider == step.provider)
+    shown = caches(usage) or any(caches(s.counted) for s in reversed(earlier) if s.provider == step.provider)
     if usage.cache_read is None:
         return 0 if shown and caching.zero_unsaid else None
     return usage.cache_read if shown or model_of(newest) != model_of(step) else None
@@ -102,7 +102,7 @@ def repeated(step: Step, newest: Step, paths: SentPaths, sizes: Sizes) -> int:
     """Tokens of a step's input that the newest one had sent too, wherever they stood in it, and no more than that one
     had; of another model's, all that was said before."""
     end, begun = paths.end(step), paths.end(newest)
-    if end is None or begun is None or newest.usage is None:
+    if end is None or begun is None or newest.counted is None:
         return 0
     known = Counter(part.fingerprint for part in sent_fixed(newest))
     tokens = 0
@@ -124,7 +124,7 @@ def repeated(step: Step, newest: Step, paths: SentPaths, sizes: Sizes) -> int:
         if left[digest] > 0:
             left[digest] -= 1
             tokens += sizes.messages(number + 1) - sizes.messages(number)
-    return min(tokens, newest.usage.input)
+    return min(tokens, newest.counted.input)
 
 
 @dataclass(slots=True, frozen=True)
@@ -146,7 +146,7 @@ def cause_of(
     parts: Parts,
 ) -> tuple[MissCause, str]:
     """Why less was read than expected, with words; ``ours`` is what differs from the newest step (``changed``)."""
-    least = max(LEAST_TOKENS, LEAST_SHARE * (step.usage.input if step.usage is not None else 0))
+    least = max(LEAST_TOKENS, LEAST_SHARE * (step.counted.input if step.counted is not None else 0))
     idle = step.created - newest.created
     life = life_of(newest, caching)
     limit = life if life is not None else caching.gone

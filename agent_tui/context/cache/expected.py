@@ -43,7 +43,7 @@ def caching_of(target: Target, own_server: bool = False) -> Caching:
 def life_of(step: Step, caching: Caching) -> float | None:
     """Seconds that what a step left in the cache is kept without being used; None where that is not known for sure.
     The clock runs from the beginning of the request."""
-    usage = step.usage
+    usage = step.counted
     if caching.life is None or usage is None:
         return None
     if usage.cache_write_1h:
@@ -59,7 +59,7 @@ def wants_hour(step: Step) -> bool:
 
 def held(step: Step, caching: Caching) -> int:
     """Tokens of a step's input that its provider keeps."""
-    usage = step.usage
+    usage = step.counted
     if usage is None or usage.source != "provider" or not usage.context:
         return 0
     if caching.keeping == "markers":
@@ -125,7 +125,7 @@ def reaches(
 
 def comparable(step: Step) -> bool:
     """Whether it is known what a step sent, and that it arrived."""
-    return step.kind == "turn" and step.sent is not None and step.usage is not None and step.status != "running"
+    return step.kind == "turn" and step.sent is not None and step.counted is not None and step.status != "running"
 
 
 def same_cache(one: Step, other: Step) -> bool:

@@ -55,7 +55,7 @@ def prospect(
     ``summaries`` as for ``attribute.judge``. None where nothing was sent yet, or the provider says nothing of a cache.
     """
     newest = next((s for s in reversed(earlier) if comparable(s)), None)
-    if newest is None or step.usage is None or paths.end(step) is None:
+    if newest is None or step.counted is None or paths.end(step) is None:
         return None
     if not _expected_to_tell(step, earlier, newest, caching):
         return None
@@ -64,21 +64,21 @@ def prospect(
     difference = changed(step, newest, paths, summaries)
     ours = "" if difference is None else difference.what
     again = max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could
-    return Prospect(step, newest, min(again, step.usage.input), found, ours, caching, prices)
+    return Prospect(step, newest, min(again, step.counted.input), found, ours, caching, prices)
 
 
 def _expected_to_tell(step: Step, earlier: Sequence[Step], newest: Step, caching: Caching) -> bool:
     """Whether the provider has shown that it caches; one that was switched to is believed what it documents, where the
     one before has shown it."""
-    if any(caches(s.usage) for s in reversed(earlier) if s.provider == step.provider):
+    if any(caches(s.counted) for s in reversed(earlier) if s.provider == step.provider):
         return True
-    return newest.provider != step.provider and caching != UNSAID and caches(newest.usage)
+    return newest.provider != step.provider and caching != UNSAID and caches(newest.counted)
 
 
 def outlook(known: Prospect, now: float) -> CacheOutlook:
     """What the next request will find if it is sent at a time (seconds since the epoch)."""
     step, caching, prices = known.step, known.caching, known.prices
-    total = step.usage.input if step.usage is not None else 0
+    total = step.counted.input if step.counted is not None else 0
     could = min(total, max((reach.tokens for reach in known.found), default=0))
     alive = [reach for reach in known.found if reach.alive(now, caching.gone)]
     read = min(total, max((reach.tokens for reach in alive), default=0))

@@ -12,11 +12,11 @@ from agent_tui.models.steps import Step
 
 def cache_entries(steps: Sequence[Step]) -> list[CacheEntry]:
     """The calls of a session that asked for an answer, newest first; those of subagents among them."""
-    return [_entry(step) for step in reversed(steps) if step.kind in ("turn", "subagent") and step.usage is not None]
+    return [_entry(step) for step in reversed(steps) if step.kind in ("turn", "subagent") and step.counted is not None]
 
 
 def _entry(step: Step) -> CacheEntry:
-    usage = step.usage
+    usage = step.counted
     told = usage.told if usage is not None and usage.told else {}
     return CacheEntry(
         step.id,

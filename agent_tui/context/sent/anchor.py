@@ -53,7 +53,7 @@ def anchor_problem(step: Step, prefixes: SentPrefixes, target: Target, window: i
         return {"running": "it is still running", "stopped": "it was interrupted", "failed": "it failed"}[step.status]
     if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
         return "it was another model"
-    problem = usage_problem(step.usage, window)
+    problem = usage_problem(step.counted, window)
     if problem is not None:
         return problem
     ids, count = prefixes.ids, step.sent_count

@@ -196,8 +196,8 @@ class SummaryCall:
                         pieces.append(text)
                     case Delta():
                         continue
-                    case UsageReport(usage=usage, cost_usd=cost):
-                        step.usage = usage
+                    case UsageReport(usage=usage, cost_usd=cost, believed=believed):
+                        step.usage, step.believed = usage, believed
                         step.cost_usd = cost if cost is not None else model.prices.cost(usage)
                     case Finished(reason=reason):
                         answer.finish = reason

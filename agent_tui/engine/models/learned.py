@@ -115,10 +115,10 @@ def _accepted(info: ModelInfo, steps: Iterable[Step]) -> int:
     target = info.target
     return max(
         (
-            s.usage.input
+            s.counted.input
             for s in steps
-            if s.usage is not None
-            and s.usage.anchors
+            if s.counted is not None
+            and s.counted.anchors
             and s.kind == "turn"
             and s.status == "complete"
             and (s.model, s.provider, s.api) == (target.model, target.provider, target.api)

@@ -92,7 +92,7 @@ class SentLog:
     ) -> None:
         """Says with a finished step what of it should have been read from the cache, and why it was not. ``view`` are
         the messages that it sent."""
-        if step.sent is None or step.usage is None:
+        if step.sent is None or step.counted is None:
             return
         caching = _caching(step, info)
         step.cache_life = life_of(step, caching)
@@ -125,7 +125,7 @@ def _sizes(step: Step, view: Sequence[SentMessage], earlier: Sequence[Step], inf
             total += estimate_fixed(part, family)[0]
             fixed.append(total)
         messages.append(total)
-        answered = {other.message_id: other for other in earlier if other.usage is not None}
+        answered = {other.message_id: other for other in earlier if other.counted is not None}
         for index, item in enumerate(view):
             total += spoken(item.message)
             if (share := share_at(step.sent_reasoning or (), index)) and item.message.role == "assistant":
@@ -135,7 +135,7 @@ def _sizes(step: Step, view: Sequence[SentMessage], earlier: Sequence[Step], inf
     def size(of: list[float], count: int) -> int:
         measure()
         whole = messages[-1]
-        scale = step.usage.input / whole if step.usage is not None and whole else 1.0
+        scale = step.counted.input / whole if step.counted is not None and whole else 1.0
         return round(of[min(count, len(of) - 1)] * scale)
 
     return Sizes(partial(size, fixed), partial(size, messages))

@@ -38,6 +38,7 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.steps import Step
+from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.failure_lines import refuses_schema
 from agent_tui.text.numbers import plural
 
@@ -206,12 +207,10 @@ class StepRunner:
                         self._keep(processor, result)
                         self._emit(PartDelta(result.message.id, item))
                         self._meter(processor)
-                    case UsageReport(usage, cost, problem):
+                    case UsageReport(usage, cost, problem, believed):
                         result.usage_problem = problem
-                        if usage.source == "estimated" and not usage.input:
-                            # Nobody counted the input; ours is the best number there is.
-                            usage = replace(usage, input=result.step.estimated_input or 0)
-                        result.step.usage = usage
+                        result.step.usage = self._with_input(usage, result.step)
+                        result.step.believed = None if believed is None else self._with_input(believed, result.step)
                         result.step.cost_usd = cost if cost is not None else self._runtime.info.prices.cost(usage)
                     case Started(target, notes):
                         self._store_sent()
@@ -343,24 +342,32 @@ class StepRunner:
         guessed = step.estimated_input
         before_step(step, counted)
         result.usage_before = counted
-        if step.usage is not None and step.usage.source == "estimated" and step.usage.input == guessed:
-            step.usage = replace(step.usage, input=counted.total)
+        if (made := step.counted) is not None and made.source == "estimated" and made.input == guessed:
+            made = replace(made, input=counted.total)
+            if step.believed is None:
+                step.usage = made
+            else:
+                step.believed = made
+
+    @staticmethod
+    def _with_input(usage: TokenUsage, step: Step) -> TokenUsage:
+        """Where nobody counted the input, ours is the best number there is."""
+        counted = usage.source == "provider" or usage.input
+        return usage if counted else replace(usage, input=step.estimated_input or 0)
 
     def _judge_usage(self, processor: StreamProcessor, result: StepResult) -> None:
         """Takes what cannot be true for what it is: one line in the log, and once for the user."""
         runtime, step = self._runtime, result.step
         problem = result.usage_problem
-        if step.usage is not None:
-            prices, reported = runtime.info.prices, step.usage
+        if step.usage is not None and step.believed is None:
             answer = round_up(processor.tokens * self._char_factor)
-            judged = runtime.judge(reported, result.usage_before, answer)
-            if judged.usage is not reported and step.cost_usd == prices.cost(reported):
-                step.cost_usd = prices.cost(judged.usage)
-            step.usage, problem = judged.usage, judged.problem or problem
+            judged = runtime.judge(step.usage, result.usage_before, answer)
+            if judged.problem is not None:
+                step.believed, problem = judged.usage, judged.problem
         if problem is not None and runtime.doubt_usage():
             text = f"The provider's report of this call is not believed: {problem}. Estimates stand in for it."
             self._emit(Notice("warning", text, "usage"))
-        why = problem or usage_problem(step.usage, runtime.info.limits.window)
+        why = problem or usage_problem(step.counted, runtime.info.limits.window)
         if why is not None:
             log.warning("Usage of step %s is not built on: %s", step.id, why)
 

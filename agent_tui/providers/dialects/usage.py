@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ _ABSURD_NUMBER = 1e15
 # Anthropic's names for cache writes by how long they are kept.
 _HOUR = "ephemeral_1h_input_tokens"
 _MOST_TOLD = 8
+_LONGEST = 8_000
 _LIVES = ("ephemeral_5m_input_tokens", _HOUR)
 
 
@@ -28,9 +30,24 @@ def normalise(raw: Mapping[str, Any], window: int | None = None, *, hidden_calls
     if usage is None or not _possible(usage, window):
         return None
     if hidden_calls or _summed(raw):
-        usage = _with_context(usage, False)
-    told = cache_told(raw)
-    return replace(usage, told=told) if told else usage
+        usage = replace(usage, context=False)
+    return replace(usage, told=cache_told(raw) or None, raw=as_it_came(raw))
+
+
+def reported(raw: Mapping[str, Any]) -> TokenUsage | None:
+    """A report that ``normalise`` does not take, in our form all the same: it is what the bill says. None where it is
+    in no form we know, or nothing can be billed by its numbers."""
+    usage = _read(raw)
+    if usage is None or usage.input <= 0 or usage.output < 0:
+        return None
+    return replace(usage, told=cache_told(raw) or None, raw=as_it_came(raw))
+
+
+def as_it_came(raw: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A report word for word; None where there is none, or it is far longer than reports are."""
+    text = json.dumps(raw, default=str)
+    kept: dict[str, Any] = json.loads(text, parse_constant=str) if len(text) <= _LONGEST else {}
+    return kept or None
 
 
 def cache_told(raw: Mapping[str, Any]) -> dict[str, float]:
@@ -243,10 +260,6 @@ def _summed(raw: Mapping[str, Any]) -> bool:
         return True
     names = ("toolUsePromptTokenCount", "num_sources_used", "num_server_side_tools_used", "num_search_queries")
     return any(_number(raw.get(name)) > 0 for name in names)
-
-
-def _with_context(usage: TokenUsage, context: bool) -> TokenUsage:
-    return replace(usage, context=context)
 
 
 def _with_hour(usage: TokenUsage, hour: Any) -> TokenUsage:

@@ -163,13 +163,17 @@ async def test_one_bad_report_is_one_line_and_all_of_them_one_notice(
             agent.turns.submit("odd")
             await agent.turns.join()
             step = agent.conversation.steps[-1]
-            assert step.usage is not None and step.usage.source == "estimated" and not step.usage.anchors
-            assert step.usage.input == step.estimated_input
+            assert step.usage is not None and (step.usage.input, step.usage.source) == (48_000, "provider")
+            assert step.believed is not None and step.believed.source == "estimated" and not step.believed.anchors
+            assert step.believed.input == step.estimated_input
             lines = [r.getMessage() for r in caplog.records if "sage" in r.getMessage()]
             assert len(lines) == number and "48,000" in lines[-1] and step.id in lines[-1]
         told = [n.text for n in seen.of(Notice) if n.code == "usage"]
         assert len(told) == 1 and "48,000" in told[0]
-        assert (agent.context.usage().session.input_tokens or 0) < 30_000
+        usage = agent.context.usage()
+        assert usage.total < 30_000, "the context is what is believed"
+        assert usage.session.usage is not None and usage.session.usage.input == 96_000, "the bill is what was reported"
+        assert usage.session.doubted == 2
 
 
 async def test_no_output_beside_a_full_answer_is_estimated_and_says_so(tmp_path: Path) -> None:

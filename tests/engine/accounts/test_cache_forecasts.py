@@ -65,6 +65,7 @@ class ForeseenRun(CachedRun):
         return "" if abs(said.read - truth.read) <= max(LEAST_TOKENS, LEAST_SHARE * truth.input) else "other tokens"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [

@@ -16,6 +16,7 @@ SILENT = {"waited", "model back", "resumed", "forked", "there and back", "edited
 """What is done without any need of a word."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
@@ -36,6 +37,7 @@ async def test_every_miss_has_its_name(worker: WorkerClient, name: str, kinds: l
     assert plain > len(kinds) and abs(expected - read) <= 0.05 * read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["anthropic", "old claude"])
 @pytest.mark.parametrize(("steps", "calls"), [(2, 12), (1, 40), (24, 1)])
 async def test_many_calls_leave_nothing_unread(worker: WorkerClient, name: str, steps: int, calls: int) -> None:

@@ -14,6 +14,7 @@ from tests.support.long_runs import Plan, long_run
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "window", "turns"),
     [
@@ -38,6 +39,7 @@ async def test_a_full_context_costs_no_turn_and_no_truth(
     assert sum(outcome.compactions.values()) > 0, "the context was never full"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "window", "configured"),
     [("vllm", 4_096, 8_192), ("claude-4.6", 8_192, 200_000), ("responses", 8_192, 32_768), ("gemini", 8_192, 32_768)],

@@ -150,6 +150,7 @@ def watch_trigger(watches: list[Watch], monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(AutoCompaction, "before_step", watched)
 
 
+@pytest.mark.slow
 async def test_many_turns_and_all_the_way_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, project = tmp_path / "home", make_project(tmp_path / "project")
     watches: list[Watch] = []

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -229,6 +230,7 @@ OPERATION = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=examples(20, 150),
     deadline=None,

@@ -361,6 +361,7 @@ async def test_two_hundred_turns_never_loop_and_keep_what_must_be_kept() -> None
     assert [s.message for s in world.view()] == world.path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.85, 1.0, 1.3])
 async def test_measured_conversations_compact_and_come_back_to_the_exact_numbers(factor: float) -> None:
     world = World()

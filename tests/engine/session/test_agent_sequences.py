@@ -170,6 +170,7 @@ class User:
         self.session, self.stored, self.records = session, stored, records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 async def test_a_session_survives_whatever_its_user_does(tmp_path: Path, seed: int) -> None:
     user = User(tmp_path, seed)

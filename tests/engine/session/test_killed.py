@@ -120,6 +120,7 @@ def kill(process: subprocess.Popen[str]) -> int:
     return len(watched)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfd_open, to wait for processes of others")
 async def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
     home, project, script = tmp_path / "home", tmp_path / "project", tmp_path / "script.toml"

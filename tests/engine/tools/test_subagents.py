@@ -37,7 +37,7 @@ async def test_a_subagent_searches_by_itself_and_only_its_answer_returns(tmp_pat
         turns = {s.id for s in agent.conversation.steps if s.kind == "turn"}
         assert usage.anchor_step in turns
         everything = sum(s.usage.input for s in agent.conversation.steps if s.usage is not None)
-        assert usage.session.input_tokens == everything
+        assert usage.session.usage is not None and usage.session.usage.input == everything
         await say(agent, "again")
         assert (
             agent.context.usage().anchor_step == agent.conversation.steps[-1].id

@@ -194,6 +194,7 @@ def test_one_that_cannot_be_read_costs_only_itself(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo terminal")
 async def test_kill_nine_loses_no_queued_message(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "p"

@@ -87,6 +87,7 @@ def compare(sender: oracle.Sender, request: ModelRequest) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", ["chat", "responses"])
 def test_every_request_is_the_one_that_litellm_sends(sender: oracle.Sender, api: str) -> None:
     models = MODELS if api == "chat" else RESPONSES

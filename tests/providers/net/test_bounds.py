@@ -248,6 +248,7 @@ json_values = st.recursive(
 NAMES = ("prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens", "promptTokenCount")
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from([*NAMES, "inputTokens", "tokens", "eval_count", "iterations"]), json_values))
 def test_no_usage_crashes(raw: dict[str, Any]) -> None:

@@ -32,7 +32,8 @@ class Accumulated:
         self.accumulator = accumulator
         self.items = items
         self.message = assemble(items, Message("msg_1", "assistant"))
-        self.usage = [item.usage for item in items if isinstance(item, UsageReport)][-1]
+        report = [item for item in items if isinstance(item, UsageReport)][-1]
+        self.usage, self.believed = report.usage, report.believed
         self.reason = next((item.reason for item in items if isinstance(item, Finished)), None)
 
     @property
@@ -389,7 +390,8 @@ def test_without_usage_it_is_an_estimate_that_never_anchors() -> None:
     got = accumulate(chat({"content": "four"}))
     assert got.usage == TokenUsage(0, 1, source="estimated", reasoning_source="estimated")
     absurd = accumulate(chat({"content": "four"}, usage={"prompt_tokens": 10**7, "completion_tokens": 1}))
-    assert absurd.usage.source == "estimated" and not absurd.usage.anchors
+    assert absurd.usage == TokenUsage(10**7, 1), "what was reported stays, beside what is believed"
+    assert absurd.believed is not None and not absurd.believed.anchors
 
 
 def test_cost_is_what_the_provider_says_else_computed_else_unknown() -> None:

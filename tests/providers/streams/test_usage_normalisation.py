@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.usage import estimated, normalise, rejection
+from agent_tui.providers.dialects.usage import as_it_came, estimated, normalise, rejection, reported
 
 
 @pytest.mark.parametrize(
@@ -225,3 +225,18 @@ def test_an_estimate_never_anchors() -> None:
 def test_what_else_is_said_of_the_cache_is_kept(raw: dict[str, Any], told: dict[str, float] | None) -> None:
     usage = normalise(raw)
     assert usage is not None and usage.told == told
+
+
+def test_an_absurd_report_is_kept_as_it_came_and_a_report_of_nothing_bills_nothing() -> None:
+    absurd = {"prompt_tokens": 900_000, "completion_tokens": 5, "odd": [1, {"name": "x"}], "share": float("nan")}
+    assert normalise(absurd, 100_000) is None
+    kept = reported(absurd)
+    assert kept == TokenUsage(900_000, 5) and kept is not None
+    assert kept.raw == {**absurd, "share": "NaN"}, "it goes on as JSON that everybody reads"
+    for nothing in (
+        {"prompt_tokens": 0, "completion_tokens": 3},
+        {"prompt_tokens": 9, "completion_tokens": -3},
+        {"a": 1},
+    ):
+        assert reported(nothing) is None and as_it_came(nothing) == nothing
+    assert as_it_came({}) is None and as_it_came({"a": "b" * 9_000}) is None

@@ -104,6 +104,7 @@ async def test_a_stream_cut_by_the_workers_death_keeps_its_deltas(server: Loopba
     await client.close()
 
 
+@pytest.mark.slow
 async def test_a_hung_worker_is_killed_and_replaced() -> None:
     client = WorkerClient(hang_timeout=3.0)
     await client.count(["warm"])

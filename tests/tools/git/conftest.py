@@ -1,4 +1,4 @@
-"""A project with a remote, held by each means there is."""
+"""A project with a remote, held by one means of each kind."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.git_remotes import World, make_world
-from tests.support.sandbox_world import MEANS
+from tests.support.sandbox_world import in_turn
 
 
-@pytest.fixture(params=MEANS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "world" in metafunc.fixturenames:
+        metafunc.parametrize("world", in_turn(metafunc.function.__name__), indirect=True)
+
+
+@pytest.fixture
 def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     with make_world(request.param, monkeypatch) as found:
         yield found

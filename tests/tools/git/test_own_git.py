@@ -67,6 +67,7 @@ def test_there_are_enough_traps_and_most_are_proven() -> None:
     assert sum(bool(hostile.fires) for hostile in HOSTILE) >= 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trust", [(), ("--trust",)], ids=["untrusted", "trusted"])
 def test_the_program_itself_started_in_it_starts_nothing(
     template: Path, tmp_path: Path, trust: tuple[str, ...]

@@ -49,6 +49,7 @@ def plain(world: World, line: str) -> str:
     return done.stdout.rstrip("\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_fetch_and_pull_leave_what_plain_git_leaves(world: World, kind: str) -> None:
     both(world, kind)
@@ -80,6 +81,7 @@ async def test_push_is_what_plain_git_would_push(world: World, kind: str) -> Non
 DATED = "export GIT_AUTHOR_DATE='2026-01-01T00:00:00Z' GIT_COMMITTER_DATE='2026-01-01T00:00:00Z'; "
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["--no-rebase --no-edit", "--rebase", "--ff-only"])
 async def test_what_a_pull_does_with_what_came_is_plain_git(world: World, how: str) -> None:
     both(world, "web")
@@ -90,6 +92,7 @@ async def test_what_a_pull_does_with_what_came_is_plain_git(world: World, how: s
     assert state(world.project) == state(world.plain)
 
 
+@pytest.mark.slow
 async def test_pushes_are_refused_and_forced_as_by_plain_git(world: World) -> None:
     both(world, "web")
     world.more("theirs")
@@ -122,6 +125,7 @@ async def test_a_clone_is_one_of_plain_git(world: World, kind: str) -> None:
     assert state(world.project / "sub") == state(world.plain / "sub")
 
 
+@pytest.mark.slow
 async def test_shallow_packed_linked_and_sha256_repositories(world: World) -> None:
     both(world, "web")
     world.more("a", "b", "c")
@@ -165,6 +169,7 @@ async def test_a_shallow_clone_can_be_pushed_from(world: World) -> None:
     assert not done.is_error and git(world.remote, "log", "-1", "--format=%s", "deep") == "2", done.text
 
 
+@pytest.mark.slow
 async def test_submodules_come_with_it(world: World) -> None:
     part = world.remote.with_name("part.git")
     git(world.base, "clone", "-q", "--bare", str(world.remote), str(part))
@@ -185,6 +190,7 @@ async def test_submodules_come_with_it(world: World) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_much_comes_through_whole(world: World) -> None:
     both(world, "web")
     (world.base / "other/large").write_bytes(os.urandom(examples(2_000_000, 20_000_000)))

@@ -52,6 +52,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("traps", groups(), ids=lambda traps: traps[0].name if len(traps) == 1 else "many")
 async def test_nothing_of_a_hostile_repository_runs_outside(world: World, traps: list[Hostile]) -> None:
     evil, mark = evil_program(world.base)
@@ -167,6 +168,7 @@ print("end")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", [False, True], ids=["new protocol", "old protocol"])
 @pytest.mark.parametrize("means", MEANS)
 async def test_who_asks_inside_gets_what_was_allowed_and_no_more(

@@ -41,6 +41,7 @@ def test_auto_without_a_sandbox_puts_the_project_at_stake_and_no_more(world: Wor
     assert unasked == IN_THE_PROJECT, "an entry of the list asks by now: take it out"
 
 
+@pytest.mark.slow
 def test_headless_and_rules_that_allow_much_do_not_let_them_pass(world: World) -> None:
     """Rules for readers, as users write them, and what "always" remembers for honest commands."""
     rules = ["bash(cat *)", "bash(ls*)", "bash(grep *)", "bash(git status*)", "bash(git diff*)", "bash(git log *)"]
@@ -52,6 +53,7 @@ def test_headless_and_rules_that_allow_much_do_not_let_them_pass(world: World) -
 NETWORKS: tuple[Network, ...] = ("ask", "allow", "deny")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_where_a_sandbox_holds_nothing_leaves_it_unasked(world: World, mode: PermissionMode, network: Network) -> None:
@@ -103,6 +105,7 @@ def test_an_honest_day_asks_little(world: World, mode: PermissionMode, most: int
     assert all(held(world, command, mode).action == "allow" for command in building)
 
 
+@pytest.mark.slow
 def test_no_hostile_command_leaves_by_asking_for_it(world: World) -> None:
     permissions = Permissions(world.root, world.root, PermissionsConfig("auto"), holds=lambda domain: True)
     plain = Permissions(world.root, world.root, PermissionsConfig("accept-edits"))
@@ -112,6 +115,7 @@ def test_no_hostile_command_leaves_by_asking_for_it(world: World) -> None:
     assert plain.decide("bash", Intent("command", "x", command="x", outside=True)).action == "ask"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", [judged, held])
 def test_what_always_offers_lets_no_hostile_command_pass(world: World, judge: Callable[..., Decision]) -> None:
     """Every rule that an honest user gets by saying "always" to all everyday commands, together: changing files of the

@@ -150,6 +150,7 @@ async def reached(lane: Lane, command: str, domain: Domain) -> str:
     return f"{command!r} changed {sorted(kept)}" if kept else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", ["look", "work"])
 async def test_what_the_sandbox_holds_reaches_nothing(held: Held, domain: Domain) -> None:
     commands = held.unasked[domain]

@@ -22,7 +22,15 @@ from tests.support import sandbox_world as world
 from tests.support.forms import LONG, some
 
 GROUPS: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "escapes.toml").read_text())["group"]
-CASES = [(group, domain) for group in GROUPS for domain in group["domains"]]
+QUICK = ("write outside", "read secrets", "get at other processes")
+"""Groups of which every means is asked also where slow tests are left out."""
+CASES = [
+    pytest.param(
+        group, domain, id=f"{group['name']}-{domain}", marks=[] if group["name"] in QUICK else pytest.mark.slow
+    )
+    for group in GROUPS
+    for domain in group["domains"]
+]
 AT_ONCE = 4
 LOOK_EVERY = 6
 """Of what is also tried in ``work``, where more is allowed, so many attempts make one that is tried in ``look``."""
@@ -136,7 +144,7 @@ async def _attempt(
     return [*lane.found(domain, output), *([harm] if harm else [])]
 
 
-@pytest.mark.parametrize(("group", "domain"), CASES, ids=[f"{g['name']}-{d}" for g, d in CASES])
+@pytest.mark.parametrize(("group", "domain"), CASES)
 async def test_nothing_gets_out(
     scene: Scene, sandbox: Sandbox, lanes: list[Lane], group: dict[str, Any], domain: Domain
 ) -> None:

@@ -126,6 +126,7 @@ async def said(base: Path, sandbox: Sandbox, script: str, domain: Domain) -> tup
     return await world.run(jail, domain, place, f"set -o pipefail; {script}", more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "wanted", "domain"), CASES)
 async def test_everyday_commands_work(base: Path, sandbox: Sandbox, script: str, wanted: str, domain: Domain) -> None:
     code, output = await said(base, sandbox, script, domain)

@@ -100,6 +100,7 @@ def _place(home: Path, sandbox: Sandbox) -> tuple[Jail, world.Place]:
     return Jail(SandboxConfig(), place.project, home.parent / "cache", sandbox=sandbox), place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", DOMAINS[:2])
 async def test_no_tools_keys_can_be_read(home: Path, sandbox: Sandbox, domain: str) -> None:
     jail, place = _place(home, sandbox)
@@ -109,6 +110,7 @@ async def test_no_tools_keys_can_be_read(home: Path, sandbox: Sandbox, domain: s
     assert world.SECRET not in output and ".ssh" not in output and "cat:" in output
 
 
+@pytest.mark.slow
 async def test_nor_where_the_home_is_the_project(home: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     place = world.Place(home.parent / "place")
     place.base.mkdir()
@@ -120,6 +122,7 @@ async def test_nor_where_the_home_is_the_project(home: Path, sandbox: Sandbox, m
     assert world.SECRET not in output and "versions" in output
 
 
+@pytest.mark.slow
 async def test_a_folder_of_programs_is_there_when_path_names_it(
     home: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +135,7 @@ async def test_a_folder_of_programs_is_there_when_path_names_it(
     assert "it runs" in (await world.run(jail, "look", place, "tool", {}))[1]
 
 
+@pytest.mark.slow
 async def test_a_configuration_without_secrets_is_there(home: Path, sandbox: Sandbox) -> None:
     (home / ".cargo" / "config.toml").write_text('[build]\nrustflags = ["-C", "link-arg=-s"]\n')
     jail, place = _place(home, sandbox)

@@ -35,7 +35,7 @@ def before_step(step: Step, usage: ContextUsage) -> None:
 
 def after_step(step: Step) -> str | None:
     """Store what was measured and return the line for the log; None when the provider measured nothing."""
-    usage, estimated = step.usage, step.estimated_input
+    usage, estimated = step.counted, step.estimated_input
     if usage is None or not usage.anchors or estimated is None:
         return None
     step.actual_input = usage.input

@@ -29,7 +29,7 @@ class Coverage:
 
     def __init__(self, chain: Sequence[Step]) -> None:
         self.step = next((s for s in reversed(chain) if s.kind == "turn"), None)
-        usage = self.step.usage if self.step is not None else None
+        usage = self.step.counted if self.step is not None else None
         self.read = usage.cache_read if usage is not None else None
         self.until = self.after = self.between = 0
         self.whole = False
@@ -41,9 +41,9 @@ class Coverage:
         self.between, self.after = self.read, min(chain[0].sent_count, end)
         for number in range(len(chain) - 1, -1, -1):
             earlier = chain[number]
-            if earlier.sent_count <= end and earlier.usage is not None and earlier.usage.input <= self.read:
+            if earlier.sent_count <= end and earlier.counted is not None and earlier.counted.input <= self.read:
                 self.whole = True
-                self.until, self.between = earlier.sent_count, self.read - earlier.usage.input
+                self.until, self.between = earlier.sent_count, self.read - earlier.counted.input
                 following = chain[number + 1].sent_count if number + 1 < len(chain) else end
                 self.after = min(following, end)
                 break
@@ -59,7 +59,7 @@ class Coverage:
     def expected(self) -> int | None:
         """Tokens of the next request that will be read: what was read and written in this step. None where the
         provider does not report what it writes."""
-        usage = self.step.usage if self.step is not None else None
+        usage = self.step.counted if self.step is not None else None
         if usage is None or usage.cache_read is None or usage.cache_write is None:
             return None
         return min(usage.input, usage.cache_read + usage.cache_write)

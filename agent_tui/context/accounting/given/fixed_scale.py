@@ -68,7 +68,7 @@ def best_scale(
 
 def fixed_scale_at(number: int, step: Step, target: Target, family: Family) -> FixedScale | None:
     """What the step at ``number`` measured of the ephemeral parts, if it measured them."""
-    usage, messages = step.usage, step.estimated_messages
+    usage, messages = step.counted, step.estimated_messages
     if messages is None or usage is None or not usage.anchors or step.status != "complete":
         return None
     if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):

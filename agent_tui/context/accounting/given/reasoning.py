@@ -68,7 +68,7 @@ def reasoning_tokens(message: Message, step: Step | None, spoken: Callable[[Mess
     ``spoken`` estimates an answer's text and calls. A text of reasoning is often only a summary of what was thought,
     so it says little about its size: output less everything else does. Where a model thought, that is never 0.
     """
-    usage = step.usage if step is not None else None
+    usage = step.counted if step is not None else None
     parts = [p for p in message.parts if isinstance(p, ReasoningPart)]
     shown = any(p.text for p in parts)
     said = usage.reasoning if usage is not None and usage.reasoning_source == "provider" else None

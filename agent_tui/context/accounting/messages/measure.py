@@ -75,7 +75,7 @@ def removed(ground: Ground, measured: Measured) -> Change:
 def _add_answer(ground: Ground, measured: Measured, step: Step, reading: Reading) -> None:
     view, tally, index = ground.view, measured.tally, step.sent_count
     weighed = weigh(ground, index)
-    usage = step.usage
+    usage = step.counted
     output = usage.output if usage is not None else 0
     tokens, reported = reasoning_of(ground, weighed.message)
     counted = round(tokens * ground.reasoning.counted(weighed.message.id))
@@ -128,7 +128,7 @@ def _add_between(ground: Ground, measured: Measured, before: Step, step: Step, r
 
 def _difference(ground: Ground, measured: Measured, before: Step, step: Step, user: bool) -> tuple[int, bool]:
     """Measured size of what was added between two steps, and whether only provider numbers are in it."""
-    first, second = before.usage, step.usage
+    first, second = before.counted, step.counted
     if first is None or second is None:
         return 0, False
     dropped = dropped_between(ground, before, step, measured.turn, user)
