@@ -109,8 +109,8 @@ def _is_number(value: object) -> bool:
 
 def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
     """The validated settings. Raises ConfigError with one line: place, key, what is allowed."""
+    from agent_tui.config.files import check_theme
     from agent_tui.config.schema import check
-    from agent_tui.config.themes import check_theme
 
     layers = config_layers(options, paths, root, trusted)
     check(layers)

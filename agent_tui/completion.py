@@ -67,7 +67,7 @@ class FileIndex:
             if not self._fresh:
                 self._paths = await asyncio.to_thread(self._list)
                 self._fresh = True
-        from agent_tui.text.fuzzy import match_paths
+        from agent_tui.text.search import match_paths
 
         return await asyncio.to_thread(match_paths, text, self._paths, LIMIT)
 
@@ -85,7 +85,7 @@ def _resources(text: str, agent: Agent | None) -> list[Proposal]:
     """What MCP servers offer, named ``@server:uri``."""
     if agent is None:
         return []
-    from agent_tui.text.fuzzy import match as match_texts
+    from agent_tui.text.search import match as match_texts
 
     details = {name: detail for name, detail in agent.project.mcp_resources() if not any(c.isspace() for c in name)}
     return [Proposal(f"@{name} ", name, details[name]) for name in match_texts(text, list(details), 50)]
@@ -119,7 +119,7 @@ async def propose(query: Query, agent: Agent | None, files: FileIndex, shell: Se
             resources = _resources(query.text, agent)
             return [*resources, *named] if ":" in query.text else [*named, *resources]
         case "shell":
-            from agent_tui.text.fuzzy import match as match_texts
+            from agent_tui.text.search import match as match_texts
 
             known = [text for text in match_texts(query.text, shell, 20) if text != query.text]
             return [Proposal(f"!{text}", f"!{text}") for text in known]

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from agent_tui.config import Compared, PermissionMode
-from agent_tui.config.run_flags import FLAGS
+from agent_tui.config import FLAGS, Compared, PermissionMode
 
 OutputFormat = Literal["text", "json", "stream-json"]
 InputFormat = Literal["text", "stream-json"]
@@ -31,7 +30,7 @@ class Served(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Options(Compared):
-    """Flags of the chat and of headless mode, described in ``config.run_flags``. ``resume`` is a session id, "" to
+    """Flags of the chat and of headless mode, described in ``config.FLAGS``. ``resume`` is a session id, "" to
     choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
     end, however long that takes. ``plain``: lines of text instead of the screen; None where the configuration and the
     environment say. ``budget`` is in dollars. ``output_schema`` is a file, or as text the schema itself.

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from agent_tui.pipes.lines import STRICT
+from agent_tui.pipes.pipe import STRICT
 from agent_tui.tools.sandbox.box import Sandbox
 from tests.support import sandbox_world
 from tests.support.forms import examples

@@ -31,7 +31,7 @@ import asyncio, os, sys
 from dataclasses import is_dataclass
 from pathlib import Path
 from agent_tui.cli import parse_options
-from agent_tui.config.early import early_settings
+from agent_tui.config.files import early_settings
 from agent_tui.paths import user_paths
 from agent_tui.ui.chat.chat import Chat
 from agent_tui.ui.run import AgentApp

@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import re
+import select
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from agent_tui import door
 from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser, given, named_as_given
-from agent_tui.config.run_flags import FLAGS
+from agent_tui.config import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import SESSION_NAME, Options, Served
 
@@ -198,7 +199,7 @@ def _chat(options: Options) -> int:
     if options.headless:
         with _ended_by_signals():
             return _headless(options)
-    from agent_tui.config.early import early_settings, why_plain
+    from agent_tui.config.files import early_settings, why_plain
     from agent_tui.paths import user_paths
 
     paths = user_paths()
@@ -245,8 +246,6 @@ def _ended_by_signals() -> Iterator[None]:
 def _headless(options: Options) -> int:
     import asyncio
 
-    from agent_tui.cli.standard_input import piped_in
-
     asked, piped = bool(options.prompt.strip()) or options.input_format == "stream-json", ""
     if asked:
         _begin_worker()
@@ -278,7 +277,7 @@ def _serve(options: Options, served: Served) -> int:
     _go_to_folder(options)
     if served.resume:
         options = replace(options, prompt="", resume=served.resume, session=None, continue_newest=False)
-    from agent_tui.config.early import early_settings
+    from agent_tui.config.files import early_settings
     from agent_tui.paths import user_paths
 
     paths = user_paths()
@@ -332,3 +331,39 @@ def called_as(options: Options) -> list[str]:
     named = (("-C", "folder", options.folder), ("--config", "config", options.config))
     given = [(flag, str(value)) for flag, name, value in named if value is not None and name not in options.variables]
     return ["agent-tui", *(word for pair in given for word in pair)]
+
+
+PATIENCE = 0.5
+"""Seconds in which an open pipe has to bring something: schedulers and CI runners hand down pipes that never end."""
+
+
+def piped_in(wait: bool) -> str:
+    """Standard input to its end, as text; empty where it is a terminal, or, unless it is to be ``wait``ed for, a pipe
+    that brings nothing at first: stderr then says so, and nothing is taken from it. Raises AgentError."""
+    if sys.stdin.isatty():
+        return ""
+    if not wait and not _brings_something():
+        door.complain("standard input is an open pipe that brought nothing; to wait for it: agent-tui -p PROMPT -")
+        return ""
+    try:
+        data = sys.stdin.buffer.read()
+    except OSError as error:
+        raise AgentError(f"Standard input cannot be read: {error.strerror or error}.") from error
+    return decoded(data).strip("\n")
+
+
+def decoded(data: bytes) -> str:
+    """Bytes as text. What is not UTF-8 is replaced, and stderr says so."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        door.complain(f"standard input is not UTF-8 (byte {error.start}); what is not was replaced")
+        return data.decode("utf-8-sig", "replace")
+
+
+def _brings_something() -> bool:
+    """Whether there is something to read, or the end, before ``PATIENCE`` is over."""
+    try:
+        return bool(select.select([sys.stdin.fileno()], [], [], PATIENCE)[0])
+    except (OSError, ValueError):
+        return True

@@ -5,14 +5,48 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NoReturn
 
-from agent_tui import __version__
-from agent_tui.cli.argparse_private import Parser
-from agent_tui.config.run_flags import FLAGS, Flag
+from agent_tui import __version__, door
+from agent_tui.config import FLAGS, Flag
 from agent_tui.errors import ConfigError
+
+
+class Parser(argparse.ArgumentParser):
+    """Speaks through the door: argparse repeats arguments in its errors. Of a flag that does not exist it says which
+    was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        begin, mark, unknown = message.partition("unrecognized arguments: ")
+        if mark:
+            from agent_tui.cli.other_agents import did_you_mean
+
+            words = [
+                word + did_you_mean(word, _flags(self)) if word.startswith("--") else word
+                for word in unknown.split(" ")
+            ]
+            message = begin + mark + " ".join(words)
+        super().error(message)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:
+            door.write(file or sys.stderr, message)
+
+
+def _flags(parser: argparse.ArgumentParser) -> list[str]:
+    """The flags of a parser and of its subcommands."""
+    below = [one for action in parser._actions if isinstance(action.choices, dict) for one in action.choices.values()]
+    own = [spelling for action in parser._actions for spelling in action.option_strings]
+    return own + [flag for one in below if isinstance(one, argparse.ArgumentParser) for flag in _flags(one)]
+
+
+def arguments_of(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
+    """What a parser takes, in the order it was added."""
+    return parser._actions
+
 
 SUBCOMMANDS = ("context", "sessions", "export", "models", "auth", "doctor", "config", "serve", "completions")
 SHARED_FLAGS = {
@@ -183,3 +217,57 @@ def _entries(flag: Flag, text: str) -> list[str]:
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
         raise ConfigError(f"environment: {flag.variable} is a JSON list of texts, or one of them a line.")
     return entries
+
+
+Shell = Literal["bash", "zsh", "fish"]
+
+
+def script(shell: Shell, parser: argparse.ArgumentParser, commands: tuple[str, ...]) -> str:
+    """The script to source, e.g. ``source <(agent-tui completions bash)``."""
+    options = sorted(flag for action in arguments_of(parser) for flag in action.option_strings)
+    if shell == "bash":
+        return _bash(options, commands)
+    if shell == "zsh":
+        return f"#compdef agent-tui\nautoload -U +X bashcompinit && bashcompinit\n{_bash(options, commands)}"
+    return _fish(parser, commands)
+
+
+def _bash(options: list[str], commands: tuple[str, ...]) -> str:
+    return f"""\
+_agent_tui() {{
+    local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
+    case $previous in
+        --output-format) COMPREPLY=($(compgen -W "text json stream-json" -- "$current")); return;;
+        --permission-mode) COMPREPLY=($(compgen -W "ask accept-edits plan auto bypass" -- "$current")); return;;
+        --config) COMPREPLY=($(compgen -f -- "$current")); return;;
+        --add-dir) COMPREPLY=($(compgen -d -- "$current")); return;;
+        sessions) COMPREPLY=($(compgen -W "delete check repair --all --search --json" -- "$current")); return;;
+        -r|--resume|export|delete|check|repair)
+            COMPREPLY=($(compgen -W "$(agent-tui sessions 2>/dev/null | cut -d' ' -f1)" -- "$current")); return;;
+    esac
+    if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W "{" ".join(options)}" -- "$current"))
+    elif [[ $COMP_CWORD == 1 ]]; then
+        COMPREPLY=($(compgen -W "{" ".join(commands)}" -- "$current"))
+    fi
+}}
+complete -F _agent_tui agent-tui"""
+
+
+def _fish(parser: argparse.ArgumentParser, commands: tuple[str, ...]) -> str:
+    lines = [f"complete -c agent-tui -n __fish_use_subcommand -f -a {name}" for name in commands]
+    lines += [
+        f"complete -c agent-tui -n '__fish_seen_subcommand_from sessions' -f -a {name}"
+        for name in ("delete", "check", "repair")
+    ]
+    for action in arguments_of(parser):
+        parts = ["complete -c agent-tui"]
+        parts += [f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in action.option_strings]
+        if not action.option_strings:
+            continue
+        if action.choices:
+            parts.append(f"-x -a '{' '.join(map(str, action.choices))}'")
+        text = (action.help or "").replace("'", "")
+        parts.append(f"-d '{text}'")
+        lines.append(" ".join(parts))
+    return "\n".join(lines)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -12,6 +14,7 @@ from typing import Any
 
 from agent_tui import door
 from agent_tui.errors import EXIT_OK, AgentError, ConfigError
+from agent_tui.options import SERVED, Served
 from agent_tui.pipes.start import command as command_of
 from agent_tui.text.clean import clean_line
 
@@ -47,8 +50,7 @@ def _serve(values: argparse.Namespace, folder_of: Callable[[Sequence[str]], Path
     if any(find_spec(package) is None for package in ("textual_serve", "aiohttp")):
         raise AgentError("agent-tui serve needs the serve extra: pip install 'agent-tui[serve]'.")
     from agent_tui.hardening import hide_memory
-    from agent_tui.serve.gate import is_loopback
-    from agent_tui.serve.server import serve
+    from agent_tui.serve.server import is_loopback, serve
 
     hide_memory()
     if not is_loopback(values.host):
@@ -57,7 +59,7 @@ def _serve(values: argparse.Namespace, folder_of: Callable[[Sequence[str]], Path
             "address below runs commands on this machine as you; it is sent unencrypted, and so is all that you type "
             "and read. A tunnel is safer: ssh -L PORT:127.0.0.1:PORT HOST"
         )
-    *start, root = command_of("agent_tui.cli.served")
+    *start, root = command_of("agent_tui.cli.serve")
 
     def told(address: str) -> None:
         door.say(address)
@@ -68,3 +70,11 @@ def _serve(values: argparse.Namespace, folder_of: Callable[[Sequence[str]], Path
         serve([*start, *flags, root], values.host, values.port, f"agent-tui {folder.resolve().name}".strip(), told)
     )
     return EXIT_OK
+
+
+def main() -> None:
+    """Runs the chat with the flags of the command line, for the page that the server speaks of."""
+    from agent_tui.cli import main as run
+
+    told = json.loads(os.environ.pop(SERVED))
+    sys.exit(run(sys.argv[1:], Served(told["columns"], told["lines"], told["resume"])))

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.tools.git.own import own_git
-from agent_tui.tools.git.repository import find_repository
+from agent_tui.tools.git.repository import find_repository, own_git
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

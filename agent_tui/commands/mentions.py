@@ -15,9 +15,8 @@ from pathlib import Path
 from agent_tui.models.image_header import image_type
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.text.numbers import size
-from agent_tui.tools.files import seen
-from agent_tui.tools.files.beneath import at, entered, names_in
-from agent_tui.tools.files.paths import is_within
+from agent_tui.tools.files import text as files
+from agent_tui.tools.files.beneath import at, entered, is_within, names_in
 from agent_tui.tools.files.pictures import PICTURE_BYTES
 
 MAX_TEXT = 256 * 1024
@@ -160,7 +159,7 @@ def _bytes(path: Path, limit: int) -> tuple[bytes, Metadata]:
         raw = file.read(limit + 1)
         if len(raw) > limit:
             raise ValueError(f"has {size(max(info.st_size, len(raw)))}, at most {size(limit)} are looked at")
-    return raw, seen.as_read(info)
+    return raw, files.as_read(info)
 
 
 def _decoded(raw: bytes) -> str:

@@ -6,15 +6,17 @@ Precedence, lowest first: defaults, user file, project file, ``--config`` file, 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agent_tui.config import McpServer, ModelConfig, Settings
-from agent_tui.config.run_flags import VARIABLES
+from agent_tui.config import AUTO_THEME, VARIABLES, McpServer, ModelConfig, Settings
 from agent_tui.errors import ConfigError
+from agent_tui.paths import Paths
 
 T = TypeVar("T")
 
@@ -49,7 +51,6 @@ class Layer(NamedTuple):
     def place(self, key: str, entry: str = "") -> str:
         """Where a dotted key stands, or an entry of the list under it, as error lines name it: with the line of a file
         where that is certain: its own or that of a table it is in."""
-        from agent_tui.config.lines import line_number  # only errors ask
 
         parts = key.split(".")
         for length in range(len(parts), 0, -1):
@@ -207,3 +208,99 @@ def _fits(value: Any, hint: str) -> bool:
     if isinstance(value, list):
         return "list" in hint
     return isinstance(value, dict) and "dict" in hint
+
+
+_HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?")
+_KEY = re.compile(r"\s*([\w\"'. -]+?)\s*=")
+
+
+def line_number(text: str, key: str, entry: str = "") -> int:
+    """The line of a TOML text, from 1, on which a dotted key, or its table, is set; with ``entry`` the one that holds
+    that text below it. 0 where it is not certain."""
+    table, keys, entries = "", [], []
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.fullmatch(line):
+            table, inside = _dotted(header[1]), False
+            keys += [number] if table == key else []
+            continue
+        if written := _KEY.match(line):
+            inside = _dotted(f"{table}.{written[1]}" if table else written[1]) == key
+            keys += [number] if inside else []
+        if inside and entry and any(quote + entry + quote in line for quote in "\"'"):
+            entries.append(number)
+    found = entries if entry and entries else keys
+    return found[0] if len(found) == 1 else 0
+
+
+def _dotted(written: str) -> str:
+    return ".".join(part.strip(" \"'") for part in written.split("."))
+
+
+SCREEN_READERS = ("ACCESSIBLE", "SCREEN_READER", "ACCESSIBILITY_ENABLED")
+"""Variables that people who use a screen reader set for programs in the terminal. ``ACCESSIBLE`` is what forms and
+prompts of many command-line tools go by, ``ACCESSIBILITY_ENABLED`` what is set for desktop programs beside Orca. No
+screen reader sets one by itself: the terminal cannot know of it."""
+
+_NO = frozenset({"", "0", "false", "no", "off"})
+
+
+def early_settings(file: Path | None, paths: Paths) -> Settings:
+    """Theme and keys for the first frame, ``file`` being the one named on the command line: read without validation, a
+    broken file counts as absent until it is checked."""
+    layers: list[Layer] = []
+    for path in (paths.config_file, file):
+        try:
+            layer = file_layer(path) if path is not None else None
+        except ConfigError:
+            continue
+        if layer is not None:
+            layers.append(layer)
+    with suppress(ConfigError):
+        layers.append(env_layer())
+    return build_settings(merge(layers))
+
+
+def why_plain(flag: bool | None, setting: bool | None, environ: Mapping[str, str]) -> str:
+    """Why the chat is to be plain, empty where it is not: the flag wins over the setting, the setting over what the
+    environment suggests."""
+    if flag is not None:
+        return "by --plain" if flag else ""
+    if setting is not None:
+        return "by [ui] plain" if setting else ""
+    if environ.get("TERM", "").lower() == "dumb":
+        return "because TERM is dumb"
+    for name in SCREEN_READERS:
+        if environ.get(name, "").strip().lower() not in _NO:
+            return f"because {name} is set"
+    return ""
+
+
+def theme_names(*folders: Path) -> list[str]:
+    """The names of the themes in ``folders``, sorted. A file that cannot be read as one goes by its own name: what is
+    wrong with it is said where it is worn."""
+    return sorted({_name(path) for folder in folders if folder.is_dir() for path in folder.glob("*.toml")})
+
+
+def check_theme(layers: Sequence[Layer], *folders: Path) -> None:
+    """Raises ConfigError, with its place, for a theme that no file in ``folders`` is."""
+    for layer in layers:
+        name = (layer.values.get("ui") or {}).get("theme")
+        if name in (None, AUTO_THEME):
+            continue
+        names = theme_names(*folders)
+        if name not in names:
+            raise ConfigError(
+                f"{layer.place('ui.theme')}: {layer.name('ui.theme')}: no theme is called {name!r}; "
+                f"allowed: {AUTO_THEME}, {', '.join(names)}, or a file of yours in {folders[-1]}."
+            )
+
+
+def _name(path: Path) -> str:
+    import tomllib
+
+    try:
+        name = tomllib.loads(path.read_text("utf-8")).get("name", path.stem)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return path.stem
+    return name if isinstance(name, str) and name.strip() else path.stem

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 from agent_tui import door
 from agent_tui.errors import EXIT_ERROR, EXIT_USAGE
 from agent_tui.options import SERVED
-from agent_tui.serve import packets
 from agent_tui.text.clean import clean
 
 log = logging.getLogger(__name__)
@@ -62,7 +61,7 @@ class ServedChat:
             if self._process is None:
                 await self._start(columns, lines)
             else:
-                self._write(packets.meta("attach", width=columns, height=lines))
+                self._write(meta("attach", width=columns, height=lines))
 
     def detach(self, viewer: Viewer) -> None:
         """The page is gone; the chat goes on without one."""
@@ -71,20 +70,20 @@ class ServedChat:
             self.focus(False)
 
     def typed(self, text: str) -> None:
-        self._write(packets.data(text.encode("utf-8", "replace")))
+        self._write(data(text.encode("utf-8", "replace")))
 
     def resize(self, columns: int, lines: int) -> None:
-        self._write(packets.meta("resize", width=columns, height=lines))
+        self._write(meta("resize", width=columns, height=lines))
 
     def focus(self, has: bool) -> None:
-        self._write(packets.meta("focus" if has else "blur"))
+        self._write(meta("focus" if has else "blur"))
 
     async def close(self) -> None:
         """Ends the chat with everything stored; what does not end is killed."""
         process, reading = self._process, self._reading
         if process is None or reading is None:
             return
-        self._write(packets.meta("quit"))
+        self._write(meta("quit"))
         done, _ = await asyncio.wait({reading}, timeout=PATIENCE)
         if not done:
             with contextlib.suppress(ProcessLookupError):
@@ -135,15 +134,15 @@ class ServedChat:
         self._changed()
 
     async def _read(self, stream: asyncio.StreamReader) -> None:
-        while (line := await stream.readline()) != packets.BEGIN:
+        while (line := await stream.readline()) != BEGIN:
             if not line:
                 return
         while True:
-            kind, payload = await packets.packet(stream)
+            kind, payload = await packet(stream)
             if kind == b"D" and self._viewer is not None:
                 self._viewer.data(payload)
             elif kind == b"M":
-                self._heard(packets.facts_of(payload))
+                self._heard(facts_of(payload))
 
     def _heard(self, facts: dict[str, Any]) -> None:
         """Nothing but the session's name and pages to open: no file is handed out."""
@@ -170,3 +169,39 @@ async def _end_of(stream: asyncio.StreamReader) -> str:
     while data := await stream.read(1 << 16):
         kept = (kept + data)[-_SAID:]
     return kept.decode("utf-8", "replace")
+
+
+BEGIN = b"__GANGLION__\n"
+"""The line after which packets come; what stands before it is no packet."""
+
+MOST = 1 << 25
+"""Bytes of a packet: a frame of the largest screen is far below it."""
+
+
+def data(payload: bytes) -> bytes:
+    """What was typed."""
+    return b"D%s%s" % (len(payload).to_bytes(4, "big"), payload)
+
+
+def meta(kind: str, **facts: Any) -> bytes:
+    """Something said about the screen."""
+    payload = json.dumps({"type": kind, **facts}).encode()
+    return b"M%s%s" % (len(payload).to_bytes(4, "big"), payload)
+
+
+async def packet(stream: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """The next packet: letter and payload. Raises IncompleteReadError at the end, ValueError for what is none."""
+    head = await stream.readexactly(5)
+    size = int.from_bytes(head[1:], "big")
+    if head[:1] not in b"DMP" or size > MOST:
+        raise ValueError(f"no packet: {head!r}")
+    return head[:1], await stream.readexactly(size)
+
+
+def facts_of(payload: bytes) -> dict[str, Any]:
+    """The object of an ``M`` packet; empty for what is none."""
+    try:
+        found = json.loads(payload)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

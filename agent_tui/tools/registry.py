@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
+from agent_tui.models.requests import OfferedTool
+from agent_tui.models.usage import Limits
 from agent_tui.tools.aliases import own_name
 from agent_tui.tools.base import Tool
+
+if TYPE_CHECKING:
+    from agent_tui.tools.builtin.conversation import SkillTool
+    from agent_tui.tools.mcp.manager import McpManager
 
 
 class ToolRegistry:
@@ -47,20 +54,12 @@ class ToolRegistry:
 def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
     """The tools every session has, in the order they are sent (of ``edit`` and ``apply_patch`` the one that the model
     is trained on); ``config`` holds the limits they speak of."""
-    from agent_tui.tools.builtin.apply_patch import ApplyPatchTool
-    from agent_tui.tools.builtin.ask import AskTool
-    from agent_tui.tools.builtin.bash import BashTool
-    from agent_tui.tools.builtin.edit import EditTool
+    from agent_tui.tools.builtin.bash import BashTool, JobsTool
+    from agent_tui.tools.builtin.conversation import AskTool, PresentPlanTool, SubagentTool, TodoTool
+    from agent_tui.tools.builtin.edit import ApplyPatchTool, EditTool, WriteTool
     from agent_tui.tools.builtin.fetch import FetchTool
-    from agent_tui.tools.builtin.glob import GlobTool
-    from agent_tui.tools.builtin.grep import GrepTool
-    from agent_tui.tools.builtin.jobs import JobsTool
-    from agent_tui.tools.builtin.list import ListTool
-    from agent_tui.tools.builtin.present_plan import PresentPlanTool
+    from agent_tui.tools.builtin.find import GlobTool, GrepTool, ListTool
     from agent_tui.tools.builtin.read import ReadTool
-    from agent_tui.tools.builtin.subagent import SubagentTool
-    from agent_tui.tools.builtin.todo import TodoTool
-    from agent_tui.tools.builtin.write import WriteTool
 
     return [
         ReadTool(),
@@ -78,3 +77,35 @@ def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
         AskTool(),
         PresentPlanTool(),
     ]
+
+
+class SessionTools:
+    """Satisfies the engine's ``ExtraTools``. The ``skill`` tool counts among the built-ins."""
+
+    def __init__(self, mcp: McpManager, skill: SkillTool) -> None:
+        self._mcp, self._skill = mcp, skill
+
+    @property
+    def starting(self) -> bool:
+        return self._mcp.starting
+
+    def late(self) -> list[str]:
+        return self._mcp.late()
+
+    def tools(self) -> list[Tool]:
+        own: list[Tool] = [self._skill] if self._skill.names() else []
+        return own + self._mcp.tools()
+
+    def offered(self, limits: Limits) -> list[OfferedTool]:
+        """The MCP tools of the next request."""
+        return self._mcp.offered(limits)
+
+    def start(self, changed: Callable[[], None]) -> None:
+        self._mcp.start(changed)
+
+    def recall(self) -> bool:
+        """Has the tools of servers as they were last seen; False where that is not known."""
+        return self._mcp.recall()
+
+    async def close(self) -> None:
+        await self._mcp.close()

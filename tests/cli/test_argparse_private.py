@@ -6,7 +6,7 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from agent_tui.cli.argparse_private import Parser, arguments_of
+from agent_tui.cli.arguments import Parser, arguments_of
 
 
 def test_argparse_still_has_what_is_private_to_it() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from agent_tui.bootstrap import config_layers, load_settings
 from agent_tui.config import Settings
-from agent_tui.config.early import early_settings
-from agent_tui.config.files import build_settings, env_layer, merge
+from agent_tui.config.files import build_settings, early_settings, env_layer, merge
 from agent_tui.errors import ConfigError
 from agent_tui.options import Options
 from agent_tui.paths import Paths, project_root, user_paths

@@ -9,7 +9,7 @@ import pytest
 
 from agent_tui.bootstrap import load_settings
 from agent_tui.cli import parse_options
-from agent_tui.config.lines import line_number
+from agent_tui.config.files import line_number
 from agent_tui.errors import ConfigError
 from agent_tui.paths import user_paths
 

@@ -11,8 +11,8 @@ import pytest
 
 from agent_tui.models.messages import PART_TYPES
 from agent_tui.models.requests import Delta, StreamItem
-from agent_tui.pipes import lines
-from agent_tui.pipes.lines import BadLineError, Language, UnknownNameError
+from agent_tui.pipes import pipe as lines
+from agent_tui.pipes.pipe import BadLineError, Language, UnknownNameError
 from agent_tui.providers.worker import protocol
 from agent_tui.tools.mcp import lines as host_lines
 from tests.support.filled import every_field, filled, local_fields, without_local

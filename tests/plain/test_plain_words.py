@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.config.early import SCREEN_READERS, why_plain
+from agent_tui.config.files import SCREEN_READERS, why_plain
 from agent_tui.plain.line_writer import BEGINNINGS, LineWriter, Mark, ProgressTicker, spoken
 
 

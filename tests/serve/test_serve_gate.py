@@ -11,9 +11,7 @@ import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError, web
 
 from agent_tui.serve.chat import ServedChat
-from agent_tui.serve.gate import Gate, is_loopback
-from agent_tui.serve.page import ASSETS
-from agent_tui.serve.server import MOST_CELLS, Server
+from agent_tui.serve.server import ASSETS, MOST_CELLS, Gate, Server, is_loopback
 from tests.support.waiting import PATIENCE
 
 

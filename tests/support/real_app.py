@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from textual.widgets import TextArea
 
 from agent_tui.bootstrap import make_agent
-from agent_tui.config.early import early_settings
+from agent_tui.config.files import early_settings
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import Event
 from agent_tui.options import Options

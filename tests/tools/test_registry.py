@@ -6,7 +6,7 @@ from agent_tui.errors import ToolError
 from agent_tui.models.requests import ToolSchema
 from agent_tui.tools.arguments import parse_arguments
 from agent_tui.tools.base import Tool
-from agent_tui.tools.builtin.list import ListTool
+from agent_tui.tools.builtin.find import ListTool
 from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
 

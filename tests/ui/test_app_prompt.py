@@ -12,7 +12,7 @@ from textual import events
 from agent_tui.history import History
 from agent_tui.models.image_header import base64_size
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.text.fuzzy import match_paths
+from agent_tui.text.search import match_paths
 from agent_tui.ui.prompt.placeholders import Placeholders, is_long
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent

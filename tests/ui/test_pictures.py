@@ -17,8 +17,7 @@ from rich.style import Style
 
 from agent_tui.engine.about.replies import ATTRIBUTES, PLACEHOLDERS
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.tools.files.pictures import PictureError
-from agent_tui.tools.files.previews import preview
+from agent_tui.tools.files.pictures import PictureError, preview
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.terminal.kitty import MARKS, PLACEHOLDER, cell, sending, through_tmux
 from agent_tui.ui.transcript.album import KEPT, MOST_ROWS, WIDEST, Album, PictureLine

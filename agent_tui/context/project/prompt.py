@@ -8,8 +8,7 @@ from datetime import date
 from pathlib import Path
 
 from agent_tui.text.clean import pictured
-from agent_tui.tools.git.own import own_git
-from agent_tui.tools.git.repository import find_repository
+from agent_tui.tools.git.repository import find_repository, own_git
 
 _STATUS = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all", "--no-renames")
 _SECONDS = 2.0

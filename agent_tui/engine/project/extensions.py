@@ -23,11 +23,11 @@ from agent_tui.models.events import Notice
 from agent_tui.models.requests import ModelInfo
 from agent_tui.paths import Paths
 from agent_tui.text.clean import plain_line
-from agent_tui.tools.builtin.skill import SkillTool
+from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.offer import McpPrompt
 from agent_tui.tools.mcp.remembered import RememberedOffers
-from agent_tui.tools.session_tools import SessionTools
+from agent_tui.tools.registry import SessionTools
 
 ToolRow = tuple[str, str, str, int | None, bool]
 

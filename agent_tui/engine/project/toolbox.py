@@ -17,11 +17,10 @@ from agent_tui.paths import Paths, private_dir
 from agent_tui.providers.catalog import patches_files
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.secrets import Redactor
-from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory, User
-from agent_tui.tools.files.keeping import ProjectKeeping
-from agent_tui.tools.files.seen import remember_attached
-from agent_tui.tools.files.snapshots import FileHistory, RestorePlan, Snapshotter, apply_restore
+from agent_tui.tools.children.jobs import Jobs
+from agent_tui.tools.files.snapshots import FileHistory, ProjectKeeping, RestorePlan, Snapshotter, apply_restore
+from agent_tui.tools.files.text import remember_attached
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain

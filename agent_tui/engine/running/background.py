@@ -19,9 +19,8 @@ from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import NEWS, AttachmentPart, Message, ToolResultPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.text.clean import clean_line
-from agent_tui.tools.background.job import Job
-from agent_tui.tools.background.jobs import Jobs
-from agent_tui.tools.background.starting import STARTED
+from agent_tui.tools.children.job import Job
+from agent_tui.tools.children.jobs import STARTED, Jobs
 
 _STARTED = re.compile(rf"{STARTED}b(\d{{1,6}});")
 _ENDED = re.compile(r"\bb(\d{1,6}) (?:(?:ended|was stopped) after |is gone)")

@@ -31,7 +31,7 @@ from agent_tui.tools.arguments import parse_arguments, unknown_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.files.beneath import at, info_of
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
-from agent_tui.tools.files.seen import version
+from agent_tui.tools.files.text import version
 from agent_tui.tools.registry import ToolRegistry
 from agent_tui.tools.sandbox.stopped import Stopped
 

@@ -23,8 +23,7 @@ from agent_tui.models.requests import (
     StreamItem,
     UsageReport,
 )
-from agent_tui.pipes.lines import BadLineError, Refused, UnknownNameError
-from agent_tui.pipes.parent import ChildPipe
+from agent_tui.pipes.pipe import BadLineError, ChildPipe, Refused, UnknownNameError
 from agent_tui.pipes.start import start
 from agent_tui.providers.failure_lines import worker_failure
 from agent_tui.providers.worker import protocol

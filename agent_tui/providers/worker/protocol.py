@@ -25,7 +25,7 @@ from agent_tui.models.requests import (
     StreamItem,
     UsageReport,
 )
-from agent_tui.pipes.lines import Language, Refused
+from agent_tui.pipes.pipe import Language, Refused
 
 WorkerState = Literal["stopped", "starting", "ready", "litellm_loading", "litellm_ready"]
 """``ready``: counting and descriptions answer; ``litellm_ready``: models can be called without delay."""

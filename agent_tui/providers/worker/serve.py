@@ -29,8 +29,7 @@ from agent_tui.models.requests import (
     SystemBlock,
     ToolSchema,
 )
-from agent_tui.pipes.child import log_to_stderr, own_the_pipe, read_until_the_end
-from agent_tui.pipes.lines import BadLineError, Refused
+from agent_tui.pipes.pipe import BadLineError, Refused, log_to_stderr, own_the_pipe, read_until_the_end
 from agent_tui.providers.catalog import dialect_of
 from agent_tui.providers.counting import count_all, encoding, use_bundled_vocabulary
 from agent_tui.providers.keys import DUMMY_KEY

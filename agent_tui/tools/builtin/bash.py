@@ -15,11 +15,11 @@ from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import NO_OUTPUT, Metadata
 from agent_tui.models.requests import ToolSchema
-from agent_tui.text.clean import pictured
+from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.arguments import reject_surrogates, validate
-from agent_tui.tools.background.output import Cleaned
-from agent_tui.tools.base import Intent, Keeping, ToolContext, ToolOutcome
+from agent_tui.tools.base import BackgroundJob, BackgroundJobs, Intent, Keeping, ToolContext, ToolOutcome
 from agent_tui.tools.children.git_broker import GitBroker, launched
+from agent_tui.tools.children.job import Cleaned
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
 from agent_tui.tools.sandbox.policy import Launch, free
@@ -27,6 +27,7 @@ from agent_tui.tools.sandbox.stopped import Stopped
 
 if TYPE_CHECKING:
     from agent_tui.tools.sandbox.attempts import Attempts
+
 
 MAX_TIMEOUT = 3_600.0
 MAX_BYTES = 100_000_000
@@ -72,7 +73,7 @@ class BashTool:
         )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
-        args = _arguments(arguments)
+        args = _bash_arguments(arguments)
         line = " ".join(pictured(args.command).split())
         summary = line if len(line) <= 100 else line[:99] + "…"
         if args.background:
@@ -88,7 +89,7 @@ class BashTool:
         )
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
-        args = _arguments(arguments)
+        args = _bash_arguments(arguments)
         timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
         with contextlib.closing(await self._ready(args, context)) as line:
             # What only looks changes nothing, and what the user runs is theirs.
@@ -129,7 +130,7 @@ class BashTool:
         """Runs it to its end, or starts it in the background."""
         cwd, jail = context.cwd.resolve(), context.jail
         if args.background:
-            from agent_tui.tools.background.starting import start
+            from agent_tui.tools.children.jobs import start
 
             outcome = await start(args.command, line.launch, cwd, context, args.timeout, line.over)
             line.goes_on = True
@@ -163,7 +164,7 @@ class _Line:
             self.attempts.end()
 
 
-def _arguments(arguments: Metadata) -> BashArguments:
+def _bash_arguments(arguments: Metadata) -> BashArguments:
     args = validate(BashArguments, arguments, "bash")
     if not args.command.strip():
         raise ToolError("bash: command is empty.")
@@ -306,3 +307,73 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+MAX_WAIT = 600.0
+"""Seconds one call may wait for a command's end."""
+
+
+@dataclass(slots=True)
+class JobsArguments:
+    id: str | None = None
+    wait: float | None = None
+    stop: bool | None = None
+
+
+class JobsTool:
+    """New output and state of a background command, its end, or the list of all."""
+
+    group = "builtin"
+    schema = ToolSchema(
+        "jobs",
+        "New output and state of a command bash runs in the background; without id, all.",
+        {
+            "type": "object",
+            "properties": {
+                "id": {"type": "string"},
+                "wait": {"type": "number", "description": "seconds, for its end"},
+                "stop": {"type": "boolean"},
+            },
+        },
+    )
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        args = _jobs_arguments(arguments)
+        what = "stop" if args.stop else "wait for" if args.wait else "look at"
+        return Intent("internal", f"{what} {pictured_line(args.id)[:40]}" if args.id else "list background commands")
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        args = _jobs_arguments(arguments)
+        if context.jobs is None:
+            raise ToolError("jobs: nothing can run in the background here.")
+        if args.id is None:
+            return _list_jobs(context.jobs)
+        job = context.jobs.get(args.id)
+        if args.stop:
+            await context.jobs.stop(args.id, "a call")
+        elif args.wait:
+            await job.ended(min(args.wait, MAX_WAIT))
+        return ToolOutcome(job.look(), is_error=job.failed, display={"kind": "text", "summary": job.state_line()})
+
+
+def _list_jobs(jobs: BackgroundJobs) -> ToolOutcome:
+    found = jobs.all()
+    lines = [_job_row(job) for job in found]
+    running = sum(job.info.state == "running" for job in found)
+    display: Metadata = {"kind": "text", "summary": f"{running} running"}
+    return ToolOutcome("\n".join(lines) or "No background commands.", display=display)
+
+
+def _job_row(job: BackgroundJob) -> str:
+    last = job.info.last_line
+    return f"{job.state_line()} · {job.line}{f' · {last}' if last else ''}"
+
+
+def _jobs_arguments(arguments: Metadata) -> JobsArguments:
+    args = validate(JobsArguments, arguments, "jobs")
+    args.id = args.id or None
+    if args.id is None and (args.stop or args.wait):
+        raise ToolError("jobs: which one? Give its id.")
+    if args.wait is not None and not args.wait >= 0:
+        raise ToolError("jobs: wait must be 0 seconds or more.")
+    return args

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+import stat
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent_tui.errors import ToolError
@@ -13,12 +14,23 @@ from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
-from agent_tui.tools.children.threads import in_thread
-from agent_tui.tools.files import seen
+from agent_tui.tools.children.process import in_thread
 from agent_tui.tools.files import text as files
-from agent_tui.tools.files.diffs import MAX_CHARACTERS, diff_display
-from agent_tui.tools.files.near import why_missing
-from agent_tui.tools.files.paths import may_tell, resolve, shown
+from agent_tui.tools.files.beneath import at, info_of, may_tell, resolve, shown
+from agent_tui.tools.files.diffs import (
+    ADD,
+    BEGIN,
+    DELETE,
+    END,
+    MAX_CHARACTERS,
+    MOVE,
+    UPDATE,
+    FilePatch,
+    apply_chunks,
+    diff_display,
+    parse_patch,
+)
+from agent_tui.tools.files.edit_mismatch import why_missing
 
 _TELLING = 12
 """Characters from which on a text that is found says something."""
@@ -38,7 +50,7 @@ class EditArguments:
 
 
 @dataclass(slots=True, frozen=True)
-class _Planned:
+class _EditPlan:
     before: str
     after: str
     info: os.stat_result
@@ -75,13 +87,13 @@ class EditTool:
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
-        args = _arguments(arguments)
+        args = _edit_arguments(arguments)
         path = resolve(args.path, context)
         name = shown(path, context)
         try:
             if files.is_large(path):
                 return Intent("edit", f"edit {pictured(name)}", [path], display=_unplaced(args.edits, name))
-            planned = _plan(path, args.edits, context)
+            planned = _plan_edits(path, args.edits, context)
         except ToolError as problem:
             if may_tell(path, context):
                 raise  # it would fail when it runs: nothing to ask the user about
@@ -92,10 +104,10 @@ class EditTool:
         return Intent("edit", f"edit {pictured(name)}", [path], display=display)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
-        args = _arguments(arguments)
+        args = _edit_arguments(arguments)
         path = resolve(args.path, context)
         name = shown(path, context)
-        planned = await in_thread(lambda stop: _plan(path, args.edits, context))
+        planned = await in_thread(lambda stop: _plan_edits(path, args.edits, context))
         files.save(context, path, planned.after, pictured(name), planned.info)
         display = await in_thread(lambda stop: diff_display(planned.before, planned.after, name))
         count = plural(planned.replaced, "replacement")
@@ -113,7 +125,7 @@ def _unplaced(edits: list[Edit], name: str) -> Metadata:
     return {"kind": "diff", "text": pictured("\n".join(lines)[:MAX_CHARACTERS]), "path": pictured(name)}
 
 
-def _arguments(arguments: Metadata) -> EditArguments:
+def _edit_arguments(arguments: Metadata) -> EditArguments:
     """A single edit written flat is what many models were trained on; it is taken too."""
     if not arguments.get("edits") and "old_string" in arguments:
         flat = {k: arguments[k] for k in ("old_string", "new_string", "replace_all") if k in arguments}
@@ -125,23 +137,23 @@ def _arguments(arguments: Metadata) -> EditArguments:
     return args
 
 
-def _plan(path: Path, edits: list[Edit], context: ToolContext) -> _Planned:
+def _plan_edits(path: Path, edits: list[Edit], context: ToolContext) -> _EditPlan:
     name = pictured(shown(path, context))
     before, info = files.load(path, name)
-    seen.require_unchanged(context, path, info)
+    files.require_unchanged(context, path, info)
     # A file with Windows line ends throughout is edited as the model sees it, and keeps them.
     windows = files.style_of(before).windows
     text = before.replace("\r\n", "\n") if windows else before
     replaced = 0
     for number, edit in enumerate(edits, 1):
         where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
-        text, count = _apply(text, edit, windows, f"{where}", name)
+        text, count = _apply_edit(text, edit, windows, f"{where}", name)
         replaced += count
     after = text.replace("\n", "\r\n") if windows else text
-    return _Planned(before, after, info, replaced)
+    return _EditPlan(before, after, info, replaced)
 
 
-def _apply(text: str, edit: Edit, windows: bool, where: str, name: str) -> tuple[str, int]:
+def _apply_edit(text: str, edit: Edit, windows: bool, where: str, name: str) -> tuple[str, int]:
     reject_surrogates(edit.old_string, "edit", f"{where}old_string")
     reject_surrogates(edit.new_string, "edit", f"{where}new_string")
     old = edit.old_string.replace("\r\n", "\n") if windows else edit.old_string
@@ -152,7 +164,7 @@ def _apply(text: str, edit: Edit, windows: bool, where: str, name: str) -> tuple
         raise ToolError(f"{where}old_string and new_string are the same.")
     count = text.count(old)
     if count == 0:
-        raise ToolError(f"{where}old_string is not in {name}. Nothing was changed. {_why(text, old, new)}")
+        raise ToolError(f"{where}old_string is not in {name}. Nothing was changed. {_why_not_found(text, old, new)}")
     if count > 1 and not edit.replace_all:
         lines = ", ".join(str(n) for n in _lines_of(text, old)[:5])
         raise ToolError(
@@ -162,7 +174,7 @@ def _apply(text: str, edit: Edit, windows: bool, where: str, name: str) -> tuple
     return text.replace(old, new), count
 
 
-def _why(text: str, old: str, new: str) -> str:
+def _why_not_found(text: str, old: str, new: str) -> str:
     if len(new.strip()) >= _TELLING and new in text:
         line = text.count("\n", 0, text.find(new)) + 1
         return f"new_string stands in line {line} already: the edit may have been made before."
@@ -176,3 +188,271 @@ def _lines_of(text: str, old: str) -> list[int]:
         lines.append(text.count("\n", 0, position) + 1)
         position = text.find(old, position + len(old))
     return lines
+
+
+@dataclass(slots=True)
+class WriteArguments:
+    path: str
+    content: str
+
+
+class WriteTool:
+    """Creates a file or replaces all of one that was read before and has not changed since. What the model does not
+    see of a file (how its lines end, a mark in front) stays as it was."""
+
+    group = "builtin"
+    schema = ToolSchema(
+        "write",
+        "Create a file, or replace one you have read.",
+        {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+            "required": ["path", "content"],
+        },
+    )
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        args = validate(WriteArguments, arguments, "write")
+        path = resolve(args.path, context)
+        name = shown(path, context)
+        if may_tell(path, context):
+            _require_known(path, context)  # it would fail when it runs: nothing to ask the user about
+        before = "" if files.is_large(path) else _content(path)
+        display = diff_display(before, files.style_of(before).applied(args.content), name)
+        if files.is_large(path):
+            display["text"] = f"[the {_size(path):,} bytes of the file are replaced by this]\n{display['text']}"
+        return Intent("edit", f"write {pictured(name)}", [path], display=display)
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        args = validate(WriteArguments, arguments, "write")
+        reject_surrogates(args.content, "write", "content")
+        path = resolve(args.path, context)
+        name = shown(path, context)
+        before, info = await in_thread(lambda stop: _replaced(path, context))
+        style = files.style_of(before)
+        content = style.applied(args.content)
+        files.save(context, path, content, pictured(name), info)
+        lines = len(args.content.splitlines())
+        verb = "Created" if info is None else "Replaced"
+        display = await in_thread(lambda stop: diff_display(before, content, name))
+        kept = f" It keeps its {style}; change that with bash." if content != args.content else ""
+        return ToolOutcome(f"{verb} {pictured(name)}: {plural(lines, 'line')}.{kept}", display=display)
+
+
+def _replaced(path: Path, context: ToolContext) -> tuple[str, os.stat_result | None]:
+    """The content and state of the file that is about to be replaced."""
+    info = _require_known(path, context)
+    return (_content(path) if info is not None else ""), info
+
+
+def _require_known(path: Path, context: ToolContext) -> os.stat_result | None:
+    """The state of the file, None where there is none. Raises ToolError for one that the model has not read as it is
+    now."""
+    name = pictured(shown(path, context))
+    try:
+        with at(path) as place:
+            info = place.info()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ToolError(f"{name} cannot be written: {error.strerror}.") from None
+    if not stat.S_ISREG(info.st_mode):
+        raise ToolError(f"{name} exists and is not a regular file.")
+    if not files.was_read(context, path):
+        raise ToolError(f"{name} exists. Read it before replacing it, or use edit.")
+    files.require_unchanged(context, path, info)
+    return info
+
+
+def _content(path: Path) -> str:
+    """What stands in the file now, for the diff; empty where there is no text to show."""
+    try:
+        return files.load(path, path.name)[0]
+    except ToolError:
+        return ""
+
+
+def _size(path: Path) -> int:
+    info = info_of(path)
+    return 0 if info is None else info.st_size
+
+
+@dataclass(slots=True)
+class ApplyPatchArguments:
+    input: str
+
+
+@dataclass(slots=True)
+class _PatchedFile:
+    """What becomes of one file. ``before`` and ``info`` None: it is not there; ``after`` None: it goes. ``mode`` are
+    the permission bits of a file that is moved here."""
+
+    path: Path
+    name: str
+    before: str | None
+    info: os.stat_result | None
+    after: str | None
+    mode: int | None = None
+    moved_to: str = ""
+
+
+@dataclass(slots=True)
+class _PatchPlan:
+    changes: dict[Path, _PatchedFile] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+class ApplyPatchTool:
+    """For models that are trained on this format, in the place of ``edit``. Each file is judged like one of ``edit``;
+    nothing is written unless everything fits, and what was written is taken back when a later file cannot be."""
+
+    group = "builtin"
+    schema = ToolSchema(
+        "apply_patch",
+        f"Change files by a patch in the V4A format, all or none: {BEGIN} … {END} with {UPDATE}, {ADD}, {DELETE} and "
+        f"{MOVE} sections.",
+        {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]},
+    )
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        patches = _patches(arguments)
+        paths = _patched_paths(patches, context)
+        names = ", ".join(pictured(shown(path, context)) for path in paths[:3])
+        summary = f"apply_patch {names}" + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+        if any(files.is_large(path) for path in paths):
+            text = pictured(str(arguments.get("input", "")))[:MAX_CHARACTERS]
+            return Intent("edit", summary, paths, display={"kind": "diff", "text": text, "path": names})
+        try:
+            # What is looked at is what is judged: a path may lead elsewhere when it is resolved once more.
+            display = _patch_display(_plan_patch(patches, replace(context, allowed_paths=frozenset(paths))))
+        except ToolError as problem:
+            if all(may_tell(path, context) for path in paths):
+                raise  # it would fail when it runs: nothing to ask the user about
+            display = {"kind": "text", "text": str(problem), "path": names}
+        return Intent("edit", summary, paths, display=display)
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        patches = _patches(arguments)
+        plan = await in_thread(lambda stop: _plan_patch(patches, context))
+        _apply_patch(plan, context)
+        display = await in_thread(lambda stop: _patch_display(plan))
+        moved = {change.moved_to for change in plan.changes.values()} - {""}
+        told = [_changed_line(change) for change in plan.changes.values() if change.name not in moved]
+        lines = [f"Changed {plural(len(told), 'file')}:", *told]
+        if plan.notes:
+            lines += ["Check these places:", *plan.notes]
+        return ToolOutcome("\n".join(lines), display=display)
+
+
+def _patches(arguments: Metadata) -> list[FilePatch]:
+    if "input" not in arguments and isinstance(arguments.get("patch"), str):
+        arguments = {"input": arguments["patch"]}
+    args = validate(ApplyPatchArguments, arguments, "apply_patch")
+    reject_surrogates(args.input, "apply_patch", "input")
+    return parse_patch(args.input)
+
+
+def _patched_paths(patches: list[FilePatch], context: ToolContext) -> list[Path]:
+    named = [name for patch in patches for name in (patch.path, patch.move_to) if name]
+    return list(dict.fromkeys(resolve(name, context) for name in named))
+
+
+def _plan_patch(patches: list[FilePatch], context: ToolContext) -> _PatchPlan:
+    plan = _PatchPlan()
+    for patch in patches:
+        change = _looked_at(plan, resolve(patch.path, context), context)
+        if patch.kind == "add":
+            if change.after is not None:
+                raise ToolError(f"{change.name} exists. Change it with {UPDATE}. Nothing was changed.")
+            change.after = patch.content
+            continue
+        if change.after is None:
+            raise ToolError(f"{change.name} does not exist; list or glob finds its name. Nothing was changed.")
+        if patch.kind == "delete":
+            change.after = None
+            continue
+        style = files.style_of(change.after)
+        text = change.after.removeprefix(files.BOM)
+        done = apply_chunks(text.replace("\r\n", "\n") if style.windows else text, patch.chunks, change.name)
+        change.after = style.applied(done.text)
+        plan.notes += [f"{change.name}, {note}" for note in done.notes]
+        if patch.move_to:
+            target = _looked_at(plan, resolve(patch.move_to, context), context)
+            if target.path == change.path:
+                continue
+            if target.after is not None:
+                raise ToolError(f"{target.name} exists: {change.name} cannot be moved there. Nothing was changed.")
+            target.mode = stat.S_IMODE(change.info.st_mode) if change.info is not None else change.mode
+            target.after, change.after, change.moved_to = change.after, None, target.name
+    plan.changes = {path: c for path, c in plan.changes.items() if c.before != c.after}
+    if not plan.changes:
+        raise ToolError("The patch leaves every file as it is: its - and + lines are the same.")
+    return plan
+
+
+def _looked_at(plan: _PatchPlan, path: Path, context: ToolContext) -> _PatchedFile:
+    """The file as the patch has left it so far."""
+    if path not in plan.changes:
+        name = pictured(shown(path, context))
+        if info_of(path) is not None:
+            before, info = files.load(path, name)
+            files.require_unchanged(context, path, info)
+            plan.changes[path] = _PatchedFile(path, name, before, info, before)
+        else:
+            plan.changes[path] = _PatchedFile(path, name, None, None, None)
+    return plan.changes[path]
+
+
+def _apply_patch(plan: _PatchPlan, context: ToolContext) -> None:
+    done: list[_PatchedFile] = []
+    # What is new is there before what is old goes: a move never leaves the content nowhere.
+    for change in sorted(plan.changes.values(), key=lambda change: change.after is None):
+        try:
+            _set(context, change, change.after, change.info)
+        except ToolError as error:
+            left = [problem for earlier in reversed(done) if (problem := _undo(context, earlier))]
+            ending = f"These could not be taken back: {'; '.join(left)}." if left else "Nothing was changed."
+            raise ToolError(f"{error} {ending}") from None
+        done.append(change)
+
+
+def _set(context: ToolContext, change: _PatchedFile, text: str | None, info: os.stat_result | None) -> None:
+    if text is not None:
+        files.save(context, change.path, text, change.name, info, change.mode)
+    elif info is not None:
+        files.remove(context, change.path, change.name, info)
+
+
+def _undo(context: ToolContext, change: _PatchedFile) -> str:
+    try:
+        now = info_of(change.path)
+        if change.info is not None and now is None:
+            change.mode = stat.S_IMODE(change.info.st_mode)
+        _set(context, change, change.before, now)
+    except (ToolError, OSError) as error:
+        return f"{change.name} ({error})"
+    return ""
+
+
+def _changed_line(change: _PatchedFile) -> str:
+    if change.after is None:
+        return f"R {change.name} → {change.moved_to}" if change.moved_to else f"D {change.name}"
+    return f"{'A' if change.before is None else 'M'} {change.name}"
+
+
+def _patch_display(plan: _PatchPlan) -> Metadata:
+    """One diff of all files, each under its name where there are several."""
+    texts: list[str] = []
+    added = removed = 0
+    for change in plan.changes.values():
+        one = diff_display(change.before or "", change.after or "", change.name)
+        added, removed = added + one["added"], removed + one["removed"]
+        before = "/dev/null" if change.before is None else change.name
+        after = "/dev/null" if change.after is None else change.name
+        texts.append(f"--- {before}\n+++ {after}\n{one['text']}")
+    names = ", ".join(change.name for change in plan.changes.values())
+    text = "\n".join(texts)
+    if len(text) > MAX_CHARACTERS:
+        text = text[:MAX_CHARACTERS] + "\n[… the rest of the diff is left out]"
+    summary = f"+{added} -{removed}"
+    return {"kind": "diff", "text": text, "summary": summary, "path": names, "added": added, "removed": removed}

@@ -11,7 +11,7 @@ from pathlib import Path
 import agent_tui
 from agent_tui.errors import ToolError
 from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.files.opening import open_regular
+from agent_tui.tools.files.beneath import open_regular
 from agent_tui.tools.sandbox.environment import child_env
 from agent_tui.tools.sandbox.policy import free
 

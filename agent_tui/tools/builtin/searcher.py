@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from agent_tui.errors import ToolError
-from agent_tui.tools.files.globs import Glob
-from agent_tui.tools.files.opening import open_regular
-from agent_tui.tools.files.walk import walk
+from agent_tui.tools.files.beneath import open_regular
+from agent_tui.tools.files.walk import Glob, walk
 
 MEMORY = 1_000_000_000
 """Bytes of memory the searcher gets: an expression may ask for any amount."""

@@ -26,11 +26,9 @@ from typing import TypeVar
 from agent_tui.errors import ToolError
 from agent_tui.paths import private_dir
 from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.git.addresses import Address, parse_address, rewritten
 from agent_tui.tools.git.outside import Outside, OutsideGit, Told
-from agent_tui.tools.git.own import find_git, outside_path
-from agent_tui.tools.git.remotes import Reach, read_config
-from agent_tui.tools.git.repository import read_small
+from agent_tui.tools.git.remotes import Address, Reach, parse_address, read_config, rewritten
+from agent_tui.tools.git.repository import find_git, outside_path, read_small
 from agent_tui.tools.sandbox import start
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, free

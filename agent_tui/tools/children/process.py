@@ -8,8 +8,11 @@ import os
 import secrets
 import signal
 import subprocess
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.sandbox.policy import Launch
@@ -332,3 +335,39 @@ def _table() -> list[tuple[int, int]]:
             fields = Path("/proc", name, "stat").read_text(errors="replace").rpartition(")")[2].split()
             table.append((int(name), int(fields[1])))
     return table
+
+
+T = TypeVar("T")
+Stop = threading.Event
+
+
+async def in_thread(work: Callable[[Stop], T]) -> T:
+    """Runs ``work`` in a daemon thread. When the caller is cancelled the event given to it is set; the work looks at
+    it and ends. A daemon thread, so that a name lookup that hangs cannot hold up the end of the program."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    stop = Stop()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def body() -> None:
+        result: T | None = None
+        error: BaseException | None = None
+        try:
+            result = work(stop)
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=body, name="tool", daemon=True).start()
+    try:
+        return await future
+    finally:
+        stop.set()

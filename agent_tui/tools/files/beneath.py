@@ -11,9 +11,17 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from agent_tui.errors import ToolError
+from agent_tui.text.clean import pictured
+
+if TYPE_CHECKING:
+    from agent_tui.tools.base import ToolContext
 
 # Where it exists: a folder that may be entered need not be readable.
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -156,3 +164,92 @@ def names_in(folder: int) -> Iterator[os.DirEntry[str]]:
             yield from found
     finally:
         os.close(readable)
+
+
+def open_regular(path: Path, name: str) -> BinaryIO:
+    """The file at a resolved path, opened for reading. Raises ToolError for what is missing, unreadable, a folder, a
+    device or a pipe, and where a link was put in its way."""
+    try:
+        with at(path) as place:
+            try:
+                descriptor = place.open(os.O_RDONLY)
+            except FileNotFoundError:
+                raise ToolError(f"{name} does not exist.{_similar(place)}") from None
+    except FileNotFoundError:
+        raise ToolError(f"{name} does not exist.") from None
+    except OSError as error:
+        raise ToolError(f"{name} cannot be read: {error.strerror}.") from None
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        what = "a folder; use list" if stat.S_ISDIR(mode) else "not a regular file"
+        raise ToolError(f"{name} is {what}.")
+    return os.fdopen(descriptor, "rb")
+
+
+def _similar(place: Place) -> str:
+    import difflib
+
+    try:
+        names = [entry.name for entry in islice(names_in(place.folder), 2000)]
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(place.name, names, n=3, cutoff=0.7)
+    return f" In the same folder: {', '.join(pictured(n) for n in near)}." if near else ""
+
+
+def resolve(path: str, context: ToolContext) -> Path:
+    """The absolute path, ``~`` expanded and every link followed; it need not exist. Raises ToolError for a path that
+    cannot be one, and for one that leads elsewhere than it did when the call was allowed."""
+    resolved = resolve_from(path, context.cwd)
+    if context.allowed_paths is not None and resolved not in context.allowed_paths:
+        raise ToolError("The path leads elsewhere now than when the call was allowed. Look again before another try.")
+    return resolved
+
+
+def resolve_from(path: str, cwd: Path) -> Path:
+    """The same without regard to any call. Raises ToolError for what cannot be a path."""
+    if not path or "\0" in path:
+        raise ToolError("The path is empty or contains a NUL character.")
+    try:
+        resolved = (cwd / Path(path).expanduser()).resolve()
+    except (RuntimeError, OSError, ValueError) as error:
+        raise ToolError(f"The path {path[:200]!r} cannot be resolved: {error}") from None
+    try:
+        resolved.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise ToolError(f"The path {path[:80]!r}… is too long.") from None
+    return resolved
+
+
+def is_within(path: Path, folders: Iterable[Path]) -> bool:
+    """True when the resolved ``path`` is one of ``folders`` or below one, links in ``folders`` followed."""
+    text = os.path.normcase(path)
+    # By its own name first: that costs no look at the disk, and what is resolved lies below no link.
+    return any(_below(text, folder) or _below(text, os.path.realpath(folder)) for folder in folders)
+
+
+def _below(path: str, folder: str | Path) -> bool:
+    tree = os.path.normcase(folder)
+    return path == tree or path.startswith(tree.rstrip(os.sep) + os.sep)
+
+
+def inside(path: Path, context: ToolContext) -> bool:
+    """True when the resolved ``path`` lies in the project or an added directory."""
+    return is_within(path, [context.root, *context.added_dirs])
+
+
+def may_tell(path: Path, context: ToolContext) -> bool:
+    """Whether the model may learn about the resolved ``path`` without asking: it could read it just as well."""
+    return inside(path, context) and not context.hidden(path)
+
+
+def shown(path: Path, context: ToolContext) -> str:
+    """The path as people and the model are shown it: relative to the working directory when below it."""
+    for base in (context.cwd.resolve(), context.root.resolve()):
+        if path == base:
+            return "."
+        if path.is_relative_to(base):
+            return (path if base != context.cwd.resolve() else path.relative_to(base)).as_posix()
+    return path.as_posix()

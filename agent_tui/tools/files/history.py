@@ -22,9 +22,8 @@ from pathlib import Path
 from agent_tui.paths import private_dir
 from agent_tui.text.numbers import plural
 from agent_tui.tools.files.beneath import Place, at, entered, info_of
-from agent_tui.tools.files.replace import replace
-from agent_tui.tools.git.own import OwnGit, own_git
-from agent_tui.tools.git.repository import Repository, find_repository
+from agent_tui.tools.files.text import replace
+from agent_tui.tools.git.repository import OwnGit, Repository, find_repository, own_git
 
 OBJECT_BYTES = 500_000_000
 SMALL_BYTES = 20_000_000

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.paths import private_dir
-from agent_tui.tools.git.addresses import Address, parse_address
-from agent_tui.tools.git.own import find_git, outside_path
-from agent_tui.tools.git.remotes import Reach, Settings, as_config, listed
+from agent_tui.tools.git.remotes import Address, Reach, Settings, as_config, listed, parse_address
+from agent_tui.tools.git.repository import find_git, outside_path
 
 _KEPT = re.compile(
     r"HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO"

@@ -6,9 +6,13 @@ repository is not followed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,7 +119,6 @@ def _knows(own: Path, common: Path, place: Path) -> bool:
     back = read_small(own / "gitdir", own).strip()
     if back:
         return own.is_relative_to(common) and _joined(own, back) == (place / ".git").resolve()
-    from agent_tui.tools.git.values import read_values
 
     worktree = read_values(read_small(own / "config", own)).get("core.worktree", "")
     return bool(worktree) and _joined(own, worktree) == place.resolve()
@@ -145,3 +148,256 @@ def read_small(path: Path, within: Path, limit: int = SMALL) -> str:
         except OSError:
             return ""
     return data.decode("utf-8", "surrogateescape") if len(data) <= limit else ""
+
+
+_SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_VALUE = re.compile(r'([A-Za-z][\w-]*)\s*=\s*("?)([^"\\]*?)\2\s*')
+_COMMENT = re.compile(r"\s[;#][^\"]*$")
+_BOOLEAN = re.compile(r"true|false|yes|no|on|off|1|0")
+_SAFE = {
+    "core.filemode": _BOOLEAN,
+    "core.ignorecase": _BOOLEAN,
+    "core.symlinks": _BOOLEAN,
+    "core.precomposeunicode": _BOOLEAN,
+    "core.autocrlf": re.compile(r"true|false|input"),
+    "core.eol": re.compile(r"lf|crlf|native"),
+    "extensions.objectformat": re.compile(r"sha1|sha256"),
+}
+
+
+def read_values(text: str) -> dict[str, str]:
+    """``section.key`` (in small letters) and value of each plain line; sections with a name of their own, values over
+    several lines or with escapes, and includes are left out."""
+    found: dict[str, str] = {}
+    section = ""
+    for raw in text.splitlines():
+        line = raw.strip()
+        while match := _SECTION.match(line):
+            section = "" if match.group(2) is not None else match.group(1).lower()
+            line = line[match.end() :].strip()
+        value = _VALUE.fullmatch(_COMMENT.sub("", line))
+        if section and value is not None:
+            found[f"{section}.{value.group(1).lower()}"] = value.group(3).strip()
+    return found
+
+
+def harmless(values: dict[str, str]) -> dict[str, str]:
+    """Those that say how files and objects are to be read, with a value that can mean nothing else."""
+    return {key: value for key, value in values.items() if key in _SAFE and _SAFE[key].fullmatch(value.lower())}
+
+
+def written(values: dict[str, str]) -> str:
+    """A configuration with these values and nothing else."""
+    lines: list[str] = []
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+        lines.append(f'[{section}]\n\t{name} = "{quoted}"\n')
+    return "".join(lines)
+
+
+_EXCLUDES = 1_000_000
+PINNED = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_PAGER": "cat",
+    "LC_ALL": "C.UTF-8",
+}
+
+
+@dataclass(slots=True, frozen=True)
+class OwnGit:
+    """Git on one repository, as long as ``own_git`` is open."""
+
+    _program: str
+    _repository: Repository
+    _private: Path
+
+    def run(self, folder: Path, *arguments: str, timeout: float) -> bytes | None:
+        """Standard output of a git that reads; None when it fails, is missing or takes longer than ``timeout``
+        seconds."""
+        try:
+            done = subprocess.run(
+                [self._program, "--no-pager", "--literal-pathspecs", *arguments],
+                cwd=folder,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=timeout,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout if done.returncode == 0 else None
+
+    def _environment(self) -> dict[str, str]:
+        private = str(self._private)
+        return PINNED | {
+            "PATH": os.defpath,
+            "HOME": private,
+            "XDG_CONFIG_HOME": private,
+            "TMPDIR": private,
+            "GIT_DIR": private,
+            "GIT_WORK_TREE": str(self._repository.tree),
+            "GIT_INDEX_FILE": str(self._repository.own / "index"),
+            "GIT_OBJECT_DIRECTORY": str(self._repository.common / "objects"),
+        }
+
+
+@contextlib.contextmanager
+def own_git(repository: Repository) -> Iterator[OwnGit | None]:
+    """None where git is missing, or the repository is not one to be looked at: bare, another project's, with parts
+    that lie elsewhere, or kept in a format that is not read here."""
+    tree = repository.tree
+    program = find_git(tree) if tree is not None else None
+    if program is None or repository.stranger or repository.other_format or _scattered(repository):
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="agent-tui-git-") as name:
+        private = Path(name).resolve()
+        _furnish(private, repository)
+        yield OwnGit(program, repository, private)
+
+
+def find_git(tree: Path | None, path: str | None = None) -> str | None:
+    """The absolute path of the user's git. One that lies in the project, or is found by where we stand, is not it.
+    ``path`` are the folders to look in, instead of those of the environment."""
+    for entry in (path or os.environ.get("PATH", os.defpath)).split(os.pathsep):
+        candidate = Path(entry) / "git"
+        if not entry or not candidate.is_absolute() or not os.access(candidate, os.X_OK) or not candidate.is_file():
+            continue
+        if tree is None or not (candidate.is_relative_to(tree) or candidate.resolve().is_relative_to(tree.resolve())):
+            return str(candidate)
+    return None
+
+
+def outside_path(folders: Iterable[Path]) -> str:
+    """The user's PATH without what lies in ``folders``, or depends on where we stand."""
+    places = [folder.resolve() for folder in folders]
+    found = [Path(entry) for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    kept = [str(p) for p in found if p.is_absolute() and not any(p.resolve().is_relative_to(one) for one in places)]
+    return os.pathsep.join(kept) or os.defpath
+
+
+def _scattered(repository: Repository) -> bool:
+    """Objects or index are links to somewhere else: to read them would tell of another repository."""
+    places = [(repository.own / "index", repository.own), (repository.common / "objects", repository.common)]
+    return any(not path.resolve().is_relative_to(base.resolve()) for path, base in places)
+
+
+def _furnish(private: Path, repository: Repository) -> None:
+    """Makes ``private`` a repository that shares nothing with the real one but what is data."""
+    values = _user_values() | harmless(read_values(read_small(repository.common / "config", repository.common)))
+    excludes = values.pop("core.excludesfile", "")
+    values["core.repositoryformatversion"] = "1" if "extensions.objectformat" in values else "0"
+    values["core.bare"] = "false"
+    values["core.hookspath"] = os.devnull
+    values["core.fsmonitor"] = "false"
+    values["core.excludesfile"] = excludes or os.devnull
+    (private / "config").write_text(written(values), "utf-8", "surrogateescape")
+    (private / "HEAD").write_text((repository.commit or "ref: refs/heads/unborn") + "\n")
+    for folder in ("objects", "refs", "info"):
+        (private / folder).mkdir()
+    for name in ("info/exclude", "info/attributes", "shallow"):
+        if text := read_small(repository.common / name, repository.common, _EXCLUDES):
+            (private / name).write_text(text, "utf-8", "surrogateescape")
+    # Of a split index the larger part; git looks for it beside its own configuration.
+    for shared in sorted(repository.own.glob("sharedindex.*")):
+        if shared.resolve().is_relative_to(repository.own.resolve()):
+            (private / shared.name).symlink_to(shared)
+
+
+def _user_values() -> dict[str, str]:
+    """What the user's own configuration says about files: line ends, and where the ignore file is."""
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return {}
+    base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
+    found: dict[str, str] = {}
+    for path in (base / "config", home / ".gitconfig"):
+        found |= read_values(read_small(path, path.resolve().parent, _EXCLUDES))
+    ignore = Path(found.get("core.excludesfile", "") or base / "ignore")
+    with contextlib.suppress(RuntimeError):
+        ignore = ignore.expanduser()
+    return harmless(found) | ({"core.excludesfile": str(ignore)} if ignore.is_file() else {})
+
+
+MAX_BYTES = 200_000
+
+# Of filters, textconv and external diffs, monitors, pagers, aliases and hooks; includes may hold any of them.
+_PROGRAM = re.compile(
+    rb"^[^#;\n]*?\b(?:fsmonitor|external|textconv|command|pager|clean|smudge|process|hookspath|program|askpass|editor"
+    rb"|sshcommand|driver)\s*=|^\s*\[\s*(?:include|alias)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HARMLESS = re.compile(rb"^\s*fsmonitor\s*=\s*(?:true|false)\s*$", re.IGNORECASE | re.MULTILINE)
+
+
+def names_programs(folder: Path) -> bool:
+    """True when the configuration of the repository that ``folder`` is in names programs, or cannot be read."""
+    try:
+        git = _git_folder(folder)
+        return git is not None and any(_in_file(git / name) for name in ("config", "config.worktree"))
+    except (OSError, ValueError):
+        return True
+
+
+_REACHING = re.compile(
+    rb"^[^#;\n]*?\b(?:uploadpack|receivepack|vcs|gitproxy|helper|insteadof)\s*=|=\s*\"?[\w-]+::",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def starts_when_fetched(folder: Path) -> bool:
+    """True when git, talking to a remote in ``folder``, would run what the repository names: hooks, or programs in its
+    configuration; and when that cannot be read."""
+    try:
+        git = _git_folder(folder)
+        if git is None:
+            return False
+        hooks = (
+            (entry for entry in (git / "hooks").iterdir() if entry.suffix != ".sample")
+            if (git / "hooks").is_dir()
+            else ()
+        )
+        return names_programs(folder) or any(hooks) or _in_file(git / "config", _REACHING)
+    except (OSError, ValueError):
+        return True
+
+
+def _git_folder(folder: Path) -> Path | None:
+    for place in (folder, *folder.parents):
+        if (place / ".git").is_dir():
+            return place / ".git"
+        if (place / ".git").is_file():
+            return _git_of_link(place)
+        if (place / "HEAD").is_file() and (place / "objects").is_dir():
+            return place  # a bare repository, which may lie in any folder
+    return None
+
+
+def _git_of_link(place: Path) -> Path:
+    """The folder that a worktree's or submodule's ``.git`` file points at, whose configuration counts."""
+    text = (place / ".git").read_text("utf-8", "replace")[:4_096]
+    git = place / text.partition("gitdir:")[2].strip()
+    common = git / "commondir"
+    return git / common.read_text("utf-8", "replace")[:4_096].strip() if common.is_file() else git
+
+
+def _in_file(path: Path, pattern: re.Pattern[bytes] = _PROGRAM) -> bool:
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return False
+    return len(data) > MAX_BYTES or pattern.search(_HARMLESS.sub(b"", data)) is not None

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from agent_tui.tools.files.paths import resolve_from
-from agent_tui.tools.git.config import names_programs
+from agent_tui.tools.files.beneath import resolve_from
+from agent_tui.tools.git.repository import names_programs
 from agent_tui.tools.judge.line.shell import parse_command
 from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
 from agent_tui.tools.judge.line.values import NOTHING, own_variable

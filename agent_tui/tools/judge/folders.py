@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent_tui.tools.git.own import own_git
-from agent_tui.tools.git.repository import find_repository
+from agent_tui.tools.git.repository import find_repository, own_git
 from agent_tui.tools.judge.line.syntax import Word
 from agent_tui.tools.judge.programs.git import shown_contents
 from agent_tui.tools.judge.programs.kinds import COPIERS

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agent_tui.errors import ToolError
-from agent_tui.tools.files.paths import resolve_from
+from agent_tui.tools.files.beneath import resolve_from
 from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
 
 _MAX_EXPANDED = 2_000

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from agent_tui.tools.files.paths import is_within
+from agent_tui.tools.files.beneath import is_within
 from agent_tui.tools.judge.always import prefix
 from agent_tui.tools.judge.folders import git_shows_denied, holds_denied, names_its_folders, takes_all_below
 from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word

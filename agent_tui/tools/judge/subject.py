@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from agent_tui.tools.files.paths import is_within
+from agent_tui.tools.files.beneath import is_within
 from agent_tui.tools.judge.always import prefix
 from agent_tui.tools.judge.line.syntax import Word
 from agent_tui.tools.judge.paths import named_paths

@@ -16,8 +16,7 @@ from typing import TypeVar
 
 from agent_tui.config import McpServer
 from agent_tui.errors import ToolError
-from agent_tui.pipes.lines import BadLineError, Refused, UnknownNameError
-from agent_tui.pipes.parent import ChildPipe
+from agent_tui.pipes.pipe import BadLineError, ChildPipe, Refused, UnknownNameError
 from agent_tui.pipes.start import command as command_of
 from agent_tui.pipes.start import start
 from agent_tui.tools.mcp import lines

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.config import McpServer
 from agent_tui.hardening import bound_memory, hide_memory
-from agent_tui.pipes.child import log_to_stderr, own_the_pipe, read_until_the_end
-from agent_tui.pipes.lines import BadLineError, Refused
+from agent_tui.pipes.pipe import BadLineError, Refused, log_to_stderr, own_the_pipe, read_until_the_end
 from agent_tui.providers.secrets import redact
 from agent_tui.tools.children.process import descendants
 from agent_tui.tools.mcp import lines

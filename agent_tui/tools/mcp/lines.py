@@ -10,7 +10,7 @@ from typing import Literal
 
 from agent_tui.config import McpServer
 from agent_tui.models.messages import Metadata
-from agent_tui.pipes.lines import Language, Refused
+from agent_tui.pipes.pipe import Language, Refused
 
 LOG_VARIABLE = "AGENT_TUI_HOST_LOG"
 """Environment variable naming the file that takes whatever libraries print; without it that is thrown away."""

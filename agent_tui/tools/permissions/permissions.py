@@ -16,10 +16,9 @@ from typing import Literal
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.base import Intent, ServerTool
-from agent_tui.tools.files.beneath import has_other_names, is_read_only
-from agent_tui.tools.files.paths import is_within
-from agent_tui.tools.git.config import starts_when_fetched
+from agent_tui.tools.files.beneath import has_other_names, is_read_only, is_within
 from agent_tui.tools.git.remotes import Remotes
+from agent_tui.tools.git.repository import starts_when_fetched
 from agent_tui.tools.permissions.reach import Reach
 from agent_tui.tools.permissions.session_rules import SessionRules, Which
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst

@@ -62,7 +62,7 @@ class ProjectHosts:
         return self._known[sought]
 
     def _search(self, sought: str, whole: bool) -> bool:
-        from agent_tui.tools.git.own import own_git
+        from agent_tui.tools.git.repository import own_git
 
         assert self._repository is not None and self._repository.tree is not None
         host = sought.removeprefix("www.").replace(".", r"\.")

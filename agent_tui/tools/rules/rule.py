@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from agent_tui.errors import ConfigError, ToolError
-from agent_tui.tools.files.globs import Glob
+from agent_tui.tools.files.walk import Glob
 from agent_tui.tools.urls import parse_url
 
 _RULE = re.compile(r"([A-Za-z_*][\w.*:-]*)(?:\((.*)\))?", re.DOTALL)

@@ -12,7 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from agent_tui.tools.git.own import find_git
+from agent_tui.tools.git.repository import find_git
 
 KEPT = re.compile(
     r"user\.(?:name|email)|init\.defaultbranch|core\.(?:autocrlf|eol|quotepath|abbrev|filemode|ignorecase)|color\.ui"

@@ -16,8 +16,8 @@ from typing import Literal
 
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
-from agent_tui.tools.git.own import outside_path
 from agent_tui.tools.git.remotes import Remotes
+from agent_tui.tools.git.repository import outside_path
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.attempts import Attempts
 from agent_tui.tools.sandbox.box import Sandbox, probe

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from agent_tui.commands.registry import find, load
 from agent_tui.text.cells import fit, shorten
-from agent_tui.text.fuzzy import match
+from agent_tui.text.search import match
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint, Piece
 

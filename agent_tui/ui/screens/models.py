@@ -12,8 +12,8 @@ from agent_tui.context.cache.words import cold_words
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
-from agent_tui.text.fuzzy import match
 from agent_tui.text.numbers import money, tokens
+from agent_tui.text.search import match
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint, Piece
 

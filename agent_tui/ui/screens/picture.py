@@ -26,8 +26,7 @@ from agent_tui.paths import in_project
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import size
-from agent_tui.tools.files.pictures import PictureError
-from agent_tui.tools.files.previews import Dots, Rgb, Size, dots, preview
+from agent_tui.tools.files.pictures import Dots, PictureError, Rgb, Size, dots, preview
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.terminal import kitty
 from agent_tui.ui.terminal.iterm2 import showing

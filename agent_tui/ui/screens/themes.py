@@ -11,7 +11,7 @@ from textual.theme import Theme
 from agent_tui.models.rows import DRAWN_ROWS
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
-from agent_tui.text.fuzzy import match
+from agent_tui.text.search import match
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.screens.picker import Picker, PickerRows
 from agent_tui.ui.theme import Paint, Piece, Themes

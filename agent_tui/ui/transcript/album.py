@@ -172,8 +172,7 @@ class Album:
             self._works = False
 
     async def _send(self, picture: Picture, size: tuple[int, int]) -> None:
-        from agent_tui.tools.files.pictures import PictureError
-        from agent_tui.tools.files.previews import preview
+        from agent_tui.tools.files.pictures import PictureError, preview
 
         time = self._time
         columns, rows = self.box(size, WIDEST)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from agent_tui.cli.arguments import build_parser
-from agent_tui.config.run_flags import FLAGS, VARIABLES
+from agent_tui.config import FLAGS, VARIABLES
 from agent_tui.models.messages import TOLD_MODE
 from agent_tui.options import Options
 from tests.support.cli import LOOKING, Cli, answers

@@ -30,7 +30,7 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.usage import TokenUsage
-from agent_tui.pipes.parent import LineReader
+from agent_tui.pipes.pipe import LineReader
 from agent_tui.providers.worker.protocol import (
     FROM_WORKER,
     TEXT_LIMIT,

@@ -16,12 +16,11 @@ from typing import Any
 import pytest
 
 from agent_tui.errors import ToolError
-from agent_tui.tools.background import output as outputs
-from agent_tui.tools.background.jobs import MAX_RUNNING, Jobs
-from agent_tui.tools.background.output import TAIL, JobOutput
 from agent_tui.tools.base import ToolContext, ToolOutcome
-from agent_tui.tools.builtin.bash import BashTool
-from agent_tui.tools.builtin.jobs import JobsTool
+from agent_tui.tools.builtin.bash import BashTool, JobsTool
+from agent_tui.tools.children import job as outputs
+from agent_tui.tools.children.job import TAIL, JobOutput
+from agent_tui.tools.children.jobs import MAX_RUNNING, Jobs
 from agent_tui.tools.children.process import descendants
 from tests.support.cli import REPOSITORY
 from tests.support.tool_context import make_context
@@ -200,7 +199,7 @@ PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from agent_tui.tools.background.jobs import Jobs
+from agent_tui.tools.children.jobs import Jobs
 from agent_tui.tools.builtin.bash import BashTool
 from tests.support.tool_context import make_context
 

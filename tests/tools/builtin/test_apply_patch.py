@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import ToolContext, ToolOutcome
-from agent_tui.tools.builtin.apply_patch import ApplyPatchTool
+from agent_tui.tools.builtin.edit import ApplyPatchTool
 from agent_tui.tools.builtin.read import ReadTool
-from agent_tui.tools.files.patch import apply_chunks, parse_patch
+from agent_tui.tools.files.diffs import apply_chunks, parse_patch
 from agent_tui.tools.files.snapshots import FileHistory, Snapshotter, apply_restore
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.tool_context import make_context

@@ -14,9 +14,8 @@ from agent_tui.errors import ToolError
 from agent_tui.models.messages import Message, ToolCallPart, ToolResultPart
 from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.tools.base import ToolContext, User
-from agent_tui.tools.builtin.ask import AskTool
-from agent_tui.tools.builtin.present_plan import MAX_PLAN, PresentPlanTool
-from agent_tui.tools.builtin.write import WriteTool
+from agent_tui.tools.builtin.conversation import MAX_PLAN, AskTool, PresentPlanTool
+from agent_tui.tools.builtin.edit import WriteTool
 from agent_tui.tools.registry import ToolRegistry
 from tests.support.tool_context import make_context
 

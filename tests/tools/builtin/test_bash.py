@@ -10,7 +10,7 @@ from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
-from agent_tui.tools.builtin.grep import GrepTool
+from agent_tui.tools.builtin.find import GrepTool
 from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.children.process import descendants
 from tests.support.tool_context import make_context

@@ -11,12 +11,10 @@ from pathspec import GitIgnoreSpec, RegexPattern
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.base import ToolContext
-from agent_tui.tools.builtin import grep as grep_tool
-from agent_tui.tools.builtin.glob import GlobTool
-from agent_tui.tools.builtin.grep import GrepTool
+from agent_tui.tools.builtin import find as grep_tool
+from agent_tui.tools.builtin.find import GlobTool, GrepTool
 from agent_tui.tools.builtin.searcher import PIECE
-from agent_tui.tools.files.globs import Glob
-from agent_tui.tools.files.walk import linear, walk
+from agent_tui.tools.files.walk import Glob, linear, walk
 from tests.support.tool_context import make_context
 
 RIPGREP = shutil.which("rg")

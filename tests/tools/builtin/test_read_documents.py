@@ -11,8 +11,8 @@ import pytest
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import ToolContext
+from agent_tui.tools.builtin.edit import WriteTool
 from agent_tui.tools.builtin.read import NOTEBOOK_NOTE, PDF_NOTE, ReadTool
-from agent_tui.tools.builtin.write import WriteTool
 from tests.support.tool_context import make_context
 
 pypdf = pytest.mark.skipif(importlib.util.find_spec("pypdf") is None, reason="the extra is not installed")

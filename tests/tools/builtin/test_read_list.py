@@ -10,7 +10,7 @@ import pytest
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.base import ToolContext
-from agent_tui.tools.builtin.list import ListTool
+from agent_tui.tools.builtin.find import ListTool
 from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.files.pictures import PICTURE_BYTES
 from tests.support.tool_context import make_context

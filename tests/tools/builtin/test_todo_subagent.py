@@ -8,8 +8,7 @@ import pytest
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import TodoItem, ToolContext, ToolOutcome
-from agent_tui.tools.builtin.subagent import SubagentTool
-from agent_tui.tools.builtin.todo import TodoTool
+from agent_tui.tools.builtin.conversation import SubagentTool, TodoTool
 from tests.support.tool_context import make_context
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.base import ToolContext, ToolOutcome
-from agent_tui.tools.builtin.edit import EditTool
+from agent_tui.tools.builtin.edit import EditTool, WriteTool
 from agent_tui.tools.builtin.read import ReadTool
-from agent_tui.tools.builtin.write import WriteTool
 from agent_tui.tools.files.diffs import unified
 from tests.support.tool_context import make_context
 

@@ -13,14 +13,13 @@ from pathlib import Path
 import pytest
 
 from agent_tui.store.store import Store
-from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.base import ToolContext
 from agent_tui.tools.builtin.bash import BashTool
+from agent_tui.tools.builtin.edit import WriteTool
 from agent_tui.tools.builtin.read import ReadTool
-from agent_tui.tools.builtin.write import WriteTool
+from agent_tui.tools.children.jobs import Jobs
 from agent_tui.tools.files import history, kept
-from agent_tui.tools.files.keeping import ProjectKeeping
-from agent_tui.tools.files.snapshots import FileHistory, Snapshotter, apply_restore
+from agent_tui.tools.files.snapshots import FileHistory, ProjectKeeping, Snapshotter, apply_restore
 from tests.support.tool_context import make_context
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

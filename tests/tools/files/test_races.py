@@ -19,14 +19,10 @@ from agent_tui.config import SandboxConfig
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.base import Tool, ToolContext
-from agent_tui.tools.builtin.apply_patch import ApplyPatchTool
-from agent_tui.tools.builtin.edit import EditTool
-from agent_tui.tools.builtin.glob import GlobTool
-from agent_tui.tools.builtin.grep import GrepTool
-from agent_tui.tools.builtin.list import ListTool
+from agent_tui.tools.builtin.edit import ApplyPatchTool, EditTool, WriteTool
+from agent_tui.tools.builtin.find import GlobTool, GrepTool, ListTool
 from agent_tui.tools.builtin.read import ReadTool
-from agent_tui.tools.builtin.write import WriteTool
-from agent_tui.tools.files.paths import inside
+from agent_tui.tools.files.beneath import inside
 from agent_tui.tools.files.snapshots import FileRestore, RestorePlan, apply_restore
 from agent_tui.tools.sandbox.jail import Jail
 from tests.support.tool_context import make_context

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.tools.files.beneath import at
-from agent_tui.tools.files.replace import replace
+from agent_tui.tools.files.text import replace
 
 OLD, NEW = b"old\n" * 50_000, b"new\n" * 200_000
 

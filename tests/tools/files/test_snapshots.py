@@ -8,9 +8,8 @@ import pytest
 
 from agent_tui.store.store import Store
 from agent_tui.tools.base import ToolContext
-from agent_tui.tools.builtin.edit import EditTool
+from agent_tui.tools.builtin.edit import EditTool, WriteTool
 from agent_tui.tools.builtin.read import ReadTool
-from agent_tui.tools.builtin.write import WriteTool
 from agent_tui.tools.files.snapshots import FileHistory, RestorePlan, Snapshotter, apply_restore
 from tests.support.tool_context import make_context
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent_tui.config import PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.git.config import names_programs
+from agent_tui.tools.git.repository import names_programs
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.git import git
 

@@ -16,8 +16,7 @@ from agent_tui.config import PermissionsConfig
 from agent_tui.context.project.prompt import git_facts
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.tools.base import Intent
-from agent_tui.tools.git.own import find_git, own_git
-from agent_tui.tools.git.repository import Repository, find_repository
+from agent_tui.tools.git.repository import Repository, find_git, find_repository, own_git
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.cli import REPOSITORY
 from tests.support.git import IDENTITY, git

@@ -12,8 +12,8 @@ import pytest
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import NO_OUTPUT
-from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.builtin.bash import BashTool
+from agent_tui.tools.children.jobs import Jobs
 from tests.support.forms import examples
 from tests.support.git import git
 from tests.support.git_remotes import World

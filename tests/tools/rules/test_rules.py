@@ -11,7 +11,7 @@ import pytest
 from agent_tui.config import PermissionsConfig
 from agent_tui.errors import ConfigError
 from agent_tui.tools.base import Intent, ServerTool
-from agent_tui.tools.builtin.skill import SkillTool
+from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.mcp.names import tool_name
 from agent_tui.tools.mcp.search import CALL, SEARCH
 from agent_tui.tools.permissions.permissions import Permissions

@@ -16,11 +16,9 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import SandboxConfig
-from agent_tui.tools.background.jobs import Jobs
-from agent_tui.tools.background.starting import PORTS
 from agent_tui.tools.base import ToolContext
-from agent_tui.tools.builtin.bash import BashTool
-from agent_tui.tools.builtin.jobs import JobsTool
+from agent_tui.tools.builtin.bash import BashTool, JobsTool
+from agent_tui.tools.children.jobs import PORTS, Jobs
 from agent_tui.tools.children.process import descendants
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail

@@ -1,10 +1,11 @@
-"""grep: lines that match a regular expression, by ripgrep where there is one."""
+"""list: what a folder holds."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import json
+import re
 import shutil
 import stat
 import sys
@@ -18,14 +19,145 @@ from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured, pictured_line
+from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import environment
-from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.files.beneath import info_of
-from agent_tui.tools.files.globs import Glob, expand_braces
-from agent_tui.tools.files.paths import inside, resolve, shown
+from agent_tui.tools.children.process import ProcessGroup, Stop, in_thread
+from agent_tui.tools.files.beneath import info_of, inside, resolve, resolve_from, shown
+from agent_tui.tools.files.walk import Glob, expand_braces, walk
 from agent_tui.tools.sandbox.policy import Launch, free
+
+MAX_ENTRIES = 500
+
+
+@dataclass(slots=True)
+class ListArguments:
+    path: str = "."
+    depth: int = 1
+
+
+class ListTool:
+    """One entry a line, folders with ``/`` at their end."""
+
+    group = "builtin"
+    schema = ToolSchema(
+        "list",
+        "List a folder, leaving out what .gitignore excludes.",
+        {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "depth": {"type": "integer", "description": "levels, default 1"},
+            },
+        },
+    )
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        path = resolve(validate(ListArguments, arguments, "list").path, context)
+        return Intent("read", f"list {pictured(shown(path, context))}", [path])
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        args = validate(ListArguments, arguments, "list")
+        path = resolve(args.path, context)
+        require_folder(path, context)
+        return await in_thread(lambda stop: _list(path, args.depth, context.root.resolve(), stop))
+
+
+def require_folder(path: Path, context: ToolContext) -> None:
+    """Raises ToolError unless ``path`` is an existing folder."""
+    info = info_of(path)
+    if info is None or not stat.S_ISDIR(info.st_mode):
+        problem = "is not a folder" if info is not None else "does not exist"
+        raise ToolError(f"{pictured(shown(path, context))} {problem}.")
+
+
+def _list(path: Path, depth: int, root: Path, stop: Stop) -> ToolOutcome:
+    lines: list[str] = []
+    more = False
+    for entry in walk(path, root, max(1, depth)):
+        if len(lines) >= MAX_ENTRIES or stop.is_set():
+            more = True
+            break
+        lines.append(pictured_line(entry.path) + ("/" if entry.is_dir else ""))
+    display = {"kind": "text", "summary": plural(len(lines), "entry", "entries")}
+    if more:
+        lines.append(f"[more than {MAX_ENTRIES} entries; list a folder below, or use glob]")
+    return ToolOutcome("\n".join(lines) or "[empty, or all ignored]", display=display)
+
+
+MAX_FILES = 500
+_PLAIN = re.compile(r"[^*?\[\]{}]*/")  # the folders in front of the first sign that stands for something else
+
+
+@dataclass(slots=True)
+class GlobArguments:
+    pattern: str
+    path: str = "."
+
+
+class GlobTool:
+    """Files only, sorted by path; what .gitignore excludes is left out. Links are not followed."""
+
+    group = "builtin"
+    schema = ToolSchema(
+        "glob",
+        "Find files by pattern, e.g. `**/*.py`, `src/*.{ts,tsx}`.",
+        {
+            "type": "object",
+            "properties": {"pattern": {"type": "string"}, "path": {"type": "string"}},
+            "required": ["pattern"],
+        },
+    )
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        args = _arguments(arguments, context)
+        return Intent("read", f"glob {pictured_line(args.pattern)}", [resolve(args.path, context)])
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        args = _arguments(arguments, context)
+        base = resolve(args.path, context)
+        require_folder(base, context)
+        pattern = Glob(args.pattern)
+        name = shown(base, context)
+        prefix = "" if name == "." else name.rstrip("/") + "/"
+        return await in_thread(lambda stop: _glob(base, context.root.resolve(), pattern, prefix, stop))
+
+
+def _arguments(arguments: Metadata, context: ToolContext) -> GlobArguments:
+    """A pattern that begins with a folder of the file system, or leads upwards, is searched from there. A leading
+    ``/`` alone means the top of the folder searched, as in .gitignore."""
+    args = validate(GlobArguments, arguments, "glob")
+    plain = _PLAIN.match(args.pattern)
+    folder = plain.group().rstrip("/") if plain is not None else ""
+    leads_away = args.pattern.startswith(("~/", "../")) or "/../" in f"/{folder}/"
+    if folder.startswith("/"):
+        own = resolve_from(f"{args.path}/{folder}", context.cwd)
+        there = resolve_from(folder, context.cwd)
+        leads_away = inside(there, context) or (there.is_dir() and not own.is_dir())
+    if not folder or not leads_away:
+        return args
+    start = folder if folder.startswith(("/", "~")) else f"{args.path}/{folder}"
+    return GlobArguments("/" + args.pattern[len(folder) :].lstrip("/"), start)
+
+
+def _glob(base: Path, root: Path, pattern: Glob, prefix: str, stop: Stop) -> ToolOutcome:
+    found: list[str] = []
+    more = False
+    for entry in walk(base, root):
+        if stop.is_set():
+            break
+        if entry.is_dir or not pattern.matches(entry.path):
+            continue
+        if len(found) == MAX_FILES:
+            more = True
+            break
+        found.append(pictured_line(pictured(prefix) + entry.path))
+    display = {"kind": "text", "summary": f"{len(found)}+ files" if more else plural(len(found), "file")}
+    if more:
+        found.append(f"[more than {MAX_FILES} files; narrow the pattern]")
+    return ToolOutcome("\n".join(found) or "No files match.", display=display)
+
 
 MAX_MATCHES = 200
 LINE_CHARACTERS = 500

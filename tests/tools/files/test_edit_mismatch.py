@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.builtin.edit import EditTool
-from agent_tui.tools.files.near import LINES, SEARCHED, why_missing
+from agent_tui.tools.files.edit_mismatch import LINES, SEARCHED, why_missing
 from tests.support.tool_context import make_context
 
 FILE = """\

@@ -1,1 +1,0 @@
-"""Commands that run in the background: started by a tool call, held by the session."""
