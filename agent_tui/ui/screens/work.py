@@ -263,7 +263,7 @@ class QueuePicker(Picker[WaitingMessage, str]):
         if (entry := self.current) is None:
             return
         if self.agent.turns.send_waiting(entry.id):
-            if not self.agent.waiting:
+            if not self.agent.waiting.listed:
                 self.dismiss(None)
             self._say("")
         else:
