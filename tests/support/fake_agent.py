@@ -41,7 +41,7 @@ from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.paths import Paths
-from agent_tui.providers.dialects.image_limits import CLAUDE
+from agent_tui.providers.dialects.anthropic import IMAGES as CLAUDE
 from agent_tui.tools.files.pictures import fit_attachments
 from tests.support.fake_store import FakeStore
 from tests.support.usages import sample_usage
