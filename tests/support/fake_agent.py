@@ -486,6 +486,9 @@ class FakeProject(Project):
     def tell_pictures(self, detail: str) -> None:
         self._agent.calls.append(("tell_pictures", detail))
 
+    def tell_drawing(self, problem: str) -> None:
+        self._agent.calls.append(("tell_drawing", problem))
+
     async def doctor(self) -> list[tuple[str, str, str]]:
         return [("ok", "database", "opens"), ("warn", "keys", "none found")]
 
