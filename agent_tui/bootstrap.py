@@ -22,8 +22,8 @@ from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
 from agent_tui.paths import Paths, package_themes, private_dir, project_root, strangers_root, user_paths
+from agent_tui.providers.catalog import stored_key
 from agent_tui.providers.demo import DemoProvider
-from agent_tui.providers.keys import stored_key
 from agent_tui.providers.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.locks import remove_left_behind

@@ -360,7 +360,7 @@ def _models(values: argparse.Namespace) -> int:
 
 
 def _auth_set(values: argparse.Namespace) -> int:
-    from agent_tui.providers.keys import set_key
+    from agent_tui.providers.catalog import set_key
 
     key = door.ask_secret(f"Key for {values.provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
     set_key(values.provider, key)
@@ -369,7 +369,7 @@ def _auth_set(values: argparse.Namespace) -> int:
 
 
 def _auth_remove(values: argparse.Namespace) -> int:
-    from agent_tui.providers.keys import remove_key
+    from agent_tui.providers.catalog import remove_key
 
     remove_key(values.provider)
     door.tell(f"Removed the key for {values.provider}.")
@@ -377,7 +377,7 @@ def _auth_remove(values: argparse.Namespace) -> int:
 
 
 def _auth_list(values: argparse.Namespace) -> int:
-    from agent_tui.providers.keys import list_providers
+    from agent_tui.providers.catalog import list_providers
 
     for name in list_providers():
         door.say(clean_line(name))
