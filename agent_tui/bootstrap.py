@@ -30,7 +30,7 @@ from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.mcp.config import servers_of
-from agent_tui.tools.mcp.remembered import RememberedOffers
+from agent_tui.tools.mcp.offer import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
 from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools

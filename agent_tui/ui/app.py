@@ -214,7 +214,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         if self._has_left:
             return
         if not self.is_headless:
-            from agent_tui.ui.terminal.signals import on_termination
+            from agent_tui.ui.terminal.driver import on_termination
 
             on_termination(self.leave)
             self.chat.find_pictures(self._served is not None)

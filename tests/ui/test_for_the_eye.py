@@ -28,8 +28,7 @@ from agent_tui.ui.prompt.placeholders import Placeholders
 from agent_tui.ui.screens.text import _wrap
 from agent_tui.ui.transcript.blocks import plain_pieces
 from agent_tui.ui.transcript.entry import Tools, blocks_of
-from agent_tui.ui.transcript.parts import UserBlock
-from agent_tui.ui.transcript.tool_block import ToolBlock
+from agent_tui.ui.transcript.parts import ToolBlock, UserBlock
 from agent_tui.ui.widgets.question import Body
 from tests.support.app import Clock, shown
 from tests.support.fake_agent import FakeAgent

@@ -17,11 +17,7 @@ from agent_tui.models.messages import AttachmentPart
 from agent_tui.tools.files.pictures import PictureError
 from agent_tui.ui.screen_buffer import ScreenBuffer
 from agent_tui.ui.screens.picture import MOST_BYTES, MOST_SIXELS, Canvas, drawing
-from agent_tui.ui.terminal.asking import Listener
-from agent_tui.ui.terminal.iterm2 import showing
-from agent_tui.ui.terminal.kitty import PLACEHOLDER
-from agent_tui.ui.terminal.overlay import Overlay, Place
-from agent_tui.ui.terminal.sixel import encoded
+from agent_tui.ui.terminal.pictures import PLACEHOLDER, Overlay, PictureAnswers, Place, encoded, showing
 from tests.support.sixels import sixels_in
 
 WAYS: tuple[Way, ...] = ("sixel", "iterm2", "kitty", "blocks")
@@ -163,7 +159,7 @@ REPLIED = "\x1b_Gi=31;OK\x1b\\\x1bP>|XTerm(379)\x1b\\\x1b[6;18;9t\x1b[?1;0;256S\
 def test_replies_are_taken_out_wherever_they_are_cut() -> None:
     for cut in range(1, len(REPLIED)):
         heard: list[Replies] = []
-        listener = Listener(heard.append)
+        listener = PictureAnswers(heard.append)
         left = listener.take(f"a{REPLIED[:cut]}") + listener.take(f"{REPLIED[cut:]}b")
         if REPLIED[cut - 1] == "\x1b" and REPLIED[cut] != "\\":
             continue  # Esc alone is a key that must not wait
@@ -176,7 +172,7 @@ def test_replies_are_taken_out_wherever_they_are_cut() -> None:
     "keys", ["\x1b[A", "\x1b[1;5H", "\x1b[6~", "\x1b[61u", "\x1b[?2048;1$y", "\x1bP", "\x1b[200~x"]
 )
 def test_keys_are_no_replies(keys: str) -> None:
-    listener = Listener(lambda replies: pytest.fail("no reply"))
+    listener = PictureAnswers(lambda replies: pytest.fail("no reply"))
     cut = len(keys) // 2
     left = listener.take(keys[:cut]) + listener.take(keys[cut:]) + listener.take("")
     assert keys.startswith(left) and keys[len(left) :] == listener._held

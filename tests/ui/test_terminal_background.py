@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.ui.terminal.answers import PATIENCE
-from agent_tui.ui.terminal.background import QUERY, Listener, is_light
+from agent_tui.ui.terminal.answers import PATIENCE, QUERY, BackgroundAnswers, is_light
 from agent_tui.ui.theme import told_by_environment
 from tests.support.app import Clock
 from tests.support.terminal import in_terminal
@@ -28,7 +27,7 @@ def test_an_answer_in_any_pieces_between_keys_is_heard_and_not_typed(answer: str
         # Not within the byte of Esc alone: that is a key of its own.
         for cut in (n for n in range(len(text) + 1) if text[n - 1 : n] != "\x1b" or text[n : n + 1] == "\\"):
             heard: list[bool] = []
-            listener = Listener(heard.append, Clock())
+            listener = BackgroundAnswers(heard.append, Clock())
             left = listener.take(text[:cut]) + listener.take(text[cut:])
             assert (left, heard) == (typed, [answer != DARK_ANSWER]), (place, cut)
             assert listener.give_back() == ""
@@ -37,7 +36,7 @@ def test_an_answer_in_any_pieces_between_keys_is_heard_and_not_typed(answer: str
 @pytest.mark.parametrize("keys", ["\x1b]", "\x1b]1", "x\x1b]11;"])
 def test_what_only_begins_like_an_answer_is_typed_a_moment_later(keys: str) -> None:
     clock = Clock()
-    listener = Listener(lambda light: pytest.fail("no answer"), clock)
+    listener = BackgroundAnswers(lambda light: pytest.fail("no answer"), clock)
     at_once = listener.take(keys)
     assert listener.give_back() == ""
     clock.now += PATIENCE
@@ -50,7 +49,7 @@ def test_what_only_begins_like_an_answer_is_typed_a_moment_later(keys: str) -> N
 )
 def test_an_answer_that_says_nothing_is_not_typed_either(answer: str) -> None:
     heard: list[bool] = []
-    assert Listener(heard.append).take(f"a{answer}b") == "ab" and heard == []
+    assert BackgroundAnswers(heard.append).take(f"a{answer}b") == "ab" and heard == []
 
 
 def test_light_is_what_is_bright_to_the_eye() -> None:

@@ -8,7 +8,7 @@ from rich.style import Style
 
 from agent_tui.models.messages import Metadata, ToolResultPart
 from agent_tui.ui.flow.palette import Palette
-from agent_tui.ui.transcript.tool_block import ToolBlock
+from agent_tui.ui.transcript.parts import ToolBlock
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.ui.transcript import Transcript
-from agent_tui.ui.transcript.heights import Heights
+from agent_tui.ui.transcript.entry import Heights
 from tests.support.transcripts import Holder, chat, screen
 
 FEW, MANY = 50, 5_000

@@ -25,8 +25,7 @@ from agent_tui.paths import Paths
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.mcp.manager import McpManager
-from agent_tui.tools.mcp.offer import McpPrompt
-from agent_tui.tools.mcp.remembered import RememberedOffers
+from agent_tui.tools.mcp.offer import McpPrompt, RememberedOffers
 from agent_tui.tools.registry import SessionTools
 
 ToolRow = tuple[str, str, str, int | None, bool]

@@ -11,7 +11,7 @@ from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import FixedPart, Step
-from agent_tui.tools.mcp.search import CALL, SEARCH
+from agent_tui.tools.mcp.tool import CALL, SEARCH
 
 FILE_ROWS: tuple[RowId, ...] = ("memory", "documents")
 """Rows whose parts are files: others may write them while the session runs."""

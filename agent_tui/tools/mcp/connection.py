@@ -1,11 +1,12 @@
-"""One MCP server as the tool host sees it: connected, listed, called, and connected again when it dies."""
+"""Keeps one MCP server connected for the tool host: lists it, calls it, brings its results into our form, and connects
+again when it dies."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
@@ -18,10 +19,118 @@ from mcp_types import CONNECTION_CLOSED
 
 from agent_tui.config import McpServer
 from agent_tui.text.clean import plain
-from agent_tui.tools.mcp import results as mcp_results
-from agent_tui.tools.mcp.lenient import LenientLists
-from agent_tui.tools.mcp.lines import Contents, Entries, PromptAnswer, ServerChange, ServerState, ToolAnswer
-from agent_tui.tools.mcp.transport import ENDED, STAND_INS, Link, timed_out, was_closed
+from agent_tui.tools.mcp.lines import (
+    DATA_LIMIT,
+    TEXT_LIMIT,
+    Content,
+    Contents,
+    Entries,
+    Image,
+    PromptAnswer,
+    PromptArgument,
+    PromptEntry,
+    ResourceEntry,
+    ServerChange,
+    ServerState,
+    ToolAnswer,
+    ToolEntry,
+)
+from agent_tui.tools.mcp.transport import ENDED, STAND_INS, LenientLists, Link, timed_out, was_closed
+
+LISTED = 1_000
+"""Tools, resources or prompts of one server that are looked at."""
+
+
+def tool_result(result: types.CallToolResult) -> ToolAnswer:
+    """Structured content is shown where no text repeats it."""
+    texts, images = _content(result.content)
+    if result.structured_content is not None and not any(texts):
+        texts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
+    return ToolAnswer(_joined(texts), bool(result.is_error), images)
+
+
+def prompt_result(result: types.GetPromptResult) -> PromptAnswer:
+    """The prompt's messages one after the other."""
+    texts: list[str] = []
+    for message in result.messages:
+        found, _ = _content([message.content])
+        if message.role == "assistant":
+            found = [f"(assistant) {text}" for text in found]
+        texts += found
+    return PromptAnswer(_joined(texts))
+
+
+def resource_result(result: types.ReadResourceResult) -> Contents:
+    return Contents([_resource(entry) for entry in result.contents[:LISTED]])
+
+
+def tool_entry(tool: types.Tool) -> ToolEntry:
+    claims = tool.annotations or types.ToolAnnotations()
+    return ToolEntry(
+        tool.name,
+        tool.description or tool.title or "",
+        tool.input_schema,
+        read_only=claims.read_only_hint is True,
+        destructive=claims.destructive_hint is not False,
+        open_world=claims.open_world_hint is not False,
+    )
+
+
+def resource_entry(resource: types.Resource) -> ResourceEntry:
+    name = resource.title or resource.name
+    return ResourceEntry(resource.uri, name, resource.description or "", resource.mime_type or "")
+
+
+def prompt_entry(prompt: types.Prompt) -> PromptEntry:
+    arguments = [PromptArgument(a.name, bool(a.required)) for a in prompt.arguments or []]
+    return PromptEntry(prompt.name, prompt.description or prompt.title or "", arguments)
+
+
+def _content(blocks: Iterable[types.ContentBlock]) -> tuple[list[str], list[Image]]:
+    texts: list[str] = []
+    images: list[Image] = []
+    for block in blocks:
+        if isinstance(block, types.TextContent):
+            texts.append(block.text)
+        elif isinstance(block, types.ImageContent):
+            if len(block.data) > DATA_LIMIT:
+                texts.append(f"[an image of {len(block.data) * 3 // 4:,} bytes, too large to show]")
+            else:
+                images.append(Image(block.mime_type, block.data))
+        elif isinstance(block, types.AudioContent):
+            texts.append(f"[audio, {block.mime_type}, {len(block.data) * 3 // 4:,} bytes, not shown]")
+        elif isinstance(block, types.ResourceLink):
+            about = f": {block.description}" if block.description else ""
+            texts.append(f"[resource {block.title or block.name} {block.uri}{about}]")
+        else:
+            entry = _resource(block.resource)
+            if entry.data is None:
+                texts.append(f"[resource {entry.uri}]\n{entry.text}")
+            elif entry.media_type.startswith("image/"):
+                images.append(Image(entry.media_type, entry.data))
+            else:
+                texts.append(f"[resource {entry.uri}, {entry.media_type}, binary, not shown]")
+    return texts, images
+
+
+def _resource(entry: types.TextResourceContents | types.BlobResourceContents) -> Content:
+    if isinstance(entry, types.TextResourceContents):
+        return Content(entry.uri, entry.mime_type or "text/plain", text=_cut(entry.text))
+    if len(entry.blob) > DATA_LIMIT:
+        text = f"[{len(entry.blob) * 3 // 4:,} bytes, too large to show]"
+        return Content(entry.uri, "text/plain", text=text)
+    return Content(entry.uri, entry.mime_type or "application/octet-stream", data=entry.blob)
+
+
+def _joined(texts: list[str]) -> str:
+    return _cut("\n".join(texts))
+
+
+def _cut(text: str) -> str:
+    if len(text) <= TEXT_LIMIT:
+        return text
+    return f"{text[:TEXT_LIMIT]}\n[… {len(text) - TEXT_LIMIT:,} characters left out …]"
+
 
 log = logging.getLogger("agent_tui.host")
 
@@ -204,15 +313,15 @@ class Connection:
         can = client.server_capabilities
         offer = Entries(instructions=(client.instructions or "")[:INSTRUCTIONS_READ])
         if can.tools is not None:
-            offer.tools[:] = [mcp_results.tool_entry(t) for t in await _pages(client.list_tools, "tools")]
+            offer.tools[:] = [tool_entry(t) for t in await _pages(client.list_tools, "tools")]
         # These two are extras: a server that fails to list them is still of use.
         if can.resources is not None:
             with suppress(MCPError):
                 found = await _pages(client.list_resources, "resources")
-                offer.resources[:] = [mcp_results.resource_entry(r) for r in found]
+                offer.resources[:] = [resource_entry(r) for r in found]
         if can.prompts is not None:
             with suppress(MCPError):
-                offer.prompts[:] = [mcp_results.prompt_entry(p) for p in await _pages(client.list_prompts, "prompts")]
+                offer.prompts[:] = [prompt_entry(p) for p in await _pages(client.list_prompts, "prompts")]
         if self._lists is not None:
             offer.left_out[:] = [name for names in self._lists.left_out.values() for name in names]
         return offer
@@ -228,19 +337,19 @@ class Connection:
             result = await client.call_tool(
                 tool, arguments, read_timeout_seconds=self.server.call_timeout, progress_callback=on_progress
             )
-            return mcp_results.tool_result(result)
+            return tool_result(result)
 
         return await self._request(ask)
 
     async def read(self, uri: str) -> Contents:
         async def ask(client: Client) -> Contents:
-            return mcp_results.resource_result(await client.read_resource(uri))
+            return resource_result(await client.read_resource(uri))
 
         return await self._request(ask)
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> PromptAnswer:
         async def ask(client: Client) -> PromptAnswer:
-            return mcp_results.prompt_result(await client.get_prompt(name, arguments))
+            return prompt_result(await client.get_prompt(name, arguments))
 
         return await self._request(ask)
 
@@ -293,6 +402,6 @@ async def _pages(fetch: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
         page = await fetch(cursor=cursor)
         entries += getattr(page, field)
         cursor = page.next_cursor
-        if cursor is None or len(entries) >= mcp_results.LISTED:
+        if cursor is None or len(entries) >= LISTED:
             break
-    return entries[: mcp_results.LISTED]
+    return entries[:LISTED]

@@ -31,10 +31,8 @@ from agent_tui.tools.mcp.lines import (
     ToolAnswer,
 )
 from agent_tui.tools.mcp.names import no_server, server_group
-from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, read_offer
-from agent_tui.tools.mcp.remembered import RememberedOffers
-from agent_tui.tools.mcp.search import CALL, SEARCH, McpCallTool, ToolSearchTool
-from agent_tui.tools.mcp.tool import IMAGES, images
+from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedOffers, read_offer
+from agent_tui.tools.mcp.tool import CALL, IMAGES, SEARCH, McpCallTool, ToolSearchTool, images
 
 DEFAULT_WINDOW = 128_000
 """Tokens taken for the window when it is not known."""

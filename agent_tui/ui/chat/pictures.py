@@ -46,11 +46,11 @@ class Pictures:
             found = IN_A_PAGE
         self.use(found)
         if found.question:
-            from agent_tui.ui.terminal.asking import Listener
+            from agent_tui.ui.terminal.pictures import PictureAnswers
 
             # They are heard in the thread that reads keys.
             loop = asyncio.get_running_loop()
-            heard = Listener(lambda replies: loop.call_soon_threadsafe(self._heard, replies))
+            heard = PictureAnswers(lambda replies: loop.call_soon_threadsafe(self._heard, replies))
             self._app.ask_terminal(found.question, heard)
 
     def _heard(self, replies: Replies) -> None:
@@ -92,7 +92,7 @@ class Pictures:
         """The terminal holds them in the conversation."""
         from rich.color import ColorSystem
 
-        from agent_tui.ui.terminal.cells import cell_size
+        from agent_tui.ui.terminal.pictures import cell_size
         from agent_tui.ui.transcript.album import Album
 
         transcript = self._view.transcript
@@ -106,8 +106,8 @@ class Pictures:
         """Shows one on a screen of its own: the newest whose name has ``which`` in it, or the one with that key."""
         from agent_tui.text.clean import one_line
         from agent_tui.ui.screens.picture import PictureScreen
-        from agent_tui.ui.terminal.overlay import Overlay
-        from agent_tui.ui.transcript.picture import key_of
+        from agent_tui.ui.terminal.pictures import Overlay
+        from agent_tui.ui.transcript.album import key_of
 
         found = self._found
         if found is not None and found.way == "line":
@@ -142,7 +142,7 @@ class Pictures:
     def canvas(self) -> Canvas:
         """What can be drawn with now."""
         from agent_tui.ui.screens.picture import COLORS, SIXELS, Canvas
-        from agent_tui.ui.terminal.cells import USUAL, cell_size
+        from agent_tui.ui.terminal.pictures import USUAL, cell_size
 
         found, replies = self._found, self._replies
         if found is None or replies is None:

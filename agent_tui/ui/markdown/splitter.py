@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import drawable, newlines
-from agent_tui.ui.flow.caps import MAX_LINE, MAX_TEXT, hidden
+from agent_tui.ui.flow.lines import MAX_LINE, MAX_TEXT, hidden
 from agent_tui.ui.markdown.flows import language_of, parser
 
 if TYPE_CHECKING:

@@ -28,10 +28,8 @@ from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import size
 from agent_tui.tools.files.pictures import Dots, PictureError, Rgb, Size, dots, preview
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.terminal import kitty
-from agent_tui.ui.terminal.iterm2 import showing
-from agent_tui.ui.terminal.overlay import FEW_NUMBER, FEW_RGB, NUMBER, Overlay, Place
-from agent_tui.ui.terminal.sixel import encoded
+from agent_tui.ui.terminal import pictures as kitty
+from agent_tui.ui.terminal.pictures import FEW_NUMBER, FEW_RGB, NUMBER, Overlay, Place, encoded, showing
 from agent_tui.ui.theme import Paint, Piece, paint_of, strip_of
 from agent_tui.ui.widgets.lines import Lines
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from agent_tui.text.clean import one_line
 from agent_tui.ui.textual_private.terminal import Hears, listening, messages_of, teach_keys, wrap_output
 
 if TYPE_CHECKING:
@@ -122,13 +124,13 @@ def driver_class(
 
         def start_application_mode(self) -> None:
             if background is not None and not self.listeners:
-                from agent_tui.ui.terminal.background import Listener
+                from agent_tui.ui.terminal.answers import BackgroundAnswers
 
-                self.listeners.append(Listener(partial(self._heard, background)))
+                self.listeners.append(BackgroundAnswers(partial(self._heard, background)))
             self._typed_early = typed_ahead(self.fileno)
             super().start_application_mode()  # type: ignore[no-untyped-call]
             if self._asks and self.input_tty and os.environ.get("TERM") not in SILENT:
-                from agent_tui.ui.terminal.background import QUERY
+                from agent_tui.ui.terminal.answers import QUERY
 
                 self._asks = False  # not again after a suspension: meanwhile a theme may have been chosen
                 self.write(QUERY)
@@ -176,3 +178,44 @@ def typed_ahead(terminal: int) -> str:
     except (OSError, termios.error):
         pass
     return lines.decode("utf-8", "replace").replace("\n", "\r")
+
+
+class ReachesTerminal(Protocol):
+    def write_to_terminal(self, sequence: str) -> None:
+        """Sends a control sequence of ours; nothing happens without a terminal."""
+
+    def bell(self) -> None: ...
+
+
+class Window:
+    """The window that the terminal is shown in."""
+
+    def __init__(self, terminal: ReachesTerminal) -> None:
+        self._terminal = terminal
+
+    def push_title(self) -> None:
+        """Keeps the title so that ``pop_title`` can put it back."""
+        self._terminal.write_to_terminal("\x1b[22;2t")
+
+    def pop_title(self) -> None:
+        self._terminal.write_to_terminal("\x1b[23;2t")
+
+    def set_title(self, text: str) -> None:
+        self._terminal.write_to_terminal(f"\x1b]2;{one_line(text, 120)}\x07")
+
+    def notify(self, text: str) -> None:
+        """A bell and, where the terminal knows OSC 9, a desktop notification."""
+        self._terminal.write_to_terminal(f"\x1b]9;{one_line(text, 200)}\x07")
+        self._terminal.bell()
+
+
+def on_termination(leave: Callable[[], object]) -> None:
+    """Calls ``leave`` on the running loop when the process is to end; without effect where the platform has no way."""
+    loop = asyncio.get_running_loop()
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None:
+            try:
+                loop.add_signal_handler(number, leave)
+            except (NotImplementedError, RuntimeError, ValueError):
+                return

@@ -9,10 +9,10 @@ from functools import partial
 
 from rich.cells import cell_len
 
-from agent_tui.text.clean import drawable, newlines
-from agent_tui.ui.flow.caps import cap_line
-from agent_tui.ui.flow.lines import Decoration, Flow, Wrap
-from agent_tui.ui.flow.piece import Piece
+from agent_tui.commands.tool_words import Item
+from agent_tui.text.clean import drawable, drawable_output, newlines
+from agent_tui.ui.flow.lines import Decoration, Flow, Wrap, cap_line
+from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.markdown.flows import code_flows, markdown_flows
 from agent_tui.ui.markdown.splitter import Chunk, Splitter
 
@@ -182,3 +182,35 @@ class MarkdownBody:
 
     def _code(self, chunk: Chunk, copy: list[str]) -> list[Flow]:
         return code_flows(chunk.source, chunk.language, self.margin, first=chunk.first, copy=copy)
+
+
+SHORT = 7
+"""Items a closed list shows: what is done last, what is being done, what comes next."""
+
+_MARKS = {"completed": ("✓", "ok", "muted"), "in_progress": ("▶", "running", "strong"), "pending": ("○", "muted", "")}
+
+
+def pieces_of(items: Sequence[Item], is_open: bool) -> list[Piece]:
+    """The list, or the part of it around what is being done."""
+    start, end = (0, len(items)) if is_open else _window(items)
+    out = [Piece(partial(_line, item)) for item in items[start:end]]
+    hidden = len(items) - (end - start)
+    return [*out, Piece(partial(_more, hidden))] if hidden else out
+
+
+def _window(items: Sequence[Item]) -> tuple[int, int]:
+    if len(items) <= SHORT + 1:
+        return 0, len(items)
+    current = next((i for i, (_, status) in enumerate(items) if status != "completed"), len(items))
+    start = max(0, min(current - 2, len(items) - SHORT))
+    return start, start + SHORT
+
+
+def _line(item: Item) -> list[Flow]:
+    mark, color, base = _MARKS[item[1]]
+    text = drawable_output(item[0]).replace("\n", " ")
+    return [Flow(text[:1000], base=base, first=(("    ", ""), (f"{mark} ", color)), rest=(("      ", ""),))]
+
+
+def _more(hidden: int) -> list[Flow]:
+    return [Flow(first=(("      ", ""), (f"… {hidden} more", "faint")), silent=True)]

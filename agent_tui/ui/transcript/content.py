@@ -17,8 +17,7 @@ from agent_tui.ui.transcript.entry import (
     ending,
     tool_block,
 )
-from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock
-from agent_tui.ui.transcript.tool_block import ToolBlock
+from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock, ToolBlock
 
 
 class Content:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_tui.ui.flow.lines import Line
+from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.flow.palette import Palette
-from agent_tui.ui.flow.piece import Piece
-from agent_tui.ui.transcript.entry import Entry, Folding, Tools, blocks_of
-from agent_tui.ui.transcript.heights import Heights
+from agent_tui.ui.transcript.entry import Entry, Folding, Heights, Tools, blocks_of
 
 KEPT_LINES = 4_000
 """Laid-out lines that are kept; those not looked at for longest are dropped first."""

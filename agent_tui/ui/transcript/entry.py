@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,9 +26,8 @@ from agent_tui.models.messages import (
 )
 from agent_tui.paths import in_project
 from agent_tui.text.numbers import lines_in, plural
-from agent_tui.ui.flow.piece import Piece
+from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.transcript.blocks import MARGIN, Block
-from agent_tui.ui.transcript.heights import Heights
 from agent_tui.ui.transcript.parts import (
     USER_MARGIN,
     FoldBlock,
@@ -35,12 +35,74 @@ from agent_tui.ui.transcript.parts import (
     NoticeBlock,
     ReasoningBlock,
     TextBlock,
+    ToolBlock,
     UserBlock,
 )
-from agent_tui.ui.transcript.tool_block import ToolBlock
 
 if TYPE_CHECKING:
     from agent_tui.ui.transcript.album import Album
+
+
+class Heights:
+    """A list of heights in rows with sums of them (a Fenwick tree), so that nothing looks at more of ``n`` than
+    ``log2(n)``; but for ``reset``."""
+
+    __slots__ = ("_rows", "_sums", "total")
+
+    def __init__(self, rows: Iterable[int] = ()) -> None:
+        self.reset(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> int:
+        return self._rows[index]
+
+    def reset(self, rows: Iterable[int]) -> None:
+        """Replaces all heights."""
+        self._rows = list(rows)
+        before = list(accumulate(self._rows, initial=0))
+        # Sum number k is of the ``k & -k`` heights that end with the k-th.
+        self._sums = [before[k] - before[k & (k - 1)] for k in range(len(before))]
+        self.total = before[-1]
+
+    def append(self, height: int) -> None:
+        count = len(self._rows) + 1
+        self._rows.append(height)
+        self._sums.append(self.before(count - 1) - self.before(count & (count - 1)) + height)
+        self.total += height
+
+    def set(self, index: int, height: int) -> None:
+        change = height - self._rows[index]
+        if change:
+            self._rows[index] = height
+            self.total += change
+            k, sums = index + 1, self._sums
+            while k < len(sums):
+                sums[k] += change
+                k += k & -k
+
+    def before(self, index: int) -> int:
+        """The sum of all heights before ``index``."""
+        total, sums = 0, self._sums
+        while index:
+            total += sums[index]
+            index &= index - 1
+        return total
+
+    def find(self, y: int) -> tuple[int, int]:
+        """The index of what covers row ``y`` and the row within it; the last one for rows beyond the end."""
+        y = max(0, y)
+        if y >= self.total:
+            return max(0, len(self._rows) - 1), max(0, self._rows[-1] - 1 if self._rows else 0)
+        index, sums = 0, self._sums
+        step = 1 << len(self._rows).bit_length()
+        while step := step >> 1:
+            after = index + step
+            if after < len(sums) and sums[after] <= y:
+                index, y = after, y - sums[after]
+        return index, y
+
 
 SHORT_OUTPUT = 20
 """Output of more lines is folded."""
@@ -203,7 +265,7 @@ def tool_block(key: str, part: ToolCallPart, tools: Tools) -> ToolBlock:
 def add_images(block: ToolBlock, tools: Tools) -> None:
     """Puts what the call returned as images below its line."""
     if images := tools.images.get(block.call_id):
-        from agent_tui.ui.transcript.picture import PictureBlock
+        from agent_tui.ui.transcript.album import PictureBlock
 
         block.pictures = PictureBlock(images_in(images), tools, (*MARGIN, ("  ", "")))
 
@@ -211,7 +273,7 @@ def add_images(block: ToolBlock, tools: Tools) -> None:
 def _pictures(message: Message, tools: Tools) -> Iterable[Block]:
     """What the user attached as images, below what was written with them."""
     if images := images_in(message.parts):
-        from agent_tui.ui.transcript.picture import PictureBlock
+        from agent_tui.ui.transcript.album import PictureBlock
 
         yield PictureBlock(images, tools, USER_MARGIN, "user", named=True)
 
@@ -241,7 +303,7 @@ def _all_named(parts: Sequence[AttachmentPart], tools: Tools) -> list[Named]:
         opens: Callable[[], str] | None = None
         key = ""
         if part.is_image:
-            from agent_tui.ui.transcript.picture import key_of, more_of
+            from agent_tui.ui.transcript.album import key_of, more_of
 
             key, opens = key_of(part), partial(more_of, part, tools)
         out.append((_named(part, tools.root), key, opens))

@@ -5,16 +5,67 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
+from textual.geometry import Offset
+from textual.selection import Selection
+
 from agent_tui.models.messages import Message, ReasoningPart, SummaryPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.text.search import fold, spans
+from agent_tui.ui.flow.lines import Flow
+from agent_tui.ui.flow.paint import Piece, key, unkey
 from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Entry, blocks_of
-from agent_tui.ui.transcript.selection import rows_text
+
+_WORD = re.compile(r"\w+|[^\w\s]+|\s+")
+
+
+def selected_text(document: Document, selection: Selection) -> str:
+    """The text of a selection: paragraphs unwrapped, code without decoration, list markers kept."""
+    if not document.entries:
+        return ""
+    start = selection.start or Offset(0, 0)
+    end = selection.end or Offset(1 << 30, key(len(document.entries), 0, 0) - 1)
+    out: list[str] = []
+    for index in range(max(0, unkey(start.y)[0]), min(unkey(end.y)[0] + 1, len(document.entries))):
+        for number, piece in enumerate(document.pieces(index)):
+            low, high = key(index, number, 0), key(index, number + 1, 0) - 1
+            if high >= start.y and low <= end.y:
+                _take(out, piece, low, start, end)
+    return "\n".join(out).strip("\n")
+
+
+def rows_text(flows: list[Flow]) -> Iterator[tuple[int, str]]:
+    """Number and text of the rows that can be copied."""
+    return ((row, flow.text) for row, flow in enumerate(flows) if not flow.silent)
+
+
+def _take(out: list[str], piece: Piece, low: int, start: Offset, end: Offset) -> None:
+    glue = piece.glue
+    for row, flow in enumerate(piece.flows()):
+        y = low + row
+        if flow.silent or y < start.y or y > end.y:
+            continue
+        begin = max(0, start.x) if y == start.y else 0
+        stop = max(0, end.x) if y == end.y else len(flow.text)
+        text = flow.text[begin:stop]
+        if glue is not None and out:
+            out[-1] += glue + text
+        else:
+            out.append(flow.lead + text if begin == 0 and flow.lead and text else text)
+        glue = None
+
+
+def word_at(text: str, at: int) -> tuple[int, int]:
+    """The range of the word at a character."""
+    for match in _WORD.finditer(text):
+        if match.end() > at:
+            return match.span()
+    return 0, len(text)
+
 
 _MARKUP = str.maketrans("", "", "*_~`\\")
 

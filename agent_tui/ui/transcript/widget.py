@@ -15,7 +15,7 @@ from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Folding
 from agent_tui.ui.transcript.find import FindState
 from agent_tui.ui.transcript.parts import TextBlock
-from agent_tui.ui.transcript.pointer import Pointer
+from agent_tui.ui.transcript.reader import Pointer
 
 if TYPE_CHECKING:
     from agent_tui.ui.transcript.album import Album

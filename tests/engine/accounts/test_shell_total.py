@@ -17,7 +17,7 @@ from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.extensions import Extensions
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.context import ContextUsage
-from agent_tui.tools.mcp.remembered import RememberedOffers
+from agent_tui.tools.mcp.offer import RememberedOffers
 from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.mcp_servers import stdio
 

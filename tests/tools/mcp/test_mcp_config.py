@@ -15,8 +15,7 @@ from agent_tui.text.clean import plain
 from agent_tui.tools.mcp.config import Plan, plan_servers
 from agent_tui.tools.mcp.lines import ToolAnswer, ToolEntry
 from agent_tui.tools.mcp.names import SCHEMA_LIMIT, safe_schema, server_part, tool_name
-from agent_tui.tools.mcp.search import rank
-from agent_tui.tools.mcp.tool import McpTool
+from agent_tui.tools.mcp.tool import McpTool, rank
 
 
 def plans(root: Path, configured: dict[str, McpServer] | None = None, trusted: bool = True) -> dict[str, Plan]:

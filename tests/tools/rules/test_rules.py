@@ -13,7 +13,7 @@ from agent_tui.errors import ConfigError
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.mcp.names import tool_name
-from agent_tui.tools.mcp.search import CALL, SEARCH
+from agent_tui.tools.mcp.tool import CALL, SEARCH
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.registry import builtin_tools
 from agent_tui.tools.rules.rule import KNOWN, checked_rules
