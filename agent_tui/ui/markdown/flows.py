@@ -1,4 +1,4 @@
-"""Makes logical rows of Markdown source, code in colours. A light renderer of markdown-it's tokens: no widgets, no markup of its own."""
+"""Makes logical rows of Markdown source and colours its code. A light renderer: no widgets, no markup of its own."""
 
 from __future__ import annotations
 

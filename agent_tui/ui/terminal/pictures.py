@@ -1,4 +1,4 @@
-"""Draws pictures on a terminal: by kitty's protocol, iTerm2's or as sixels; asks which it knows, and how large a cell is.
+"""Draws pictures on a terminal, by the protocol of kitty or of iTerm2 or as sixels, and asks which of them it knows.
 
 Kitty's (sw.kovidgoyal.net/kitty/graphics-protocol) is used as far as a scrolling text can hold pictures. One is sent
 once and gets a number. Where it is to be seen stand placeholders: a character with the number as its colour and its row
