@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agent_tui.config import Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
@@ -23,8 +22,8 @@ from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
 from agent_tui.paths import Paths, package_themes, private_dir, project_root, strangers_root, user_paths
+from agent_tui.providers.catalog import stored_key
 from agent_tui.providers.demo import DemoProvider
-from agent_tui.providers.keys import stored_key
 from agent_tui.providers.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.locks import remove_left_behind
@@ -33,16 +32,9 @@ from agent_tui.text.clean import plain_line
 from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.mcp.remembered import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
-from agent_tui.tools.permissions.reach import ProjectHosts, Reach
-from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
+from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
+from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools
 from agent_tui.tools.sandbox.jail import Jail
-
-if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import CommandAgent
-    from agent_tui.ui.agent_protocol import ChatAgent
-
-_COMMANDS: type[CommandAgent] = Agent
-_SCREEN: type[ChatAgent] = Agent
 
 PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
 
@@ -266,9 +258,9 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         temporary=jail.policy().temporary,
         remotes=jail.remotes,
         trusted=lambda: trust.trusted,
-        reach=Reach(await asyncio.to_thread(ProjectHosts, root)),
+        reach=SessionReach(await asyncio.to_thread(ProjectHosts, root)),
     )
-    jail.granted = permissions.grants
+    jail.granted, jail.outputs.granted = permissions.grants, permissions.session_folders
     parts = AgentParts(
         settings=settings,
         paths=paths,
@@ -309,7 +301,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         notices=notices,
     )
     agent = Agent(parts)
-    client.on_state = lambda state: agent.publish(BackendChanged(state))
+    client.on_state = lambda state: agent.events.publish(BackendChanged(state))
     return agent
 
 

@@ -192,16 +192,18 @@ def _context(values: argparse.Namespace) -> int:
         try:
             usage = await agent.inspect()
             if values.step is not None:
-                view = past_view(agent.history(), values.step, values.diff, {m.id for m in agent.messages})
+                view = past_view(
+                    agent.context.history(), values.step, values.diff, {m.id for m in agent.conversation.path}
+                )
                 if values.json:
                     door.say_json(past_json(view))
                 else:
                     door.say(past_text(view))
             elif values.json:
-                door.say_json(context_json(usage, agent.steps))
+                door.say_json(context_json(usage, agent.conversation.steps))
             else:
-                info = agent.model_info
-                door.say(context_text(usage, agent.records, info.prices if info is not None else None))
+                info = agent.models.info
+                door.say(context_text(usage, agent.conversation.own_records, info.prices if info is not None else None))
         finally:
             await agent.close()
 
@@ -334,7 +336,7 @@ def _models(values: argparse.Namespace) -> int:
     async def show() -> None:
         agent = await make_agent(Options(config=values.config), looking=True)
         try:
-            infos = [await agent.describe(spec.key) for spec in agent.models()]
+            infos = [await agent.models.describe(spec.key) for spec in agent.models.all()]
         finally:
             await agent.close()
         if values.json:
@@ -358,7 +360,7 @@ def _models(values: argparse.Namespace) -> int:
 
 
 def _auth_set(values: argparse.Namespace) -> int:
-    from agent_tui.providers.keys import set_key
+    from agent_tui.providers.catalog import set_key
 
     key = door.ask_secret(f"Key for {values.provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
     set_key(values.provider, key)
@@ -367,7 +369,7 @@ def _auth_set(values: argparse.Namespace) -> int:
 
 
 def _auth_remove(values: argparse.Namespace) -> int:
-    from agent_tui.providers.keys import remove_key
+    from agent_tui.providers.catalog import remove_key
 
     remove_key(values.provider)
     door.tell(f"Removed the key for {values.provider}.")
@@ -375,7 +377,7 @@ def _auth_remove(values: argparse.Namespace) -> int:
 
 
 def _auth_list(values: argparse.Namespace) -> int:
-    from agent_tui.providers.keys import list_providers
+    from agent_tui.providers.catalog import list_providers
 
     for name in list_providers():
         door.say(clean_line(name))
@@ -388,12 +390,16 @@ def _doctor(values: argparse.Namespace) -> int:
 
     if values.forget:
         return _forget_limits()
+    from agent_tui.ui.textual_private.names import missing, problem
 
     async def check() -> list[tuple[str, str, str]]:
         agent = await make_agent(Options(config=values.config), looking=True)
         try:
-            agent.tell_pictures((await asyncio.to_thread(ask_terminal, agent.settings.ui.images, os.environ)).detail)
-            return await agent.doctor()
+            agent.project.tell_pictures(
+                (await asyncio.to_thread(ask_terminal, agent.settings.ui.images, os.environ)).detail
+            )
+            agent.project.tell_drawing(problem(missing()))
+            return await agent.project.doctor()
         finally:
             await agent.close()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any, TextIO, assert_never
 
 from agent_tui import door
 from agent_tui.commands.usage_json import by_kind_json
@@ -16,21 +16,31 @@ from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.codec import to_dict
 from agent_tui.models.events import (
+    BackendChanged,
     CompactionEnded,
     CompactionStarted,
+    ContextChanged,
     Event,
+    JobsChanged,
     MessageAdded,
+    MessagesWithdrawn,
     Notice,
     PartDelta,
+    PermissionAnswered,
+    PermissionAsked,
     PlanPresented,
     QuestionAsked,
+    QuestionClosed,
+    QueueChanged,
     RetryWaiting,
     SessionChanged,
     StepEnded,
     StepStarted,
     StopReason,
+    ToolOutput,
     ToolStarted,
     TurnEnded,
+    TurnStarted,
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Metadata
@@ -80,7 +90,7 @@ class Printer:
 
     def begin(self) -> None:
         """The session is open: the steps from here on are those of the run."""
-        self._first_step = len(self._agent.steps)
+        self._first_step = len(self._agent.conversation.steps)
 
     def begin_turn(self) -> None:
         """A message is about to be sent."""
@@ -110,7 +120,7 @@ class Printer:
         """One event of the turn."""
         match event:
             case SessionChanged(info, True):
-                self._line({"type": "session", "session_id": info.id, "model": self._agent.spec.key})
+                self._line({"type": "session", "session_id": info.id, "model": self._agent.models.spec.key})
             case StepStarted(step, _):
                 self._line(
                     {
@@ -171,6 +181,22 @@ class Printer:
                         self._notices.append({"level": "error", "text": failure.message, "code": failure.kind})
                         self._tell(failure.message)
                     self._line({"type": "error", "kind": failure.kind, "message": failure.message})
+            case (
+                SessionChanged()
+                | TurnStarted()
+                | ToolOutput()
+                | PermissionAsked()
+                | PermissionAnswered()
+                | QuestionClosed()
+                | ContextChanged()
+                | QueueChanged()
+                | MessagesWithdrawn()
+                | BackendChanged()
+                | JobsChanged()
+            ):
+                pass  # for who sits at a screen
+            case _:
+                assert_never(event)
 
     def _end_with_plan(self) -> None:
         """Nobody is here to approve a plan: it is what the turn was for."""
@@ -240,11 +266,11 @@ class Printer:
         self._out.flush()
 
     def _summary(self) -> Metadata:
-        usage = self._agent.context_usage()
-        steps = self._agent.steps[self._first_step :]
+        usage = self._agent.context.usage()
+        steps = self._agent.conversation.steps[self._first_step :]
         summary = {
-            "session_id": self._agent.info.id,
-            "model": self._agent.spec.key,
+            "session_id": self._agent.conversation.info.id,
+            "model": self._agent.models.spec.key,
             "text": self.answer,
             "reasoning": "".join(self._reasoning),
             "stop_reason": self.stop_reason,

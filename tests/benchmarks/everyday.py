@@ -43,12 +43,12 @@ def available() -> list[str]:
 
 
 def _with_bwrap() -> None:
-    from agent_tui.tools.sandbox import trials
+    from agent_tui.tools.sandbox import box
 
     # Taken out: the program knows no such variable.
-    given, found = os.environ.pop("AGENT_TUI_TEST_BWRAP", None), trials.find
+    given, found = os.environ.pop("AGENT_TUI_TEST_BWRAP", None), box.find
     if given:
-        trials.find = lambda program: given if program == "bwrap" else found(program)
+        box.find = lambda program: given if program == "bwrap" else found(program)
 
 
 def _without_our_path() -> None:
@@ -98,7 +98,7 @@ async def one_mode(project: Project, mode: str, chosen: Sequence[Case]) -> dict[
     def answer(event: object) -> None:
         if isinstance(event, PermissionAsked):
             asked.append(event.reason)
-            asyncio.get_running_loop().call_soon(agent.answer_permission, event.request_id, allow)
+            asyncio.get_running_loop().call_soon(agent.permissions.answer, event.request_id, allow)
 
     agent.subscribe(answer)
     await agent.start()
@@ -108,9 +108,9 @@ async def one_mode(project: Project, mode: str, chosen: Sequence[Case]) -> dict[
             project.refresh(chosen[number - 1].command)
             asked.clear()
             allow = bool(case.check)
-            agent.submit(f"task {number}")
-            await agent.join()
-            parts = [part for m in agent.messages for part in m.parts if isinstance(part, ToolResultPart)]
+            agent.turns.submit(f"task {number}")
+            await agent.turns.join()
+            parts = [part for m in agent.conversation.path for part in m.parts if isinstance(part, ToolResultPart)]
             result = parts[-1]
             ran = "exit_code" in (result.display or {})
             row: Row = {"sign": "?" if asked else "+" if ran else "-", "reasons": list(asked)}

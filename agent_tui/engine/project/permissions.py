@@ -10,11 +10,11 @@ from functools import partial
 from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import FEEDBACK, REFUSED, ToolCallPart, new_id
 from agent_tui.tools.base import Intent, Tool
-from agent_tui.tools.git.remotes import Reach
+from agent_tui.tools.git.remotes import RemoteReach
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import PLAN_MESSAGE, PLAN_REASON, Decision
 from agent_tui.tools.sandbox.policy import Domain, Network
-from agent_tui.tools.sandbox.stopped import Stopped
+from agent_tui.tools.sandbox.words import Stopped
 
 
 @dataclass(slots=True, frozen=True)
@@ -28,7 +28,7 @@ class Verdict:
     text: str = ""
     domain: Domain | None = None
     network: Network | None = None
-    remotes: tuple[Reach, ...] = ()
+    remotes: tuple[RemoteReach, ...] = ()
     again: Callable[[Stopped], Awaitable[Verdict]] | None = None
 
 
@@ -102,7 +102,8 @@ class PermissionDesk:
             network = question.network or (
                 stopped.network and not open_already and self.permissions.network in ("ask", "registries")
             )
-            question = replace(question, reason=f"wants {stopped.what}", network=network)
+            session = [*question.session, *stopped.rules]
+            question = replace(question, reason=f"wants {stopped.what}", network=network, session=session)
             decision = self.permissions.put(name, intent, question)
             if decision.action == "deny":
                 return self._denied(intent, decision)
@@ -192,8 +193,9 @@ class PermissionDesk:
             return f" · again, with the network{apart}" if decision.network else " · runs again in the sandbox"
         return " · runs in the sandbox" + (f", with the network open{apart}" if decision.network else "")
 
-    def answer(self, request_id: str, allow: bool, pattern: str | None, feedback: str) -> None:
-        """The user's word; an answer to a question that is no longer open does nothing."""
+    def answer(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
+        """The user's word; ``pattern`` is remembered for the project. An answer to a question that is no longer open
+        does nothing."""
         question = self._open.get(request_id)
         if question is not None and not question.future.done():
             question.future.set_result(_Answer(allow, pattern, feedback))

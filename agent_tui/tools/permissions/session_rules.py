@@ -10,9 +10,17 @@ from typing import Literal
 
 from agent_tui.config import PermissionsConfig
 from agent_tui.tools.base import ServerTool
-from agent_tui.tools.rules.bound import Configuration, changed, configuration
-from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
-from agent_tui.tools.rules.rule import Rule, command_matches, parse_rule, path_matches
+from agent_tui.tools.rules.rule import (
+    Configuration,
+    Rule,
+    changed,
+    checked_rules,
+    checked_servers_tools,
+    command_matches,
+    configuration,
+    parse_rule,
+    path_matches,
+)
 
 Which = Literal["deny", "ask", "allow"]
 
@@ -69,6 +77,10 @@ class SessionRules:
     def for_session(self) -> list[str]:
         """The rules that hold until the program ends."""
         return [rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})" for rule in self._session]
+
+    def session_edits(self) -> list[str]:
+        """The patterns of those that let files be changed."""
+        return [rule.pattern for rule in self._session if rule.tool == "edit" and rule.pattern is not None]
 
     def begin(self) -> None:
         """A tool is about to run: what rules are bound to is the project as it is when the first one does."""

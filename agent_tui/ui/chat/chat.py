@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.completion import FileIndex
 from agent_tui.history import History
-from agent_tui.ui.chat.keys import Finding, Interrupts, Reading
+from agent_tui.ui.chat.composing import Completing, Copying, Drafts, Editor, Pasting
+from agent_tui.ui.chat.key_actions import Finding, Interrupts, Reading
 from agent_tui.ui.chat.questions import Questions
 from agent_tui.ui.chat.screens import Screens, ThemeChoice
 from agent_tui.ui.chat.sending import Commands, PromptHost, Sender
 from agent_tui.ui.chat.session import SessionView
-from agent_tui.ui.chat.typing import Completing, Copying, Drafts, Editor, Pasting
 from agent_tui.ui.chat.view import AgentHolder, MainView
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
+    from agent_tui.engine.agent import Agent
     from agent_tui.paths import Paths
-    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.pictures import Pictures
     from agent_tui.ui.chat.view import ChatApp
 
-AgentFactory: TypeAlias = "Callable[[], Awaitable[ChatAgent]]"
+AgentFactory: TypeAlias = "Callable[[], Awaitable[Agent]]"
 
 log = logging.getLogger(__name__)
 
@@ -49,10 +49,10 @@ class Freshness:
     def look(self) -> None:
         """One look, unless the last one still waits for a slow disk."""
         agent = self._holder.agent
-        if agent is None or agent.busy or not self._app.app_focus:
+        if agent is None or agent.turns.busy or not self._app.app_focus:
             return
         if self._look is None or self._look.done():
-            self._look = asyncio.create_task(agent.refresh_context(), name="freshness")
+            self._look = asyncio.create_task(agent.context.refresh(), name="freshness")
             self._look.add_done_callback(_told)
 
 
@@ -71,7 +71,7 @@ class Chat:
         paths: Paths,
         root: Path,
         clock: Callable[[], float],
-        last_words: Callable[[ChatAgent], list[str]],
+        last_words: Callable[[Agent], list[str]],
     ) -> None:
         self.holder = holder = AgentHolder(last_words)
         self.view = view = MainView(app, settings.ui, History(paths.state, str(root)), clock)
@@ -100,14 +100,14 @@ class Chat:
         if settings.ui.vim:
             view.prompt.use_vim(True)
 
-    async def furnish(self, problems: Sequence[str], first_prompt: str) -> None:
-        """Puts everything around the prompt; ``problems`` become lines, ``first_prompt`` is sent once that can be."""
+    async def furnish(self, problem: str | None, first_prompt: str) -> None:
+        """Puts everything around the prompt; a ``problem`` becomes a line, ``first_prompt`` is sent when it can be."""
         await self.view.furnish()
         self.sender.show_waiting()
         self.view.window.push_title()
         self.view.window.set_title("agent-tui")
         self.drafts.bring_back()
-        for problem in problems:
+        if problem is not None:
             self.view.say("warning", problem)
         if first_prompt:
             from agent_tui.models.messages import Written

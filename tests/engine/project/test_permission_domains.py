@@ -15,10 +15,10 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.builtin.edit import EditTool
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.sandbox.backends import Seatbelt
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain
-from agent_tui.tools.sandbox.seatbelt import Seatbelt
 from tests.support.agents import parts_for, running
 
 
@@ -86,12 +86,12 @@ async def test_auto_without_a_sandbox_says_what_it_means_when_it_is_entered(tmp_
     async with running(parts) as (agent, seen):
         said = [n for n in seen.of(Notice) if n.code == "unheld"]
         assert said == []
-        agent.set_mode("auto")
-        await agent.settled()
+        agent.mode.set("auto")
+        await agent.events.settled()
         said = [n for n in seen.of(Notice) if n.code == "unheld"]
         assert [(n.level, "your own reach" in n.text) for n in said] == ([] if holds else [("warning", True)])
-        assert any("your own reach" in line for line in (await agent.sandbox_lines())[1:]) is not holds
-        rows = [detail for _, what, detail in await agent.doctor() if what == "sandbox"]
+        assert any("your own reach" in line for line in (await agent.project.sandbox_lines())[1:]) is not holds
+        rows = [detail for _, what, detail in await agent.project.doctor() if what == "sandbox"]
         assert ["auto without a sandbox" in row for row in rows] == [not holds]
 
 
