@@ -14,10 +14,10 @@ from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
 from agent_tui.providers.secrets import Redactor
-from agent_tui.tools.git.remotes import Reach
+from agent_tui.tools.git.remotes import RemoteReach
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network
-from agent_tui.tools.sandbox.stopped import Stopped
+from agent_tui.tools.sandbox.words import Stopped
 
 IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal", "question"]
 
@@ -203,7 +203,7 @@ class ToolContext:
     jail: Jail | None = None
     domain: Domain = "free"
     network: Network | None = None
-    remotes: tuple[Reach, ...] = ()
+    remotes: tuple[RemoteReach, ...] = ()
     first_look: bool = False
     secrets: Redactor = field(default_factory=Redactor)
     images: ImageLimits = USUAL_IMAGES
