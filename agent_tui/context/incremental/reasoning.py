@@ -20,7 +20,7 @@ from agent_tui.providers.reasoning import (
     turn_is_closed,
 )
 
-Setting = tuple[Target, str, Effort, bool, frozenset[str]]
+_ReplaySetting = tuple[Target, str, Effort, bool, frozenset[str]]
 
 
 @dataclass(slots=True, frozen=True)
@@ -42,7 +42,7 @@ class FollowedReasoning:
     about again."""
 
     def __init__(self) -> None:
-        self._setting: Setting | None = None
+        self._setting: _ReplaySetting | None = None
         self._keys: list[str] = []
         self._statuses: dict[str, ReplayStatus] = {}
         self._turn = _Mark()

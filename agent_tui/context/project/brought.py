@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_tui.context.project.skills import PROJECT_FOLDER as SKILLS
-from agent_tui.context.project.user_commands import PROJECT_FOLDER as COMMANDS
+from agent_tui.context.project.skills import SKILLS_FOLDER
+from agent_tui.context.project.user_commands import COMMANDS_FOLDER
 from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import size
 
 READ = (
     (Path(".agent-tui") / "config.toml", "configuration"),
     (Path(".mcp.json"), "MCP servers"),
-    (SKILLS, "skills"),
-    (COMMANDS, "commands"),
+    (SKILLS_FOLDER, "skills"),
+    (COMMANDS_FOLDER, "commands"),
 )
 """What is read from a trusted folder alone."""
 

@@ -13,7 +13,7 @@ from agent_tui.models.requests import SystemBlock
 from agent_tui.text.clean import plain_line
 
 FILE = "SKILL.md"
-PROJECT_FOLDER = Path(".agents") / "skills"
+SKILLS_FOLDER = Path(".agents") / "skills"
 
 LISTED = 100
 DESCRIPTION = 300
@@ -21,7 +21,7 @@ DESCRIPTION = 300
 
 TEXT_LIMIT = 60_000
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(slots=True, frozen=True)
@@ -47,7 +47,7 @@ def load_skills(sources: Sequence[Source]) -> tuple[list[Skill], list[str]]:
     loaded: dict[str, Skill] = {}
     failed: list[str] = []
     for source in sources:
-        for path in _files(source.folder):
+        for path in _skill_files(source.folder):
             try:
                 skill = _load(path, source.within)
             except (BadFile, BadHead) as error:
@@ -57,7 +57,7 @@ def load_skills(sources: Sequence[Source]) -> tuple[list[Skill], list[str]]:
     return sorted(loaded.values(), key=lambda s: s.name), failed
 
 
-def _files(folder: Path) -> list[Path]:
+def _skill_files(folder: Path) -> list[Path]:
     try:
         return sorted(entry / FILE for entry in folder.iterdir() if (entry / FILE).exists())
     except OSError:
@@ -67,7 +67,7 @@ def _files(folder: Path) -> list[Path]:
 def _load(path: Path, within: Path | None) -> Skill:
     head, text = split_head(read_text(path, within, TEXT_LIMIT))
     name = head.get("name") or path.parent.name
-    if _NAME.fullmatch(name) is None:
+    if _SKILL_NAME.fullmatch(name) is None:
         raise BadHead("its name may have letters, digits, '.', '_' and '-', at most 64")
     description = plain_line(head.get("description", ""), DESCRIPTION)
     if not description:
@@ -85,7 +85,7 @@ class Skills:
     ) -> None:
         self._root = root
         self._holds = holds
-        self._own = [Source(config_dir / "skills"), Source(home / PROJECT_FOLDER)]
+        self._own = [Source(config_dir / "skills"), Source(home / SKILLS_FOLDER)]
         self.trusted = trusted
         self._state: list[tuple[Path, Stamp | None]] | None = None
         self.loaded: list[Skill] = []
@@ -104,8 +104,8 @@ class Skills:
         """Reads what changed."""
         sources = list(self._own)
         if self.trusted and self._holds():
-            sources.insert(0, Source(self._root / PROJECT_FOLDER, self._root))
-        state = [(path, stamp(path)) for source in sources for path in _files(source.folder)]
+            sources.insert(0, Source(self._root / SKILLS_FOLDER, self._root))
+        state = [(path, stamp(path)) for source in sources for path in _skill_files(source.folder)]
         if state != self._state:
             self._state = state
             self.loaded, self.failed = load_skills(sources)

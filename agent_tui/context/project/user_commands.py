@@ -13,9 +13,9 @@ from agent_tui.context.project.frontmatter import BadHead, split_head
 from agent_tui.context.project.text_files import BadFile, Stamp, read_text, stamp
 from agent_tui.text.clean import plain_line
 
-PROJECT_FOLDER = Path(".agent-tui") / "commands"
+COMMANDS_FOLDER = Path(".agent-tui") / "commands"
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:/[a-z0-9][a-z0-9_-]{0,63})*")
+_COMMAND_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:/[a-z0-9][a-z0-9_-]{0,63})*")
 _PLACE = re.compile(r"\$(ARGUMENTS\b|[1-9])")
 
 
@@ -59,10 +59,10 @@ def load_commands(folder: Path, within: Path | None = None) -> tuple[list[FileCo
     """The commands of a folder by name (``sub/name`` for a folder below), and a line for each that is broken."""
     loaded: list[FileCommand] = []
     failed: list[str] = []
-    for path in _files(folder):
+    for path in _command_files(folder):
         name = path.relative_to(folder).with_suffix("").as_posix().lower()
         try:
-            if _NAME.fullmatch(name) is None:
+            if _COMMAND_NAME.fullmatch(name) is None:
                 raise BadHead("its name may have letters, digits, '_' and '-'")
             head, text = split_head(read_text(path, within))
             if not text.strip():
@@ -76,7 +76,7 @@ def load_commands(folder: Path, within: Path | None = None) -> tuple[list[FileCo
     return loaded, failed
 
 
-def _files(folder: Path) -> list[Path]:
+def _command_files(folder: Path) -> list[Path]:
     try:
         return sorted([*folder.glob("*.md"), *folder.glob("*/*.md")])[:1_000]
     except OSError:
@@ -118,8 +118,8 @@ class UserCommands:
         """Every command by name, prompts of MCP servers last. Files are read again when they changed."""
         folders: list[tuple[Path, Path | None]] = [(self._own, None)]
         if self.trusted and self._holds():
-            folders.insert(0, (self._root / PROJECT_FOLDER, self._root))
-        state = [(path, stamp(path)) for folder, _ in folders for path in _files(folder)]
+            folders.insert(0, (self._root / COMMANDS_FOLDER, self._root))
+        state = [(path, stamp(path)) for folder, _ in folders for path in _command_files(folder)]
         if state != self._state:
             self._state, self.failed = state, []
             found: dict[str, UserCommand] = {}

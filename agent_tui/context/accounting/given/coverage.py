@@ -36,7 +36,7 @@ class Coverage:
         self.sent: frozenset[tuple[str, str]] = frozenset()
         if self.step is None or self.read is None:
             return
-        self.sent = frozenset(_identity(p) for p in with_preamble(self.step.fixed))
+        self.sent = frozenset(_same_part(p) for p in with_preamble(self.step.fixed))
         end = self.step.sent_count
         self.between, self.after = self.read, min(chain[0].sent_count, end)
         for number in range(len(chain) - 1, -1, -1):
@@ -95,7 +95,7 @@ class Reading:
         coverage = self._coverage
         if coverage.read is None:
             return None
-        if _identity(part) not in coverage.sent:
+        if _same_part(part) not in coverage.sent:
             return 0
         return tokens if coverage.whole else self._take(tokens)
 
@@ -142,5 +142,5 @@ def total_read(reads: Sequence[int | None]) -> int | None:
     return sum(known) if known and len(known) == len(reads) else None
 
 
-def _identity(part: FixedPart) -> tuple[str, str]:
+def _same_part(part: FixedPart) -> tuple[str, str]:
     return part.row, part.fingerprint
