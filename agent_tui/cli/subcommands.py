@@ -435,7 +435,7 @@ def _config(values: argparse.Namespace) -> int:
         paths.config_file.write_text(example_text(), "utf-8")
         door.say(clean_line(str(paths.config_file)))
         return EXIT_OK
-    from agent_tui.context.project.trust import FolderTrust
+    from agent_tui.context.trust import FolderTrust
 
     options, root = Options(config=values.config), project_root(Path.cwd())
     with open_for_reading(paths.database) as store:

@@ -13,8 +13,8 @@ from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import bookkeeping
 from agent_tui.commands.usage_words import child_shares, estimated, facts, in_words, row_notes, total_mark
 from agent_tui.commands.writing import write_export, write_told
-from agent_tui.context.accounting.shares import window_shares
-from agent_tui.context.cache.report import cache_entries
+from agent_tui.context.accounting.usage import window_shares
+from agent_tui.context.cache_forecast import cache_entries
 from agent_tui.context.compaction.notices import EXACT_OFF, exact_text
 from agent_tui.errors import ConfigError
 from agent_tui.models.context import ContextRow, ContextUsage

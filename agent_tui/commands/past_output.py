@@ -17,9 +17,8 @@ from agent_tui.commands.past_words import (
 )
 from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import context_text
-from agent_tui.context.past.changes import pairs
-from agent_tui.context.past.history import History
-from agent_tui.context.past.reasons import Leaf
+from agent_tui.context.past import History
+from agent_tui.context.past_reasons import Leaf, pairs
 from agent_tui.errors import ConfigError
 from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextRow

@@ -6,8 +6,8 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from agent_tui.commands.cache_words import miss_words
-from agent_tui.context.past.history import PastMoment
-from agent_tui.context.past.reasons import Difference, Reason, difference
+from agent_tui.context.past import PastMoment
+from agent_tui.context.past_reasons import Difference, Reason, difference
 from agent_tui.models.steps import Step
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import clock, grouped, money, percent, plural, signed, tokens

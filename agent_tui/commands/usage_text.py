@@ -8,8 +8,8 @@ from typing import Literal
 
 from agent_tui.commands.cache_words import sum_rows
 from agent_tui.commands.usage_words import child_shares, estimated, facts, in_words, row_notes, total_mark
-from agent_tui.context.accounting.shares import window_shares
-from agent_tui.context.accounting.why import calculation_text
+from agent_tui.context.accounting.next_input import calculation_text
+from agent_tui.context.accounting.usage import window_shares
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.rows import FREE, RESERVE
 from agent_tui.models.steps import CompactionRecord, Step, StepKind

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agent_tui.context.accounting.shares import row_shares
 from agent_tui.context.accounting.spending import priced_call
-from agent_tui.context.cache.words import expected_words
+from agent_tui.context.accounting.usage import row_shares
+from agent_tui.context.cache_forecast import expected_words
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.models.usage import Prices

@@ -11,7 +11,7 @@ import pytest
 
 from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import USED, usage_text
-from agent_tui.context.accounting.totals import session_totals
+from agent_tui.context.accounting.spending import session_totals
 from agent_tui.headless.output import bill
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import COUNTS, TokenUsage, usage_json

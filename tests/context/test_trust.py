@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from agent_tui.bootstrap import make_agent
-from agent_tui.context.project import brought
-from agent_tui.context.project.trust import FolderTrust
+from agent_tui.context import trust as brought
+from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.options import Options
 from agent_tui.store.schema import MIGRATIONS, migrate

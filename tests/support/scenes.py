@@ -17,11 +17,10 @@ from textual.pilot import Pilot
 from textual.selection import Selection
 from textual.strip import Strip
 
-from agent_tui.models.cache import CacheMiss
 from agent_tui.models.events import JobsChanged, PartDelta, PermissionAsked, StepStarted, ToolOutput, ToolStarted
 from agent_tui.models.messages import AttachmentPart, Message, TextPart
 from agent_tui.models.requests import Delta
-from agent_tui.models.steps import Step
+from agent_tui.models.steps import CacheMiss, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.ui.app import AgentApp
 from agent_tui.ui.flow.paint import key

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.context.past.history import History
-from agent_tui.context.past.rebuilt import Session
+from agent_tui.context.past import History, Session
 from agent_tui.models.events import CompactionEnded, SessionChanged, TurnEnded
 from agent_tui.paths import user_paths
 from agent_tui.ui.screens.context.screen import ContextScreen

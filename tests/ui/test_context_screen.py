@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent_tui.commands.context_texts import part_text, sent_text
 from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import adds_up
-from agent_tui.context.accounting.why import calculation_text
+from agent_tui.context.accounting.next_input import calculation_text
 from agent_tui.models.events import ContextChanged
 from agent_tui.models.messages import Message, SummaryPart, TextPart, ToolResultPart
 from agent_tui.models.requests import SentMessage

@@ -22,8 +22,7 @@ from agent_tui.commands.usage_text import context_text, session_line
 from agent_tui.commands.usage_words import estimated, facts, in_words, sentences, total_mark
 from agent_tui.context.accounting.spending import expected_call, priced_call
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
-from agent_tui.models.money import Cost
-from agent_tui.models.usage import Prices, TokenUsage
+from agent_tui.models.usage import Cost, Prices, TokenUsage
 from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
 from agent_tui.ui.screens.context.rows import flatten, row_cost
 from agent_tui.ui.screens.context.screen import ContextScreen

@@ -9,7 +9,7 @@ from agent_tui.ui.screens.context.moment import Moment
 
 if TYPE_CHECKING:
     from agent_tui.commands.past_words import PastView
-    from agent_tui.context.past.history import History
+    from agent_tui.context.past import History
     from agent_tui.engine.agent import Agent
 
 

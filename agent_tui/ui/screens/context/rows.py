@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agent_tui.context.accounting.shares import row_shares, window_shares
-from agent_tui.context.past.changes import identity, pairs
+from agent_tui.context.accounting.usage import row_shares, window_shares
+from agent_tui.context.past_reasons import identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
 from agent_tui.models.steps import CompactionRecord

@@ -15,7 +15,7 @@ from textual.screen import Screen
 
 from agent_tui.commands import context_texts as texts
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
-from agent_tui.context.tokens.metrics import format_metrics
+from agent_tui.context.tokens import format_metrics
 from agent_tui.errors import OPEN_ELSEWHERE, AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.ui.safety import Guarded
