@@ -1,6 +1,7 @@
-"""Which finished steps may be built on: their list of messages, plus their answer, begins the list to be sent now.
+"""Which earlier steps the next request continues, and what each sent: reasoning, tool results, its branch.
 
-So compaction, undo, rewind and fork need no rule of their own, and because steps are stored, neither does a restart.
+A finished step may be built on where its list of messages, plus its answer, begins the list to be sent now. So
+compaction, undo, rewind and fork need no rule of their own, and because steps are stored, neither does a restart.
 """
 
 from __future__ import annotations

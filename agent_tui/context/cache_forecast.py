@@ -1,7 +1,8 @@
-"""Before it costs: what the next request will find in the provider's cache, what it pays anew, and why.
+"""The cache forecast: what the next request will find in the provider's cache, what it pays anew, and why; with what
+earlier steps read and missed, as the views show it.
 
-The same rules hold as for what was paid (``attribute``): nothing is said below its thresholds, of providers that have
-not shown that they cache, and of what nobody can foresee.
+The same rules hold as for what was paid (``cache_misses``): nothing is said below its thresholds, of providers that
+have not shown that they cache, and of what nobody can foresee.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a provider's cache should hold: how it keeps prompts, and how much of a request it can give back.
+"""What of a request a provider's cache should have given back, and why it gave less.
 
 The facts, with the documentation they are from, are in ``providers.dialects``.
 """

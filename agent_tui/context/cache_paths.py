@@ -1,4 +1,4 @@
-"""What all steps of a session sent, as one tree of messages: what begins the same is held once."""
+"""What all steps of a session sent, as one tree of messages, and where two requests begin to differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A session's sums, to which only the calls are added that ended since the last time."""
+"""Reuse between two calculations of one session, owned by one object: the formula's answers, sooner.
+
+The formula knows nothing of it. Kept are answers of its pure functions, each with what says that it still holds.
+"""
 
 from __future__ import annotations
 

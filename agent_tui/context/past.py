@@ -1,4 +1,4 @@
-"""What the calculator was given for a step: stored with it, and made again of it."""
+"""A step of the past: what the calculator was given then, stored with it, and the same answer made of it again."""
 
 from __future__ import annotations
 

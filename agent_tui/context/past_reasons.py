@@ -1,4 +1,4 @@
-"""What is different between two moments of a session, row by row: signed tokens, what came, what went."""
+"""What differs between two moments of a session: signed tokens by row, what came, what went, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Small text files the user or a project provides, read with care: regular files, of bounded size, inside a folder."""
+"""The system prompt, memory files, and small text files of the user or a project, read with care: regular files, of
+bounded size, inside a folder."""
 
 from __future__ import annotations
 

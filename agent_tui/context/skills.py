@@ -1,7 +1,7 @@
-"""The head of a Markdown file: ``key: value`` lines between two ``---`` lines. The small part of YAML people use there.
+"""Skills and the user's own slash commands: Markdown files with a head, listed always, read when they are wanted.
 
-Values are texts: plain, quoted, on following indented lines, or as a block after ``|`` or ``>``. Lists and tables are
-kept as the text they are.
+The head holds ``key: value`` lines between two ``---`` lines, the small part of YAML that people use there. Values are
+texts: plain, quoted, on following indented lines, or as a block after ``|`` or ``>``; lists and tables stay text.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""How each model family turns text into tokens: a factor on the o200k_base count and what its chat template adds.
+"""Estimates of what cannot be measured: texts, messages, images and files, by the family of the model; and how well the
+counts behind them do.
 
-Constants are medians over recorded provider traffic, every repository of recordings weighted by the square root of
-its size, and were checked by leaving one repository out at a time (``tests/benchmarks/next_input.py`` scores them).
-The factor is 1 unless long recorded results show otherwise. Where a median rests on one odd repository the value of
-the neighbouring family stands (``tests/benchmarks/fit_families.py`` fits). Families without enough recordings use
+Constants of families are medians over recorded provider traffic, every repository of recordings weighted by the square
+root of its size, checked by leaving one repository out at a time (``tests/benchmarks/next_input.py`` scores them). The
+factor is 1 unless long recorded results show otherwise. Where a median rests on one odd repository the value of the
+neighbouring family stands (``tests/benchmarks/fit_families.py`` fits). Families without enough recordings use
 ``unknown``. A factor that follows what a text consists of was tried and did not carry over
 (``tests/benchmarks/fit_texture.py``).
 """

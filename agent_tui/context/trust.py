@@ -1,4 +1,4 @@
-"""Whether a folder is trusted: what it brings along is what the user saw and said yes to, nothing else."""
+"""Whether a folder is trusted, and what it brings along: what the user saw and said yes to holds, nothing else."""
 
 from __future__ import annotations
 

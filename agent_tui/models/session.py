@@ -1,4 +1,4 @@
-"""A session: the row that lists show, and the facts of it that survive a restart."""
+"""A session: the row that lists show, the facts that survive a restart, its branches, and what a search finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps and compaction records: what the store keeps of a session beside its messages."""
+"""Steps, what they sent to a provider's cache, and compaction records: what the store keeps beside messages."""
 
 from __future__ import annotations
 

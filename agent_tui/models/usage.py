@@ -1,4 +1,4 @@
-"""Token usage as a provider reported it, a model's limits, and prices."""
+"""Token usage as a provider reported it, a model's limits, prices, and what calls cost."""
 
 from __future__ import annotations
 

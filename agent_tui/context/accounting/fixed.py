@@ -1,4 +1,5 @@
-"""The ephemeral rows: system prompt, environment, memory, skills, tools, documents."""
+"""The parts that go with every request (system prompt, environment, memory, skills, tools, documents): their rows, and
+what of them the last step read from the cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the calculator is given: everything it may look at, and nothing else."""
+"""What the calculator is given, and what it says of the past: steps to build on, reasoning, the measured scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``new_messages`` and the head: what no provider's number covers, estimated message by message."""
+"""What messages cost: measured by difference between two reports, estimated where no number covers them, and what of
+them is no longer sent."""
 
 from __future__ import annotations
 

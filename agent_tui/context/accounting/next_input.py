@@ -1,15 +1,9 @@
-"""The formula: what the next request costs in input tokens.
-
-    next_input = anchor.input + anchor.output - dropped_reasoning - removed + fixed_delta + new_messages
-
-Without an anchor it is a pure estimate: the ephemeral parts and all messages.
-"""
+"""The formula of the next input, the limit it is held against, and why it would compact or would not."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_tui.context.accounting import messages as measure
 from agent_tui.context.accounting.fixed import FixedEstimate, estimate_fixed_parts, fixed_delta
 from agent_tui.context.accounting.inputs import DEFAULT_RESERVE, CompactionSettings, Ground
 from agent_tui.context.accounting.messages import (
@@ -17,6 +11,7 @@ from agent_tui.context.accounting.messages import (
     Measured,
     dropped_reasoning,
     estimated_head,
+    measure,
     new_messages,
     removed,
 )

@@ -1,4 +1,4 @@
-"""Budgets: what the next call is expected to cost, whether that would break one, and what is said then. Pure."""
+"""Sums over model calls, and budgets: what the next call is expected to cost, and whether that would break one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short names of messages for their rows."""
+"""Messages as rows: the label, weight and group of each, added up."""
 
 from __future__ import annotations
 

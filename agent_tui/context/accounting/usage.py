@@ -2,12 +2,10 @@
 
 The screen, the status line, the compactor, headless output and notices all read this function's answer. Its stations:
 
-    ground      what the inputs say of the past: which steps can be built on, what reasoning counts (ground.py)
-    sizes       what is added up: measured by difference (measure.py), estimated (unmeasured.py, fixed.py), taken away
-                (dropped.py)
-    next input  the formula (next_input.py)
-    breakdown   the rows, which sum to it (rows.py)
-    decision    limit, reserve and whether to compact (budget.py)
+    ground      what the inputs say of the past: which steps can be built on, what reasoning counts (inputs.py)
+    sizes       what is added up: measured by difference, estimated, taken away (messages.py, tally.py, fixed.py)
+    next input  the formula, limit and reserve, whether to compact and why (next_input.py)
+    breakdown   the rows, which sum to it, and their shares of the window (here)
 """
 
 from __future__ import annotations

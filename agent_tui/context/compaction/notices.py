@@ -1,4 +1,4 @@
-"""What the user is told about compaction: one line each, with the numbers."""
+"""What the user is told about compaction: one line each, with the numbers, and the preview."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planned compaction as a value, and the records that carry it out."""
+"""A planned compaction as a value: where it may cut, which results it clears, and the records that carry it out."""
 
 from __future__ import annotations
 

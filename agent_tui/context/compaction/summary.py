@@ -1,4 +1,4 @@
-"""The text of a summary message: the sections a model writes, and what is added to them word for word."""
+"""A summary: what the model is asked for, the text made of its answer, and whether that will do."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a summary message keeps besides what a model writes: the user's own words, the plan they approved last, and the
-todo list as it stands."""
+"""What a summary message keeps besides what a model writes: the user's own words, the plan they approved last, the todo
+list as it stands, and the files that were used."""
 
 from __future__ import annotations
 
