@@ -22,7 +22,7 @@ from agent_tui.ui.screens.context.rows import Shown, compaction_lines, flatten, 
 from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.rows import RowList
 
-BASIS = {"measured": ("●", "success"), "derived": ("◐", "primary"), "estimated": ("○", "muted")}
+KNOWN_BY = {"measured": ("●", "success"), "derived": ("◐", "primary"), "estimated": ("○", "muted")}
 SWATCH = "■"
 BAR = 1
 """Cells of the scroll bar beside the rows."""
@@ -102,7 +102,7 @@ class ContextRows(RowList):
         if row is None:
             return pieces
         if cells.basis:
-            mark, color = BASIS[row.basis]
+            mark, color = KNOWN_BY[row.basis]
             pieces += [(f"{mark} ".rjust(cells.basis - 9), paint(color)), (fit(row.basis, 9), paint("muted"))]
         if cells.cost:
             pieces += self._money(row, paint)
