@@ -176,9 +176,9 @@ def _chat_flags(flags: Sequence[str]) -> Path:
 
 def _context(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
-    from agent_tui.commands.past_output import past_json, past_text, past_view
+    from agent_tui.commands.past_words import past_json, past_text, past_view
     from agent_tui.commands.usage_json import context_json
-    from agent_tui.commands.usage_text import context_text
+    from agent_tui.commands.usage_report import context_text
 
     if values.step is None and values.diff is not None:
         raise ConfigError("--diff goes with --step: the step that is compared.")

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.cache_words import entry_details
-from agent_tui.commands.past_output import past_json, past_text, past_view
+from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_text import bookkeeping
-from agent_tui.commands.usage_words import child_shares, estimated, facts, in_words, row_notes, total_mark
+from agent_tui.commands.usage_report import bookkeeping, child_shares, estimated, facts, in_words, row_notes, total_mark
 from agent_tui.commands.writing import write_export, write_told
 from agent_tui.context.accounting.usage import window_shares
 from agent_tui.context.cache_forecast import cache_entries

@@ -24,7 +24,7 @@ from agent_tui.models.steps import CacheMiss, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.ui.app import AgentApp
 from agent_tui.ui.flow.paint import key
-from agent_tui.ui.screens.context.screen import ContextScreen
+from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support import showcase
 from tests.support.fake_agent import FakeAgent
 from tests.support.list_scenes import LISTS

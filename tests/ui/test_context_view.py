@@ -13,16 +13,13 @@ from rich.cells import cell_len
 from textual.app import App, ComposeResult
 from textual.color import Color
 
-from agent_tui.commands.usage_words import in_words
+from agent_tui.commands.usage_report import Moment, in_words
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage
 from agent_tui.models.rows import DRAWN_ROWS, FIXED_ROWS, MESSAGE_ROWS
 from agent_tui.models.usage import Prices
-from agent_tui.ui.screens.context.bookkeeping import TALL, WIDE, Words
-from agent_tui.ui.screens.context.columns import Columns, columns, headings
-from agent_tui.ui.screens.context.moment import Moment
-from agent_tui.ui.screens.context.rows import Shown
-from agent_tui.ui.screens.context.view import ContextView
-from agent_tui.ui.screens.context.wrapping import LEAST, fitting, wrapped
+from agent_tui.ui.screens.context_head import LEAST, fitting, wrapped
+from agent_tui.ui.screens.context_rows import Columns, Shown, columns, headings
+from agent_tui.ui.screens.context_view import TALL, WIDE, ContextView, Words
 from agent_tui.ui.theme import load_themes
 from tests.support.app import shown
 from tests.support.usages import sample_usage

@@ -18,14 +18,21 @@ from hypothesis import strategies as st
 from agent_tui.commands.model import usage as usage_command
 from agent_tui.commands.result import Text
 from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_text import context_text, session_line
-from agent_tui.commands.usage_words import estimated, facts, in_words, sentences, total_mark
+from agent_tui.commands.usage_report import (
+    context_text,
+    estimated,
+    facts,
+    in_words,
+    sentences,
+    session_line,
+    total_mark,
+)
 from agent_tui.context.accounting.spending import expected_call, priced_call
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.usage import Cost, Prices, TokenUsage
 from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
-from agent_tui.ui.screens.context.rows import flatten, row_cost
-from agent_tui.ui.screens.context.screen import ContextScreen
+from agent_tui.ui.screens.context_rows import flatten, row_cost
+from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 from tests.support.usages import row, sample_usage

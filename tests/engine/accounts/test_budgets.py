@@ -16,7 +16,7 @@ import pytest
 from agent_tui.commands import registry
 from agent_tui.commands.result import Text
 from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_text import session_line
+from agent_tui.commands.usage_report import session_line
 from agent_tui.config import BudgetConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.parts import AgentParts
