@@ -178,7 +178,7 @@ def _context(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
     from agent_tui.commands.past_words import past_json, past_text, past_view
     from agent_tui.commands.usage_json import context_json
-    from agent_tui.commands.usage_report import context_text
+    from agent_tui.commands.usage_report import ContextReport
 
     if values.step is None and values.diff is not None:
         raise ConfigError("--diff goes with --step: the step that is compared.")
@@ -203,7 +203,8 @@ def _context(values: argparse.Namespace) -> int:
                 door.say_json(context_json(usage, agent.conversation.steps))
             else:
                 info = agent.models.info
-                door.say(context_text(usage, agent.conversation.own_records, info.prices if info is not None else None))
+                prices = info.prices if info is not None else None
+                door.say(ContextReport(usage, records=agent.conversation.own_records, prices=prices).text())
         finally:
             await agent.close()
 

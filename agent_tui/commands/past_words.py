@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_tui.commands.cache_words import miss_words
 from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_report import context_text
+from agent_tui.commands.usage_report import ContextReport
 from agent_tui.context.past import History, PastMoment
 from agent_tui.context.past_reasons import Difference, Leaf, Reason, difference, pairs
 from agent_tui.errors import ConfigError
@@ -169,7 +169,7 @@ def past_text(view: PastView) -> str:
     moment = view.moment
     lines = [title(view), outcome(moment), *([said] if (said := honesty(moment)) else []), ""]
     if moment.usage is not None:
-        lines += [context_text(moment.usage, moment.records, ahead=False), ""]
+        lines += [ContextReport(moment.usage, title=title(view), records=moment.records).text(), ""]
     if view.before is None:
         return "\n".join([*lines, FIRST])
     return "\n".join([*lines, changes_text(view)])

@@ -1,16 +1,18 @@
-"""What the context screen shows at one time: the session as it is now, or as it was at one of its steps."""
+"""The report of the context, in words: what is used, of what, when it compacts, what the next request will cost, how
+the numbers were made; and what a session used."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from agent_tui.commands.cache_words import sum_rows
 from agent_tui.context.accounting.next_input import calculation_text
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import row_shares, window_shares
 from agent_tui.context.cache_forecast import expected_words
+from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
@@ -18,69 +20,165 @@ from agent_tui.models.usage import Prices
 from agent_tui.text.clean import cut, one_line
 from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, share_in, tokens, whole_percent
 
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+    from agent_tui.models.events import ContextChanged
+
+CHILDREN_SHOWN = 40
+"""Children of a row in the plain text; the JSON has all."""
+
+
+Tone = Literal["plain", "good", "bad", "warning"]
+
 
 @dataclass(slots=True, frozen=True)
-class Moment:
-    """``usage`` are the numbers. With ``before``, those of another moment, every row has its signed difference.
-    ``title`` is a line above all else, such as "Step 12 of 40"; empty for the session as it is now. ``told`` is what
-    else there is to say of a step, a line each; ``problem`` says why there are no numbers. ``trigger`` is the
-    compactor's own total at that moment; None where there was none to ask, and the numbers' own stands in.
-    ``in_flight`` are tokens of a running answer that no usage knows yet. ``now`` is the time (seconds since the epoch)
-    that ages are counted from; ``read_only`` says why nothing can be sent, empty where it can."""
+class Entry:
+    """One line of the bookkeeping: how the number was made, and whether it holds."""
+
+    name: str
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(slots=True, frozen=True)
+class ContextReport:
+    """All that is told of the context at one time: the session as it is now, or as it was at one of its steps. The
+    screen, lines, the shell and JSON show this one value."""
 
     usage: ContextUsage
     before: ContextUsage | None = None
+    """The numbers of another moment: with them every row has its signed difference."""
     title: str = ""
+    """A line above all else, such as "Step 12 of 40"; empty for the session as it is now."""
     told: tuple[str, ...] = ()
+    """What else there is to say of a step, a line each."""
     problem: str = ""
+    """Why there are no numbers."""
     trigger: int | None = None
+    """The compactor's own total then; None where there was none to ask, and the numbers' own stands in."""
     in_flight: int = 0
+    """Tokens of a running answer that no usage knows yet."""
     records: Sequence[CompactionRecord] = ()
     prices: Prices | None = None
     now: float = 0.0
+    """The time (seconds since the epoch) that ages are counted from."""
     read_only: str = ""
+    """Why nothing can be sent; empty where it can."""
 
+    @classmethod
+    def of(cls, agent: Agent, changed: ContextChanged | None = None, now: float = 0.0) -> ContextReport:
+        """The session of an agent as it is now; ``changed`` has its numbers where it was just told of them."""
+        info, conversation = agent.models.info, agent.conversation
+        usage = agent.context.usage()
+        return cls(
+            usage if changed is None else changed.usage,
+            trigger=usage.total,
+            in_flight=agent.context.in_flight if changed is None else changed.in_flight,
+            records=conversation.own_records,
+            prices=info.prices if info is not None else None,
+            now=now,
+            read_only=(conversation.read_only_reason or OPEN_ELSEWHERE) if conversation.read_only else "",
+        )
 
-def in_words(usage: ContextUsage) -> str:
-    """``21.4k of 60k used. Tool results are 88 % of it. Compaction in 30.6k, about 4 turns.``"""
-    return " ".join(sentences(usage))
+    def in_words(self) -> str:
+        """``21.4k of 60k used. Tool results are 88 % of it. Compaction in 30.6k, about 4 turns.`` Without the answer
+        under way."""
+        return " ".join(replace(self, in_flight=0).sentences())
 
+    def sentences(self) -> list[str]:
+        """How full it is, what takes most, and when it compacts."""
+        usage, in_flight = self.usage, self.in_flight
+        rough = usage.approximate or in_flight > 0
+        used = tokens(usage.total + in_flight, rough)
+        of = f" of {tokens(usage.window, False)} used." if usage.window else " used, of an unknown window."
+        said = [used + of]
+        largest = max(_kinds(usage), key=lambda row: row.tokens, default=None)
+        if largest is not None and largest.tokens > 0 and usage.total > 0:
+            mark = "~" if rough or estimated(largest) else ""
+            said.append(f"{_subject(largest)} {mark}{whole_percent(largest.tokens, usage.total)} of it.")
+        said.append(_compaction(usage, in_flight, rough))
+        return said
 
-def sentences(usage: ContextUsage, in_flight: int = 0) -> list[str]:
-    """How full it is, what takes most, and when it compacts.
+    def facts(self) -> str:
+        """What else there is to know at a glance: the model, the share of the window, how the number was made, and what
+        the next request is expected to cost. A step of the past was made, and what came of it is known."""
+        usage, in_flight = self.usage, self.in_flight
+        rough, total = usage.approximate or in_flight > 0, usage.total + in_flight
+        parts = [one_line(usage.model, 60)]
+        if usage.window:
+            parts.append(f"{share_in(total, usage.window, rough)} of the window")
+        else:
+            parts.append("set context_window for this model")
+        parts.append(basis_text(usage))
+        if in_flight:
+            parts.append(f"{tokens(in_flight, True)} in flight")
+        if usage.pending:
+            parts.append("still counting…")
+        if usage.window_origin.startswith("learned"):
+            parts.append(f"window {usage.window_origin}")
+        if not self.title and (expected := expectation(usage, self.prices)):
+            parts.append(expected)
+        return " · ".join(parts)
 
-    ``in_flight`` are tokens of the running answer that no usage knows yet.
-    """
-    rough = usage.approximate or in_flight > 0
-    used = tokens(usage.total + in_flight, rough)
-    said = [f"{used} of {tokens(usage.window, False)} used." if usage.window else f"{used} used, of an unknown window."]
-    largest = max(_kinds(usage), key=lambda row: row.tokens, default=None)
-    if largest is not None and largest.tokens > 0 and usage.total > 0:
-        mark = "~" if rough or estimated(largest) else ""
-        said.append(f"{_subject(largest)} {mark}{whole_percent(largest.tokens, usage.total)} of it.")
-    said.append(_compaction(usage, in_flight, rough))
-    return said
+    def text(self) -> str:
+        """All numbers of the context screen as plain text."""
+        usage = self.usage
+        lines = [
+            self.in_words(),
+            self.facts(),
+            "",
+            f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip(),
+        ]
+        shares = window_shares(usage)
+        for index, row in enumerate(usage.rows):
+            if row.tokens or row.children or row.deferred_tokens:
+                lines += _row(row, 0, None if shares is None else shares.rows[index])
+        if shares is not None:
+            mark = total_mark(usage)
+            reserve = _numbers(RESERVE.label, 0, "", usage.reserve or 0, shares.reserve)
+            if usage.over:
+                lines += [reserve, _numbers("Over the limit", 0, mark, -usage.over, -shares.over)]
+            else:
+                lines += [_numbers(FREE.label, 0, mark, usage.free or 0, shares.free), reserve]
+        return "\n".join([*lines, "", *(f"{entry.name:<12} {entry.text}" for entry in self.entries())])
 
+    def entries(self) -> list[Entry]:
+        """How the number was made and how well such numbers were met so far, the session's sums, the proof, and why it
+        compacts or does not; none where there are no numbers."""
+        if self.problem:
+            return []
+        usage = self.usage
+        trigger = usage.total if self.trigger is None else self.trigger
+        proof, holds = proof_line(usage, trigger, adds_up(usage))
+        entries = [
+            Entry("Calculation", calculation_text(usage)),
+            Entry("Accuracy", accuracy_line(usage)),
+            Entry("Session", session_line(usage, self.records)),
+            Entry("Proof", proof, "good" if holds else "bad"),
+        ]
+        if usage.why:
+            entries.append(Entry("Compaction", one_line(usage.why.partition(". ")[0].rstrip(".") + ".", 400)))
+        entries += [Entry("Warning", one_line(warning, 400), "warning") for warning in usage.warnings]
+        return entries + ([Entry("Read-only", self.read_only, "warning")] if self.read_only else [])
 
-def facts(usage: ContextUsage, in_flight: int = 0, prices: Prices | None = None, *, ahead: bool = True) -> str:
-    """What else there is to know at a glance: the model, the share of the window, how the number was made, and
-    what the next request is expected to cost; not ``ahead``: it was made, and what came of it is known."""
-    rough, total = usage.approximate or in_flight > 0, usage.total + in_flight
-    parts = [one_line(usage.model, 60)]
-    if usage.window:
-        parts.append(f"{share_in(total, usage.window, rough)} of the window")
-    else:
-        parts.append("set context_window for this model")
-    parts.append(basis_text(usage))
-    if in_flight:
-        parts.append(f"{tokens(in_flight, True)} in flight")
-    if usage.pending:
-        parts.append("still counting…")
-    if usage.window_origin.startswith("learned"):
-        parts.append(f"window {usage.window_origin}")
-    if ahead and (expected := expectation(usage, prices)):
-        parts.append(expected)
-    return " · ".join(parts)
+    def folded(self, entries: Sequence[Entry]) -> Entry:
+        """These ``entries`` where there is no room for them: proof, limit and why, in one line."""
+        usage, holds = self.usage, all(entry.tone != "bad" for entry in entries)
+        parts = [f"✓ adds up to {usage.total:,}" if holds else f"✗ does not add up to {usage.total:,}"]
+        if usage.limit is None:
+            parts.append("no limit: unknown window")
+        else:
+            parts.append(f"limit {usage.limit:,}")
+            away = abs(usage.total - usage.limit)
+            side = "over" if usage.total > usage.limit else "below"
+            parts.append(f"{away:,} {side}{', compacts' if usage.would_compact else ''}")
+        if usage.held and not usage.would_compact:
+            parts.append(usage.held)
+        if usage.warnings:
+            parts.append(plural(len(usage.warnings), "warning"))
+        if self.read_only:
+            parts.append("read-only")
+        return Entry("", " · ".join(parts), "good" if holds else "bad")
 
 
 def row_notes(row: ContextRow) -> list[str]:
@@ -189,79 +287,6 @@ def _compaction(usage: ContextUsage, in_flight: int, rough: bool) -> str:
         return f"{room} to the limit; {usage.held}."
     turns = f", about {plural(usage.turns_left, 'turn')}" if usage.turns_left is not None else ""
     return f"Compaction in {room}{turns}."
-
-
-CHILDREN_SHOWN = 40
-"""Children of a row in the plain text; the JSON has all."""
-
-
-Tone = Literal["plain", "good", "bad", "warning"]
-
-
-@dataclass(slots=True, frozen=True)
-class Entry:
-    """One line of the bookkeeping: how the number was made, and whether it holds."""
-
-    name: str
-    text: str
-    tone: Tone = "plain"
-
-
-def context_text(
-    usage: ContextUsage, records: Sequence[CompactionRecord] = (), prices: Prices | None = None, *, ahead: bool = True
-) -> str:
-    """All numbers of the context screen as plain text; ``ahead`` as for ``facts``."""
-    lines = [
-        in_words(usage),
-        facts(usage, prices=prices, ahead=ahead),
-        "",
-        f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip(),
-    ]
-    shares = window_shares(usage)
-    for index, row in enumerate(usage.rows):
-        if row.tokens or row.children or row.deferred_tokens:
-            lines += _row(row, 0, None if shares is None else shares.rows[index])
-    if shares is not None:
-        mark = total_mark(usage)
-        reserve = _numbers(RESERVE.label, 0, "", usage.reserve or 0, shares.reserve)
-        if usage.over:
-            lines += [reserve, _numbers("Over the limit", 0, mark, -usage.over, -shares.over)]
-        else:
-            lines += [_numbers(FREE.label, 0, mark, usage.free or 0, shares.free), reserve]
-    entries = bookkeeping(usage, usage.total, records)
-    return "\n".join([*lines, "", *(f"{entry.name:<12} {entry.text}" for entry in entries)])
-
-
-def bookkeeping(usage: ContextUsage, trigger: int, records: Sequence[CompactionRecord] = ()) -> list[Entry]:
-    """How the number was made and how well such numbers were met so far, the session's sums, the proof, and why it
-    compacts or does not. ``trigger`` is the compactor's own total."""
-    proof, holds = proof_line(usage, trigger, adds_up(usage))
-    entries = [
-        Entry("Calculation", calculation_text(usage)),
-        Entry("Accuracy", accuracy_line(usage)),
-        Entry("Session", session_line(usage, records)),
-        Entry("Proof", proof, "good" if holds else "bad"),
-    ]
-    if usage.why:
-        entries.append(Entry("Compaction", one_line(usage.why.partition(". ")[0].rstrip(".") + ".", 400)))
-    return entries + [Entry("Warning", one_line(warning, 400), "warning") for warning in usage.warnings]
-
-
-def folded(usage: ContextUsage, holds: bool) -> Entry:
-    """The bookkeeping where there is no room for it: proof, limit and why, in one line. ``holds``: the proof does."""
-    parts = [f"✓ adds up to {usage.total:,}" if holds else f"✗ does not add up to {usage.total:,}"]
-    if usage.limit is None:
-        parts.append("no limit: unknown window")
-    else:
-        parts.append(f"limit {usage.limit:,}")
-        away = abs(usage.total - usage.limit)
-        side = "over" if usage.total > usage.limit else "below"
-        parts.append(f"{away:,} {side}{', compacts' if usage.would_compact else ''}")
-    if usage.held and not usage.would_compact:
-        parts.append(usage.held)
-    if usage.warnings:
-        parts.append(plural(len(usage.warnings), "warning"))
-    return Entry("", " · ".join(parts), "good" if holds else "bad")
 
 
 def _row(row: ContextRow, depth: int, tenths: int | None) -> Iterator[str]:

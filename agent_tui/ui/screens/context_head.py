@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells
 
-from agent_tui.commands.usage_report import Moment, facts, sentences
+from agent_tui.commands.usage_report import ContextReport
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.text.clean import one_line
@@ -128,7 +128,7 @@ class Head(Lines):
         self._thick = 1
         self._headings = ""
 
-    def show(self, moment: Moment, width: int, thick: int, gap: int, most: int, most_told: int) -> int:
+    def show(self, moment: ContextReport, width: int, thick: int, gap: int, most: int, most_told: int) -> int:
         """Another moment, its words wrapped to ``width``; the bar is ``thick`` lines high, and ``gap`` lines below are
         left free above the names of the columns. Facts are said shorter, or left out, where there would be more than
         ``most`` lines, and what is told of a step where there would be more than ``most_told``. Returns how many lines
@@ -136,8 +136,8 @@ class Head(Lines):
         """
         self._usage, self._thick = moment.usage, thick
         title = [(line, "title") for line in wrapped(one_line(moment.title, 300), width)] if moment.title else []
-        words = [(line, "words") for line in joined(sentences(moment.usage, moment.in_flight), " ", width)]
-        known = facts(moment.usage, moment.in_flight, moment.prices, ahead=not moment.title)
+        words = [(line, "words") for line in joined(moment.sentences(), " ", width)]
+        known = moment.facts()
         told = [line for said in moment.told for line in wrapped(one_line(said, 1_000), width)]
         if moment.problem:
             self._set(

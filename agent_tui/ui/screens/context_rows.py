@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from agent_tui.commands.context_texts import compaction_text
-from agent_tui.commands.usage_report import Moment, cached_tokens, estimated, total_mark
+from agent_tui.commands.usage_report import ContextReport, cached_tokens, estimated, total_mark
 from agent_tui.context.accounting.usage import row_shares, window_shares
 from agent_tui.context.past_reasons import identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage
@@ -304,9 +304,9 @@ class ContextRows(RowList):
         super().__init__(id="rows")
         self.shown: list[Shown] = []
         self.columns: Columns = columns(80, compared=False)
-        self._moment: Moment | None = None
+        self._moment: ContextReport | None = None
 
-    def show(self, moment: Moment, opened: set[str], width: int) -> str:
+    def show(self, moment: ContextReport, opened: set[str], width: int) -> str:
         """The lines of a moment in ``width`` cells; the cursor stays on the row it is on. Returns the headings."""
         usage = moment.usage
         key = self.shown[self.cursor].key if self.cursor < len(self.shown) else ""

@@ -15,10 +15,10 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from agent_tui.commands import context_texts as texts
-from agent_tui.commands.usage_report import Moment
+from agent_tui.commands.usage_report import ContextReport
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
 from agent_tui.context.tokens import format_metrics
-from agent_tui.errors import OPEN_ELSEWHERE, AgentError
+from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_rows import Shown
@@ -63,7 +63,7 @@ class Travel:
         assert self.at is not None
         return past_view(self.history, self.at, None, {message.id for message in self._agent.conversation.path})
 
-    def moment(self, now: Moment) -> Moment:
+    def moment(self, now: ContextReport) -> ContextReport:
         """What the screen shows of it; ``now`` is the session as it is."""
         from agent_tui.commands.past_words import honesty, outcome, since, title
 
@@ -116,7 +116,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.agent = agent
         self.now = time.time()
         self.travel = Travel(agent)
-        self.view = ContextView(self.live())
+        self.view = ContextView(ContextReport.of(agent, now=self.now))
         self._unsubscribe: Callable[[], None] | None = None
 
     def compose(self) -> ComposeResult:
@@ -132,20 +132,6 @@ class ContextScreen(Guarded, Screen[None]):
         if self._unsubscribe is not None:
             self._unsubscribe()
 
-    def live(self, changed: ContextChanged | None = None) -> Moment:
-        """The session as it is now; ``changed`` has its numbers where it was just told of them."""
-        agent = self.agent
-        info = agent.models.info
-        return Moment(
-            changed.usage if changed is not None else agent.context.usage(),
-            trigger=agent.context.usage().total,
-            in_flight=changed.in_flight if changed is not None else agent.context.in_flight,
-            records=agent.conversation.own_records,
-            prices=info.prices if info is not None else None,
-            now=self.now,
-            read_only=(agent.conversation.read_only_reason or OPEN_ELSEWHERE) if agent.conversation.read_only else "",
-        )
-
     def _event(self, event: Event) -> None:
         if self.agent.conversation.info.id != self.travel.session:
             self.travel = Travel(self.agent)
@@ -153,13 +139,13 @@ class ContextScreen(Guarded, Screen[None]):
             return
         match event:
             case ContextChanged():
-                self.view.show(self.live(event))
+                self.view.show(ContextReport.of(self.agent, event, self.now))
             case CompactionEnded() | SessionChanged():
-                self.view.show(self.live())
+                self.view.show(ContextReport.of(self.agent, now=self.now))
 
     def _show(self) -> None:
         """The step that was gone to, or now."""
-        live = self.live()
+        live = ContextReport.of(self.agent, now=self.now)
         self.view.show(live if self.travel.at is None else self.travel.moment(live))
 
     def _prepare(self) -> None:

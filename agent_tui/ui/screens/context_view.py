@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_tui.commands.usage_report import Entry, Moment, Tone, bookkeeping, folded
+from agent_tui.commands.usage_report import ContextReport, Entry, Tone
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_head import Head, wrapped
 from agent_tui.ui.screens.context_rows import ContextRows, Shown
@@ -199,7 +199,7 @@ class Holder(Covered, Horizontal):
 
 
 class ContextView(Guarded, Covered, Vertical):
-    """Shows a ``Moment``. Which rows are open stays as it is when another moment is shown."""
+    """Shows a ``ContextReport``. Which rows are open stays as it is when another moment is shown."""
 
     DEFAULT_CSS = """
     ContextView { overflow: hidden; }
@@ -212,7 +212,7 @@ class ContextView(Guarded, Covered, Vertical):
 
         line: Shown
 
-    def __init__(self, moment: Moment) -> None:
+    def __init__(self, moment: ContextReport) -> None:
         super().__init__()
         self.moment = moment
         self.opened = {"messages"}
@@ -230,7 +230,7 @@ class ContextView(Guarded, Covered, Vertical):
     def rows(self) -> ContextRows:
         return self.query_one(ContextRows)
 
-    def show(self, moment: Moment) -> None:
+    def show(self, moment: ContextReport) -> None:
         """Another moment, or the same with other numbers."""
         self.moment = moment
         self.rebuild()
@@ -260,7 +260,7 @@ class ContextView(Guarded, Covered, Vertical):
         foot = self.query_one(Foot)
         foot.at(past=bool(moment.title))
         foot.set_height(foot.height_for(inner))
-        entries = self._entries()
+        entries = self.moment.entries()
         fold = self._fold(entries, inner)
         room = height - foot.line_count - len(fold)
         top = head.show(moment, inner, thick, gap, room - LEAST_ROWS, room - LEAST_PAST_ROWS)
@@ -273,24 +273,14 @@ class ContextView(Guarded, Covered, Vertical):
     def _fold(self, entries: list[Entry], width: int) -> list[Line]:
         if self.moment.problem:
             return []
-        entry = folded(self.moment.usage, all(e.tone != "bad" for e in entries))
-        text = f"{entry.text} · read-only" if self.moment.read_only else entry.text
-        return [("", line, entry.tone) for line in wrapped(text, width)]
-
-    def _entries(self) -> list[Entry]:
-        moment = self.moment
-        if moment.problem:
-            return []
-        trigger = moment.usage.total if moment.trigger is None else moment.trigger
-        entries = bookkeeping(moment.usage, trigger, moment.records)
-        if moment.read_only:
-            entries.append(Entry("Read-only", moment.read_only, "warning"))
-        return entries
+        return [
+            ("", line, entry.tone) for entry in [self.moment.folded(entries)] for line in wrapped(entry.text, width)
+        ]
 
     def explained(self) -> str:
         """The bookkeeping in full, for reading."""
         whole = [Entry("Why", self.moment.usage.why)] if self.moment.usage.why else []
-        return "\n\n".join(f"# {e.name}\n{e.text}" for e in [*whole, *self._entries()] if e.name != "Compaction")
+        return "\n\n".join(f"# {e.name}\n{e.text}" for e in [*whole, *self.moment.entries()] if e.name != "Compaction")
 
     def on_mount(self) -> None:
         # The view will have the whole screen: laid out for that at once, it is not drawn twice.
