@@ -10,7 +10,7 @@ from pathlib import Path
 from agent_tui.config import McpServer
 from agent_tui.errors import StoreError
 from agent_tui.models.codec import dumps, from_dict
-from agent_tui.models.fingerprint import fingerprint
+from agent_tui.models.messages import fingerprint
 from agent_tui.store.facts import Offers
 from agent_tui.text.clean import plain, plain_line
 from agent_tui.tools.mcp.lines import Entries, PromptEntry, ResourceEntry
