@@ -7,36 +7,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any, TextIO, assert_never
 
 from agent_tui import door
 from agent_tui.commands.usage_json import by_kind_json
-from agent_tui.context.accounting.totals import session_totals, turn_figure
+from agent_tui.context.accounting.spending import session_totals, turn_figure
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.codec import to_dict
 from agent_tui.models.events import (
+    BackendChanged,
     CompactionEnded,
     CompactionStarted,
+    ContextChanged,
     Event,
+    JobsChanged,
     MessageAdded,
+    MessagesWithdrawn,
     Notice,
     PartDelta,
+    PermissionAnswered,
+    PermissionAsked,
     PlanPresented,
     QuestionAsked,
+    QuestionClosed,
+    QueueChanged,
     RetryWaiting,
     SessionChanged,
     StepEnded,
     StepStarted,
     StopReason,
+    ToolOutput,
     ToolStarted,
     TurnEnded,
+    TurnStarted,
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Metadata
-from agent_tui.models.money import cost_fields
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import counts_json, usage_json
+from agent_tui.models.usage import cost_fields, counts_json, usage_json
 from agent_tui.options import Options
 from agent_tui.text.numbers import duration, tokens
 
@@ -171,6 +180,22 @@ class Printer:
                         self._notices.append({"level": "error", "text": failure.message, "code": failure.kind})
                         self._tell(failure.message)
                     self._line({"type": "error", "kind": failure.kind, "message": failure.message})
+            case (
+                SessionChanged()
+                | TurnStarted()
+                | ToolOutput()
+                | PermissionAsked()
+                | PermissionAnswered()
+                | QuestionClosed()
+                | ContextChanged()
+                | QueueChanged()
+                | MessagesWithdrawn()
+                | BackendChanged()
+                | JobsChanged()
+            ):
+                pass  # for who sits at a screen
+            case _:
+                assert_never(event)
 
     def _end_with_plan(self) -> None:
         """Nobody is here to approve a plan: it is what the turn was for."""

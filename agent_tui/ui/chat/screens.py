@@ -12,7 +12,7 @@ from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
-    from agent_tui.ui.chat.keys import Finding
+    from agent_tui.ui.chat.key_actions import Finding
     from agent_tui.ui.chat.sending import Sender
     from agent_tui.ui.chat.session import SessionView
     from agent_tui.ui.chat.view import AgentHolder, MainView, Opened
@@ -69,7 +69,7 @@ class Screens:
             case _ if agent is None:
                 self._view.hint("Still starting…")
             case "context":
-                from agent_tui.ui.screens.context.screen import ContextScreen
+                from agent_tui.ui.screens.context_screen import ContextScreen
 
                 app.push_screen(ContextScreen(agent))
             case "sessions":

@@ -1,0 +1,200 @@
+"""What keys of the main screen do: interrupt, close, clear, quit; move and find in the transcript; change the mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_tui.config import NEXT_MODES
+from agent_tui.ui.keys import TWICE
+
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+    from agent_tui.ui.chat.composing import Copying
+    from agent_tui.ui.chat.sending import Sender
+    from agent_tui.ui.chat.session import SessionView
+    from agent_tui.ui.chat.view import AgentHolder, MainView
+    from agent_tui.ui.transcript import FindState
+    from agent_tui.ui.widgets.find import FindBar
+
+
+class Interrupts:
+    """Knows when each key was pressed last: twice within ``TWICE`` seconds means more than once."""
+
+    def __init__(self, holder: AgentHolder, view: MainView, sender: Sender, finding: Finding, copying: Copying) -> None:
+        self._holder = holder
+        self._view = view
+        self._sender = sender
+        self._finding = finding
+        self._copying = copying
+        self._cancelled_at: float | None = None
+        self._escaped_at: float | None = None
+
+    @property
+    def working(self) -> bool:
+        """Whether there is something to interrupt."""
+        return self._sender.is_preparing or self._holder.busy
+
+    def interrupt(self) -> None:
+        if self._sender.cancel():
+            return
+        agent = self._holder.agent
+        if agent is not None and agent.turns.interrupt():
+            self._view.activity.begin("Interrupting", "")
+
+    def cancel(self) -> None:
+        """Ctrl+C: copy a selection, else interrupt, else clear, else twice quits.
+
+        The key comes here first. What was typed before it has its turn before it is carried out.
+        """
+        self._view.prompt.call_later(self._cancel)
+
+    def _cancel(self) -> None:
+        view = self._view
+        now, before = self._view.clock(), self._cancelled_at
+        self._cancelled_at = None
+        selected = view.prompt.selected_text or (view.furnished and view.transcript.selected_text())
+        if selected:
+            self._copying.copy(selected, "the selection")
+            view.transcript.clear_selection()
+        elif self.working:
+            self.interrupt()
+        elif not view.prompt.is_empty:
+            view.prompt.clear_text()
+            view.hint("Cleared; ↑ brings it back")
+        elif before is not None and now - before <= TWICE:
+            view.app.leave()
+        else:
+            self._cancelled_at = now
+            view.hint("Ctrl+C again quits", TWICE)
+
+    def escape(self) -> None:
+        """Esc: close what is open, else interrupt, else twice on empty goes back to an earlier message."""
+        view = self._view
+        now, before = self._view.clock(), self._escaped_at
+        self._escaped_at = None
+        if self._finding.close():
+            return
+        if self.working:
+            self.interrupt()
+        elif not view.prompt.has_focus:
+            view.transcript.clear_selection()
+            view.prompt.focus()
+        elif view.prompt.is_empty:
+            if before is not None and now - before <= TWICE:
+                view.hint("")
+                view.app.open_screen("rewind")
+            else:
+                self._escaped_at = now
+                view.hint("Esc again goes back to an earlier message", TWICE)
+
+
+WHOLE = 1000
+"""So many pages are the way to the start or the end."""
+
+
+class Reading:
+    """What the keys of the main screen do to the transcript."""
+
+    def __init__(self, view: MainView) -> None:
+        self._view = view
+
+    def toggle_tools(self) -> None:
+        self._view.hint("Tool output open" if self._view.transcript.toggle_tools() else "Tool output closed")
+
+    def toggle_reasoning(self) -> None:
+        self._view.hint("Reasoning shown" if self._view.transcript.toggle_reasoning() else "Reasoning hidden")
+
+    def scroll(self, pages: int) -> None:
+        """By pages; by ``WHOLE`` to the end, from where on it follows, or to the start."""
+        transcript = self._view.transcript
+        if pages >= WHOLE:
+            transcript.follow_end()
+        elif pages <= -WHOLE:
+            transcript.scroll_home(animate=False)
+        else:
+            transcript.scroll_relative(y=pages * max(1, transcript.size.height - 2), animate=False)
+
+    def jump(self, by: int) -> None:
+        """To the question before (-1) or after (1)."""
+        if not self._view.transcript.jump_user(by):
+            self._view.hint("No question further up" if by < 0 else "No question further down")
+
+    def follow_changed(self, follow: bool, new: int) -> None:
+        """The transcript follows its end again, or has ``new`` entries below what is seen."""
+        if follow:
+            self._view.hint("")
+        elif new:
+            self._view.hint(f"{new} new below · Ctrl+End follows")
+
+
+class Finding:
+    """Opens and closes the bar and shows how far the search is."""
+
+    def __init__(self, view: MainView) -> None:
+        self._view = view
+
+    @property
+    def bar(self) -> FindBar | None:
+        from agent_tui.ui.widgets.find import FindBar
+
+        return next(iter(self._view.screen.query(FindBar)), None)
+
+    async def open(self) -> None:
+        from agent_tui.ui.widgets.find import FindBar
+
+        if self.bar is None:
+            await self._view.screen.mount(FindBar(), before=self._view.queue_view)
+
+    async def go_on(self, query: str, message_id: str | None) -> None:
+        """Goes on here with what was searched in all sessions: opens the bar with it, at that message where it is
+        shown."""
+        from agent_tui.text.search import search_words
+        from agent_tui.ui.widgets.find import FindBar
+
+        bar = self.bar
+        if bar is not None:
+            await bar.remove()
+        await self._view.screen.mount(FindBar(query), before=self._view.queue_view)
+        self.show(self._view.transcript.find_in(message_id, query, search_words(query)))
+
+    def close(self) -> bool:
+        """Closes the bar; False when there is none."""
+        bar = self.bar
+        if bar is None:
+            return False
+        bar.remove()
+        self._view.transcript.clear_find()
+        self._view.prompt.focus()
+        return True
+
+    def search(self, text: str) -> None:
+        """Looks for a text from now on; for nothing when it is empty."""
+        if text:
+            self.show(self._view.transcript.find(text))
+        else:
+            self._view.transcript.clear_find()
+            self._show(0, 0, True)
+
+    def step(self, by: int) -> None:
+        """To the next match, or the one before."""
+        transcript = self._view.transcript
+        self.show(transcript.find_next() if by > 0 else transcript.find_prev())
+
+    def show(self, state: FindState) -> None:
+        self._show(state.current, state.total, state.complete)
+
+    def _show(self, current: int, total: int, complete: bool) -> None:
+        bar = self.bar
+        if bar is not None:
+            bar.show_count(current, total, complete)
+
+
+def next_mode(agent: Agent, session: SessionView, view: MainView) -> None:
+    """Goes to the mode after this one and says what it means."""
+    from agent_tui.commands.project import MODE_HELP
+
+    at = NEXT_MODES.index(agent.mode.now) + 1 if agent.mode.now in NEXT_MODES else 0
+    following = NEXT_MODES[at % len(NEXT_MODES)]
+    agent.mode.set(following)
+    session.facts_changed()
+    view.hint(f"Permission mode {following}: {MODE_HELP[following]}")
