@@ -176,9 +176,9 @@ def _chat_flags(flags: Sequence[str]) -> Path:
 
 def _context(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
-    from agent_tui.commands.past_output import past_json, past_text, past_view
+    from agent_tui.commands.past_words import past_json, past_text, past_view
     from agent_tui.commands.usage_json import context_json
-    from agent_tui.commands.usage_text import context_text
+    from agent_tui.commands.usage_report import ContextReport
 
     if values.step is None and values.diff is not None:
         raise ConfigError("--diff goes with --step: the step that is compared.")
@@ -203,7 +203,8 @@ def _context(values: argparse.Namespace) -> int:
                 door.say_json(context_json(usage, agent.conversation.steps))
             else:
                 info = agent.models.info
-                door.say(context_text(usage, agent.conversation.own_records, info.prices if info is not None else None))
+                prices = info.prices if info is not None else None
+                door.say(ContextReport(usage, records=agent.conversation.own_records, prices=prices).text())
         finally:
             await agent.close()
 
@@ -386,7 +387,7 @@ def _auth_list(values: argparse.Namespace) -> int:
 
 def _doctor(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
-    from agent_tui.engine.about.asking import ask_terminal
+    from agent_tui.engine.terminal import ask_terminal
 
     if values.forget:
         return _forget_limits()
@@ -435,7 +436,7 @@ def _config(values: argparse.Namespace) -> int:
         paths.config_file.write_text(example_text(), "utf-8")
         door.say(clean_line(str(paths.config_file)))
         return EXIT_OK
-    from agent_tui.context.project.trust import FolderTrust
+    from agent_tui.context.trust import FolderTrust
 
     options, root = Options(config=values.config), project_root(Path.cwd())
     with open_for_reading(paths.database) as store:

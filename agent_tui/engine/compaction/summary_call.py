@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from agent_tui.context.accounting.budget import output_room
+from agent_tui.context.accounting.next_input import output_room
 from agent_tui.context.accounting.spending import ExpectedCall, priced_call
 from agent_tui.context.compaction.planning import CompactionPlan
-from agent_tui.context.compaction.summary_prompt import (
+from agent_tui.context.compaction.summary import (
     SummaryInput,
     prepare_input,
     rough_tokens,
     system_text,
     user_text,
 )
-from agent_tui.engine.runtime.answer_room import fitting_output
+from agent_tui.engine.runtime import fitting_output
 from agent_tui.models.failure import Failure, without_text_kept
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.requests import (

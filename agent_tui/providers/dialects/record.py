@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from agent_tui.models.image_header import base64_size
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import Metadata, base64_size
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
 from agent_tui.text.numbers import size

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from agent_tui.context.accounting.lost import lost_text
-from agent_tui.context.cache.words import cold_words
+from agent_tui.context.cache_forecast import cold_words
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
@@ -19,7 +19,7 @@ from agent_tui.ui.theme import Paint, Piece
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
-    from agent_tui.engine.models.efforts import EffortChoice
+    from agent_tui.engine.models import EffortChoice
 
 
 KEY, WINDOW, PRICE = 26, 9, 18

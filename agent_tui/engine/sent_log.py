@@ -1,0 +1,137 @@
+"""Keeps what each step of a session sent, and judges what it read from the provider's cache."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from agent_tui.context.accounting.inputs import reasoning_tokens
+from agent_tui.context.anchor import share_at
+from agent_tui.context.cache_forecast import Prospect, prospect
+from agent_tui.context.cache_misses import Sizes, judge, life_of
+from agent_tui.context.cache_paths import MODEL, SERVER, THINKING, SentMessages, SentPaths, sent_fixed
+from agent_tui.context.tokens import estimate_fixed, estimate_message, family_of
+from agent_tui.models.messages import Message
+from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage
+from agent_tui.models.steps import Sent, Step
+from agent_tui.providers.catalog import caching_of
+from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking
+from agent_tui.providers.dialects.record import Caching
+from agent_tui.providers.pieces import OWN_SERVER, PROGRAM, Known, PieceMaker
+
+
+@dataclass(slots=True)
+class SentLog:
+    """Of one session and model. What a step adds costs what is new in it. ``_same`` messages are, in all requests
+    that were looked at since, as the step sent them that was recorded last."""
+
+    paths: SentPaths = field(default_factory=SentPaths)
+    _maker: PieceMaker = field(default_factory=PieceMaker)
+    _same: int = 0
+
+    def record(
+        self, step: Step, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking,
+        earlier: Sequence[Step],
+    ) -> None:  # fmt: skip
+        """Stores with a step what its request is made of. ``earlier`` are the session's steps, itself among them or
+        not."""
+        self.paths.take([other for other in earlier if other is not step])
+        messages, settings, marks = self._made_of(request, info, plan, thinking, earlier)
+        step.sent = self.paths.record(step.id, messages, settings, marks)
+        self._same = len(messages.digests)
+
+    def prospect(
+        self, step: Step, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking,
+        earlier: Sequence[Step], summaries: Collection[str],
+    ) -> Prospect | None:  # fmt: skip
+        """What the next request would find in the provider's cache; ``step`` is what it would be. Nothing of it is
+        recorded."""
+        self.paths.take(earlier)
+        messages, settings, marks = self._made_of(request, info, plan, thinking, earlier)
+        step.sent = Sent(settings, marks=marks)
+        caching, sizes = _caching(step, info), _sizes(step, request.messages, earlier, info)
+        with self.paths.ahead(step.id, messages):
+            return prospect(step, earlier, self.paths, caching, sizes, info.prices, summaries)
+
+    def _made_of(
+        self, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking, earlier: Sequence[Step]
+    ) -> tuple[SentMessages, dict[str, str], list[int]]:
+        pieces = self._maker.pieces(request, info, plan, thinking, partial(self._known, earlier))
+        self._same = min(self._same, pieces.same)
+        return (
+            SentMessages(pieces.keys, pieces.digests, pieces.blocks, self._same),
+            pieces.settings,
+            pieces.marks,
+        )
+
+    def _known(self, earlier: Sequence[Step], settings: dict[str, str]) -> Known:
+        """What the newest step sent, where the same program sent it the same way: a session of thousands of messages
+        is not encoded anew because it is resumed."""
+        newest = next((s for s in reversed(earlier) if s.sent is not None and self.paths.end(s) is not None), None)
+        end = self.paths.end(newest) if newest is not None else None
+        if newest is None or newest.sent is None or end is None:
+            return {}
+        if any(newest.sent.settings.get(name) != settings.get(name) for name in (MODEL, SERVER, THINKING, PROGRAM)):
+            return {}
+        sent = self.paths.messages(end)
+        pairs = zip(sent.digests, sent.blocks, strict=True)
+        return dict(zip(sent.keys, pairs, strict=True))
+
+    def judge(
+        self,
+        step: Step,
+        steps: Sequence[Step],
+        view: Sequence[SentMessage],
+        info: ModelInfo,
+        summaries: Collection[str],
+    ) -> None:
+        """Says with a finished step what of it should have been read from the cache, and why it was not. ``view`` are
+        the messages that it sent."""
+        if step.sent is None or step.counted is None:
+            return
+        caching = _caching(step, info)
+        step.cache_life = life_of(step, caching)
+        earlier = steps[: next((n for n in range(len(steps) - 1, -1, -1) if steps[n] is step), len(steps))]
+        sizes = _sizes(step, view, earlier, info)
+        found = judge(step, earlier, self.paths, caching, sizes, info.prices, summaries)
+        step.expected_read, step.miss = found.expected, found.miss
+
+
+def _caching(step: Step, info: ModelInfo) -> Caching:
+    """How the prompts of a model are cached where a step sends it."""
+    own = step.sent is not None and step.sent.settings.get(SERVER, "").startswith(OWN_SERVER)
+    return caching_of(info.target, own)
+
+
+def _sizes(step: Step, view: Sequence[SentMessage], earlier: Sequence[Step], info: ModelInfo) -> Sizes:
+    """Beginnings of a step's input by estimate, in the proportion in which all of it was counted."""
+    fixed: list[float] = []
+    messages: list[float] = []
+
+    def spoken(message: Message) -> float:
+        return estimate_message(message, family_of(info.target)).exact
+
+    def measure() -> None:
+        if messages:
+            return
+        family, total = family_of(info.target), 0.0
+        fixed.append(0.0)
+        for part in sent_fixed(step):
+            total += estimate_fixed(part, family)[0]
+            fixed.append(total)
+        messages.append(total)
+        answered = {other.message_id: other for other in earlier if other.counted is not None}
+        for index, item in enumerate(view):
+            total += spoken(item.message)
+            if (share := share_at(step.sent_reasoning or (), index)) and item.message.role == "assistant":
+                total += share * reasoning_tokens(item.message, answered.get(item.message.id), spoken)[0]
+            messages.append(total)
+
+    def size(of: list[float], count: int) -> int:
+        measure()
+        whole = messages[-1]
+        scale = step.counted.input / whole if step.counted is not None and whole else 1.0
+        return round(of[min(count, len(of) - 1)] * scale)
+
+    return Sizes(partial(size, fixed), partial(size, messages))
