@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from agent_tui.engine.about.replies import BEGINNING, LONGEST, REPLY, Replies, believed
+from agent_tui.engine.terminal import BEGINNING, LONGEST, REPLY, Replies, believed
 from agent_tui.text.clean import one_line
 from agent_tui.ui.screen_buffer import ScreenBuffer
 from agent_tui.ui.terminal.answers import Answers
