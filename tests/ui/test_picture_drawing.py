@@ -22,7 +22,7 @@ from agent_tui.ui.terminal.iterm2 import showing
 from agent_tui.ui.terminal.kitty import PLACEHOLDER
 from agent_tui.ui.terminal.overlay import Overlay, Place
 from agent_tui.ui.terminal.sixel import encoded
-from tests.support.sixels import sixels_in
+from tests.support.pixel import sixels_in
 
 WAYS: tuple[Way, ...] = ("sixel", "iterm2", "kitty", "blocks")
 BLACK = (0, 0, 0)
