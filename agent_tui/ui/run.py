@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui import door
+from agent_tui import terminal_output
 from agent_tui.config import Settings
 from agent_tui.errors import EXIT_ERROR, EXIT_OK
 from agent_tui.options import Served
@@ -80,8 +80,8 @@ def run_ui(
         app.net.caught(error)
         code = EXIT_ERROR
     for line in app.farewell:
-        door.tell(line)
+        terminal_output.tell(line)
     if app.failure is not None:
-        door.complain(str(app.failure))
+        terminal_output.complain(str(app.failure))
         return app.failure.exit_code
     return code
