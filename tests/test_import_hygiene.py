@@ -34,7 +34,7 @@ from agent_tui.cli import parse_options
 from agent_tui.config.files import early_settings
 from agent_tui.paths import user_paths
 from agent_tui.ui.chat.chat import Chat
-from agent_tui.ui.run import AgentApp
+from agent_tui.ui.app import AgentApp
 
 def dataclasses_of(name):
     items = vars(sys.modules[name]).values()

@@ -49,7 +49,9 @@ def test_tools_are_all_there() -> None:
 def test_providers_that_are_called_directly_are_all_there() -> None:
     line = re.search(r"Called directly, without LiteLLM: ([a-z_`,\s]+)\.", README)
     assert line is not None
-    assert set(re.findall(r"`(\w+)`", line[1])) == {name for name, record in DIALECTS.items() if record.direct}
+    assert set(re.findall(r"`(\w+)`", line[1])) == {
+        name for name, record in DIALECTS.items() if record.wire is not None
+    }
 
 
 def test_links_lead_somewhere() -> None:

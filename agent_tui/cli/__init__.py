@@ -304,7 +304,7 @@ def _screen(options: Options, settings: Settings, paths: Paths, served: Served |
     # No collection while modules are loaded: it finds nothing and costs a tenth of the start. The UI switches it on.
     gc.disable()
     from agent_tui.paths import project_root
-    from agent_tui.ui.run import run_ui
+    from agent_tui.ui.app import run_ui
 
     if served is not None:
         # Textual has read it by now; what is run from here on has a terminal of its own, or none.

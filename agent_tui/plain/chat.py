@@ -130,15 +130,17 @@ class Chat:
         self._cancelled_at = None
         self._wanted = Want("nothing")
         self._writer.typed(text if self._echo else None)
-        question = self.asking.front
-        if question is not None:
-            if self.asking.take(text) != "other" and not (text.startswith("/") and is_command(text, self._agent)):
+        if self.asking.front is not None and not self._is_command(text):
+            if self.asking.take(text) != "other":
                 self.settle()
                 return
             if not text.startswith("/"):
                 self._writer.say("That is no answer; it is queued as a message. The question still waits.", "Note")
         self._take(text)
         self.settle()
+
+    def _is_command(self, text: str) -> bool:
+        return self.commands.knows(text) or is_command(text, self._agent)
 
     def _typed_ahead(self) -> None:
         """A question is about to be put: what was typed before is no answer to it."""
@@ -191,7 +193,7 @@ class Chat:
     async def _handle(self, text: str, key: str) -> None:
         agent = self._agent
         try:
-            if self.commands.knows(text) or is_command(text, agent):
+            if self._is_command(text):
                 del self._unsent[key]
                 if split(text)[0] in LONG_COMMANDS or self.asking.front is not None:
                     await self.commands.run(text)

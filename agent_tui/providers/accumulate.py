@@ -8,23 +8,28 @@ streamed).
 
 from __future__ import annotations
 
-import dataclasses
+import json
 import logging
-from typing import Any, Protocol
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from agent_tui.models.requests import Finished, StreamItem, Target, UsageReport
-from agent_tui.models.usage import Prices, TokenUsage
-from agent_tui.providers.catalog import dialect_of, family_record
-from agent_tui.providers.dialects.anthropic import AnthropicStream, ConverseStream
+from agent_tui.models.usage import ABSURD_WINDOWS, Prices, TokenUsage
+from agent_tui.providers.catalog import dialect_of, family_record, wire_of
+from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
+from agent_tui.providers.dialects.anthropic import AnthropicStream
+from agent_tui.providers.dialects.bedrock import ConverseStream
 from agent_tui.providers.dialects.chat import ChatStream
-from agent_tui.providers.dialects.decoding import Event, PartBuilder
+from agent_tui.providers.dialects.cohere import CohereStream
+from agent_tui.providers.dialects.decoding import ABSURD_NUMBER, WRITES, Event, PartBuilder, mapping, number
 from agent_tui.providers.dialects.gemini import GeminiStream
-from agent_tui.providers.dialects.ollama import CohereStream, OllamaStream
+from agent_tui.providers.dialects.ollama import OllamaStream
+from agent_tui.providers.dialects.record import Stream
 from agent_tui.providers.dialects.responses import ResponsesStream
-from agent_tui.providers.dialects.usage import as_it_came, estimated, normalise, rejection, reported
 from agent_tui.providers.limits import billed
 from agent_tui.providers.litellm import kept_chunks
-from agent_tui.providers.net import BODY_LIMIT
+from agent_tui.providers.net import BODY_LIMIT, finite
 from agent_tui.providers.tap import Tap
 
 log = logging.getLogger(__name__)
@@ -34,11 +39,7 @@ _PATIENCE = 3
 _MISSHAPEN = (TypeError, ValueError, AttributeError, KeyError, IndexError, OverflowError, RecursionError)
 
 
-class _Stream(Protocol):
-    def event(self, event: Event) -> None: ...
-
-
-_PROTOCOLS: tuple[Any, ...] = (
+_STREAMS: tuple[Any, ...] = (
     ResponsesStream,
     AnthropicStream,
     ConverseStream,
@@ -47,10 +48,7 @@ _PROTOCOLS: tuple[Any, ...] = (
     CohereStream,
     OllamaStream,
 )
-
-
-_TAGGED = (ChatStream, OllamaStream)
-"""Protocols of servers whose models may write their thoughts into the text."""
+"""The readers, in the order in which they are asked whether an event is theirs, behind the provider's own."""
 
 
 class Accumulator:
@@ -76,7 +74,7 @@ class Accumulator:
         self._tags = dialect.think_tags and family_record(target.family).think_tags
         self._guessed = dialect.guessed_reasoning
         self._out = PartBuilder()
-        self._stream: _Stream | None = None
+        self._stream: Stream | None = None
         self._own = False
         self._held: list[Any] = []
         self._made_up: dict[str, Any] | None = None
@@ -130,7 +128,7 @@ class Accumulator:
         if self._reported is None:
             made, problem = estimated(self._made_up, self._chars), rejection(self._out.usage, self._window)
             said = reported(self._out.usage)
-            usage = dataclasses.replace(made, raw=as_it_came(self._out.usage)) if said is None else said
+            usage = replace(made, raw=as_it_came(self._out.usage)) if said is None else said
             self._reported = usage
             items.append(UsageReport(usage, self._cost(usage), problem, made if said is not None else None))
         if self._out.finish is not None:
@@ -159,10 +157,11 @@ class Accumulator:
             log.warning("An event is not of its protocol: %s: %s", type(error).__name__, str(error)[:200])
             self._out.error = self._out.error or {"message": "it sent an event that is not of its own protocol"}
 
-    def _recognise(self, event: Event) -> _Stream | None:
-        for protocol in _PROTOCOLS:
+    def _recognise(self, event: Event) -> Stream | None:
+        wire = wire_of(self.target)
+        for protocol in (*((wire.stream,) if wire is not None else ()), *_STREAMS):
             if protocol.knows(event):
-                stream: _Stream = protocol(self._out, self._tags) if protocol in _TAGGED else protocol(self._out)
+                stream: Stream = protocol(self._out, self._tags)
                 return stream
         return None
 
@@ -204,7 +203,7 @@ class Accumulator:
         if self._out.usage:
             usage = normalise(self._out.usage, self._window, hidden_calls=self._out.hidden_calls)
             if usage is not None and not self._own and self._guessed:
-                usage = dataclasses.replace(usage, reasoning_source="estimated")
+                usage = replace(usage, reasoning_source="estimated")
             before = self._reported
             if usage is not None and (before is None or (usage, usage.raw) != (before, before.raw)):
                 self._reported = usage
@@ -226,3 +225,121 @@ def _as_event(chunk: Any) -> Event:
         return {}
     event: Event = dump(mode="json", warnings=False)
     return event
+
+
+# Without a known window: larger than any model's.
+_ABSURD_TOKENS = 20_000_000
+_MOST_TOLD = 8
+_LONGEST = 8_000
+
+
+def normalise(raw: Mapping[str, Any], window: int | None = None, *, hidden_calls: bool = False) -> TokenUsage | None:
+    """The usage in ``raw``, which may be in the form of any provider. None when it is missing, zero, negative or over
+    twice the ``window``: such a report is worth less than an estimate (``rejection`` says why).
+
+    ``hidden_calls``: tools ran at the provider, so the numbers may add up several calls (``context`` False).
+    """
+    usage = _read(raw)
+    if usage is None or not _possible(usage, window):
+        return None
+    if hidden_calls or _summed(raw):
+        usage = replace(usage, context=False)
+    return replace(usage, told=cache_told(raw) or None, raw=as_it_came(raw))
+
+
+def reported(raw: Mapping[str, Any]) -> TokenUsage | None:
+    """A report that ``normalise`` does not take, in our form all the same: it is what the bill says. None where it is
+    in no form we know, or nothing can be billed by its numbers."""
+    usage = _read(raw)
+    if usage is None or usage.input <= 0 or usage.output < 0:
+        return None
+    return replace(usage, told=cache_told(raw) or None, raw=as_it_came(raw))
+
+
+def as_it_came(raw: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A report word for word; None where there is none, or it is far longer than reports are."""
+    text = json.dumps(raw, default=str)
+    kept: dict[str, Any] = json.loads(text, parse_constant=str) if len(text) <= _LONGEST else {}
+    return kept or None
+
+
+def cache_told(raw: Mapping[str, Any]) -> dict[str, float]:
+    """What a provider says of its cache beside reads and writes, under its own names: writes by how long they are kept,
+    what was missed or saved, what was read by kind."""
+    found: dict[str, float] = {}
+
+    def take(name: str, value: Any) -> None:
+        if (number := finite(value)) is not None and abs(number) < ABSURD_NUMBER:
+            found[name] = number
+
+    prompts = mapping(raw.get("prompt_tokens_details"))
+    lives = mapping(raw.get("cache_creation")) or mapping(prompts.get("cache_creation_token_details"))
+    for name in WRITES:
+        take(name, lives.get(name))
+    for name in ("prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "cache_discount"):
+        take(name, raw.get(name))
+    by_kind = (("cacheTokensDetails", "modality", "tokenCount"), ("cacheDetails", "ttl", "inputTokens"))
+    for field, name, amount in by_kind:
+        rows = raw.get(field)
+        for row in rows[:_MOST_TOLD] if isinstance(rows, list) else ():
+            entry = mapping(row)
+            take(f"{field} {str(entry.get(name) or '?')[:20]}", entry.get(amount))
+    return found
+
+
+def rejection(raw: Mapping[str, Any], window: int | None = None) -> str | None:
+    """Why ``normalise`` does not take a report, in words for people; None when it does or there is none."""
+    if not raw:
+        return None
+    usage = _read(raw)
+    if usage is None:
+        return f"it is in no form we know, with {', '.join(sorted(map(str, raw)))[:200]}"
+    if _possible(usage, window):
+        return None
+    where = f" for a window of {window:,}" if window else ""
+    return f"it says {usage.input:,} tokens of input and {usage.output:,} of output{where}"
+
+
+def _possible(usage: TokenUsage, window: int | None) -> bool:
+    largest = ABSURD_WINDOWS * window if window else _ABSURD_TOKENS
+    return 0 < usage.input <= largest and 0 <= usage.output <= largest
+
+
+def estimated(raw: Mapping[str, Any] | None, output_chars: int) -> TokenUsage:
+    """What stands in for a report that did not come: the client library's own count where it made one, else four
+    characters a token of the answer. Never anchors."""
+    made = _read(raw) if raw else None
+    if made is not None and made.input >= 0 and made.output >= 0:
+        return TokenUsage(made.input, made.output, source="estimated", reasoning_source="estimated")
+    return TokenUsage(0, -(-output_chars // 4), source="estimated", reasoning_source="estimated")
+
+
+def _read(raw: Mapping[str, Any]) -> TokenUsage | None:
+    """Reads a report in the form it has: gateways report as others do."""
+    if "promptTokenCount" in raw or "totalTokenCount" in raw:
+        return gemini.read_usage(raw)
+    if "inputTokens" in raw:
+        return bedrock.read_usage(raw)
+    if isinstance(raw.get("tokens"), Mapping) or "billed_units" in raw:
+        return cohere.read_usage(raw)
+    if "prompt_eval_count" in raw or "eval_count" in raw:
+        return ollama.read_usage(raw)
+    if "input_tokens_details" in raw or ("input_tokens" in raw and "total_tokens" in raw):
+        return responses.read_usage(raw)
+    if "input_tokens" in raw:
+        return anthropic.read_usage(raw)
+    if "prompt_tokens" in raw or "completion_tokens" in raw:
+        return chat.read_usage(raw)
+    return None
+
+
+def _summed(raw: Mapping[str, Any]) -> bool:
+    """Whether the report itself says that tools ran at the provider, or that it adds up several rounds."""
+    for name in ("server_tool_use", "server_tool_use_details", "server_side_tool_usage_details"):
+        if any(number(count) > 0 for count in mapping(raw.get(name)).values()):
+            return True
+    rounds = raw.get("iterations")
+    if isinstance(rounds, list) and len(rounds) > 1:
+        return True
+    names = ("toolUsePromptTokenCount", "num_sources_used", "num_server_side_tools_used", "num_search_queries")
+    return any(number(raw.get(name)) > 0 for name in names)

@@ -32,16 +32,8 @@ from agent_tui.models.requests import (
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.catalog import dialect_of
 from agent_tui.providers.counting import encoding
-from agent_tui.providers.direct import (
-    AZURE_PATH,
-    VERSION,
-    Connections,
-    NetworkSettingsError,
-    NoAddressError,
-    encode,
-    exchange,
-    is_direct,
-)
+from agent_tui.providers.dialects.chat import WIRE as CHAT
+from agent_tui.providers.direct import Connections, NetworkSettingsError, NoAddressError, encode, exchange, is_direct
 from agent_tui.providers.errors import NotAnAnswerError, StreamError, classify
 from agent_tui.providers.failure_lines import bound_failure, failure
 from agent_tui.providers.keys import Called, Key, missing_key_line, resolve_key
@@ -269,29 +261,12 @@ def connection(request: ModelRequest, target: Target, key: Key) -> dict[str, Any
 
 
 def api_base(spec: ModelSpec, target: Target) -> str | None:
-    """The configured address as LiteLLM wants it for this provider. It appends ``/chat/completions`` to OpenAI-like
-    ones, ``/v1/messages`` to Anthropic's, ``/models/NAME:METHOD`` to Gemini's,
-    ``/openai/…`` to Azure's, and nothing to Cohere's."""
+    """Returns the configured address as LiteLLM wants it for this provider, which appends to it."""
     if not spec.api_base:
         return None
     parts = urlsplit(spec.api_base.rstrip("/"))
-    path = parts.path
     dialect = dialect_of(target.provider)
-    if dialect.wire == "anthropic":
-        path = path.removesuffix("/v1/messages").removesuffix("/v1")
-    elif dialect.deployments:
-        path = AZURE_PATH.sub("", path)
-    elif dialect.wire == "cohere":
-        path = path if path.endswith("/chat") else f"{path}/chat" if VERSION.search(path) else f"{path}/v2/chat"
-    elif not path:
-        path = dialect.host_path
-    elif target.api == "chat" and path.endswith("/chat/completions"):
-        path = path.removesuffix("/chat/completions")
-    elif target.api == "responses" and path.endswith("/responses"):
-        path = path.removesuffix("/responses")
-    elif dialect.wire == "gemini":
-        path = path.partition("/models")[0]
-    return urlunsplit(parts._replace(path=path))
+    return urlunsplit(parts._replace(path=(dialect.wire or CHAT).litellm_path(parts.path, target, dialect)))
 
 
 def load_litellm() -> Any:

@@ -7,25 +7,18 @@ import json
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Target
 from agent_tui.providers import net
-from agent_tui.providers.catalog import dialect_of
-from agent_tui.providers.dialects.anthropic import messages_body
-from agent_tui.providers.dialects.chat import chat_body, responses_body
-from agent_tui.providers.dialects.cohere import cohere_body
-from agent_tui.providers.dialects.encoding import Fields
-from agent_tui.providers.dialects.gemini import generate_body
-from agent_tui.providers.dialects.ollama import ollama_body
-from agent_tui.providers.dialects.record import Counting, Dialect
+from agent_tui.providers.catalog import dialect_of, wire_of
+from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, Wire
 from agent_tui.providers.failure_lines import words_of
 from agent_tui.providers.keys import near_url, resolve_key, shown_address, variable_base
 from agent_tui.providers.net import BoundError, Unpacker, is_loopback, is_of_httpx
@@ -168,39 +161,20 @@ async def _error(response: httpx.Response) -> HttpError:
     return HttpError(response.status_code, dict(response.headers), body)
 
 
-AZURE_API_VERSION = "2025-02-01-preview"
-"""Version of Azure's deployment addresses where neither ``extra.api_version`` nor ``AZURE_API_VERSION`` says one."""
-
-VERSION = re.compile(r"/v\d+$")
-_AZURE_V1 = re.compile(r"/openai/v1(?:/responses|/chat/completions)?$")
-AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
-
-
 class NoAddressError(Exception):
     """There is no address, or none that can be called. The message is for the user."""
 
 
-def url_of(spec: ModelSpec, target: Target, dialect: Dialect) -> str:
-    """The URL of a streaming call. Raises NoAddressError."""
-    root = _root(spec, dialect)
-    parts = urlsplit(root)
-    path = parts.path
-    match dialect.wire:
-        case "anthropic":
-            path = path.removesuffix("/v1/messages").removesuffix("/v1") + "/v1/messages"
-        case "gemini":
-            path = (path.partition("/models")[0] or dialect.host_path) + f"/models/{quote(target.model)}"
-            return urlunsplit(parts._replace(path=f"{path}:streamGenerateContent", query="alt=sse"))
-        case "cohere":
-            path = path if path.endswith("/chat") else f"{path if VERSION.search(path) else path + '/v2'}/chat"
-        case "ollama":
-            path = path.removesuffix("/chat").removesuffix("/api").removesuffix("/v1") + "/api/chat"
-        case _ if dialect.deployments:
-            return _azure(parts.scheme, parts.netloc, path, spec, target)
-        case _:
-            path = path.removesuffix("/chat/completions").removesuffix("/responses") or dialect.host_path
-            path += "/responses" if target.api == "responses" else "/chat/completions"
-    return urlunsplit(parts._replace(path=path))
+def url_of(spec: ModelSpec, target: Target) -> str:
+    """Returns the URL of a streaming call. Raises NoAddressError."""
+    dialect, wire = dialect_of(target.provider), wire_of(target)
+    if wire is None:
+        raise NoAddressError(f"{dialect.name} is only called through LiteLLM.")
+    parts = urlsplit(_root(spec, dialect))
+    path, query = wire.url(parts.path, spec, target, dialect)
+    if query is None:
+        return urlunsplit(parts._replace(path=path))
+    return urlunsplit(parts._replace(path=path, query=query, fragment=""))
 
 
 def _root(spec: ModelSpec, dialect: Dialect) -> str:
@@ -229,21 +203,6 @@ def _is_http(url: str) -> bool:
     return known and not re.search(r"[\s\x00-\x1f\x7f]", url)
 
 
-def _azure(scheme: str, netloc: str, path: str, spec: ModelSpec, target: Target) -> str:
-    """Azure's v1 API where it is asked for, else the address of a deployment, whose name is the model's."""
-    configured = spec.extra.get("api_version") or os.environ.get("AZURE_API_VERSION")
-    version = str(configured) if configured else ""
-    bare = AZURE_PATH.sub("", path)
-    if target.api == "responses":
-        path, query = f"{bare}/openai/v1/responses", {"api-version": "preview"} if version == "preview" else {}
-    elif version in ("v1", "latest", "preview") or _AZURE_V1.search(path):
-        path, query = f"{bare}/openai/v1/chat/completions", {"api-version": "preview"} if version == "preview" else {}
-    else:
-        path = f"{bare}/openai/deployments/{quote(target.model)}/chat/completions"
-        query = {"api-version": version or AZURE_API_VERSION}
-    return urlunsplit((scheme, netloc, path, urlencode(query), ""))
-
-
 USER_AGENT = "agent-tui"
 
 _FOR_LITELLM = frozenset(
@@ -267,10 +226,17 @@ class HttpCall:
         return json.dumps(self.body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
+def direct_wire(spec: ModelSpec, target: Target) -> Wire | None:
+    """Returns the language in which a model is called without LiteLLM; None where it is not. One whose ``extra`` speaks
+    to that library is not: in a body its credentials would be told to the server as a field."""
+    if spec.via == "litellm" or any(map(is_for_litellm, spec.extra)):
+        return None
+    return wire_of(target)
+
+
 def is_direct(spec: ModelSpec, target: Target) -> bool:
-    """Whether a model is called without LiteLLM. One whose ``extra`` speaks to that library is not: in a body its
-    credentials would be told to the server as a field."""
-    return spec.via != "litellm" and not any(map(is_for_litellm, spec.extra)) and dialect_of(target.provider).direct
+    """Says whether a model is called without LiteLLM."""
+    return direct_wire(spec, target) is not None
 
 
 def is_for_litellm(name: str) -> bool:
@@ -278,31 +244,15 @@ def is_for_litellm(name: str) -> bool:
     return name in _FOR_LITELLM or name.startswith(_FOR_LITELLM_STARTS)
 
 
-def encode(wire: WireCall, spec: ModelSpec, target: Target, key: str | None) -> HttpCall:
-    """The request of a call. Raises NoAddressError."""
-    dialect = dialect_of(target.provider)
-    fields = Fields.of(wire.kwargs)
+def encode(call: WireCall, spec: ModelSpec, target: Target, key: str | None) -> HttpCall:
+    """Returns the request of a call. Raises NoAddressError."""
+    url, dialect, wire = url_of(spec, target), dialect_of(target.provider), wire_of(target)
+    assert wire is not None, "it has an address"
+    fields = Fields.of(call.kwargs)
     headers = {"user-agent": USER_AGENT, "accept": "text/event-stream, application/json", **dialect.headers}
     headers |= _authorization(dialect, key)
     headers |= {name.lower(): value for name, value in fields.extra_headers.items()}
-    return HttpCall(url_of(spec, target, dialect), headers, body_of(fields, target, dialect))
-
-
-def body_of(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
-    """The body of a call to a provider that is called directly."""
-    match dialect.wire:
-        case _ if target.api == "responses":
-            return responses_body(fields, target.model, dialect)
-        case "anthropic":
-            return messages_body(fields, target.model)
-        case "gemini":
-            return generate_body(fields, target.model)
-        case "ollama":
-            return ollama_body(fields, target.model)
-        case "cohere":
-            return cohere_body(fields, target.model)
-        case _:
-            return chat_body(fields, target.model, dialect)
+    return HttpCall(url, headers, wire.body(fields, target, dialect))
 
 
 def _authorization(dialect: Dialect, key: str | None) -> dict[str, str]:
@@ -329,28 +279,16 @@ TIMEOUT = 20.0
 ANSWER_LIMIT = 1_000_000
 """Bytes of an answer that is one number."""
 
-_FIELDS: Mapping[Counting, tuple[str, ...]] = MappingProxyType(
-    {
-        # docs.claude.com/en/api/messages-count-tokens
-        "messages": ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"),
-        # ai.google.dev/api/tokens
-        "generate": ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig"),
-        # platform.openai.com/docs/api-reference/responses/input-tokens
-        "responses": ("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text"),
-    }
-)
-"""What each kind of endpoint takes."""
-
 
 async def count(request: ModelRequest, info: ModelInfo, connections: Connections) -> int | None:
     """Input tokens by the provider's count; None without an endpoint, a key, or an answer."""
     target = info.target
-    counting = _counting(target)
+    endpoint = _endpoint(target)
     key = resolve_key(request.spec, target.provider)
-    if counting is None or key.missing or not key.value:
+    if endpoint is None or key.missing or not key.value:
         return None
     try:
-        call = _question(encode(build_call(request, info), request.spec, target, key.value), target, counting)
+        call = _question(encode(build_call(request, info), request.spec, target, key.value), target, endpoint)
         async with asyncio.timeout(TIMEOUT), connections.post(call.url, call.headers, call.content) as response:
             pieces = [piece async for piece in net.body(response, ANSWER_LIMIT)]
         return _tokens(json.loads(b"".join(pieces)))
@@ -365,25 +303,17 @@ async def count(request: ModelRequest, info: ModelInfo, connections: Connections
     return None
 
 
-def _counting(target: Target) -> Counting | None:
-    """The endpoint for what is sent to this target."""
-    counting = dialect_of(target.provider).counting
-    return None if counting == "responses" and target.api != "responses" else counting
+def _endpoint(target: Target) -> ExactCount | None:
+    """Returns what counts that which is sent to this target."""
+    wire = wire_of(target)
+    return wire.count if wire is not None and dialect_of(target.provider).counts else None
 
 
-def _question(call: HttpCall, target: Target, counting: Counting) -> HttpCall:
-    """The call that asks how long ``call`` is."""
-    body: Metadata = {name: call.body[name] for name in _FIELDS[counting] if name in call.body}
+def _question(call: HttpCall, target: Target, endpoint: ExactCount) -> HttpCall:
+    """Returns the call that asks how long ``call`` is."""
+    body = endpoint.wrap({name: call.body[name] for name in endpoint.fields if name in call.body}, target)
     parts = urlsplit(call.url)
-    match counting:
-        case "messages":
-            path = f"{parts.path}/count_tokens"
-        case "generate":
-            path = f"{parts.path.rpartition(':')[0]}:countTokens"
-            body = {"generateContentRequest": {"model": f"models/{target.model}", **body}}
-        case "responses":
-            path = f"{parts.path}/input_tokens"
-    return replace(call, url=urlunsplit(parts._replace(path=path, query="")), body=body)
+    return replace(call, url=urlunsplit(parts._replace(path=endpoint.path(parts.path), query="")), body=body)
 
 
 def _tokens(answer: Any) -> int | None:

@@ -10,11 +10,11 @@ from typing import Any
 
 from agent_tui.models.requests import ModelInfo, ModelSpec, Target
 from agent_tui.models.usage import Limits, LimitSource, Prices, PriceTier, Rates
-from agent_tui.providers.catalog import dialect_of, has_record, resolve_target
+from agent_tui.providers.catalog import dialect_of, family_record, has_record, resolve_target
+from agent_tui.providers.dialects.chat import is_openai_reasoning
 from agent_tui.providers.keys import missing_key_line, resolve_key
 from agent_tui.providers.litellm import PROVIDERS_FILE, TABLE_FILE, data_file
 from agent_tui.providers.net import finite
-from agent_tui.providers.versions import is_openai_reasoning
 
 _DATED = re.compile(r"(?:[-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|[-@]\d{4}|-latest|:[a-z0-9.\-]+|-v\d+:\d+)$", re.IGNORECASE)
 _REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|global|jp|au|ca)\.")
@@ -228,12 +228,6 @@ SHARED_WINDOWS = frozenset({128_000, 400_000, 1_050_000})
 _SPLIT_WINDOW = re.compile(r"(?:^|[/.-])(?:gpt-[5-9]|gpt-chat-latest|chat-latest|codex)")
 _SPLIT_OUTPUT = 128_000
 
-_ASSUMED: tuple[tuple[re.Pattern[str], Limits], ...] = (
-    (re.compile("claude"), Limits(200_000, None, 32_000, "assumed")),
-    (re.compile("gemini"), Limits(1_048_576, None, 65_536, "assumed")),
-)
-"""Unlisted models of two families whose members all have at least this (docs.claude.com, ai.google.dev/models)."""
-
 _RENTED = re.compile(r"[:-]cloud$")
 """Models that Ollama does not run itself but hands on (docs.ollama.com/cloud)."""
 
@@ -265,7 +259,7 @@ def table_limits(target: Target, found: dict[str, Any] | None, exact: bool) -> L
         return Limits()
     if found is None:
         name = target.model.lower()
-        return next((limits for pattern, limits in _ASSUMED if pattern.search(name)), Limits())
+        return next((least for word, least in family_record(target.family).assumed.items() if word in name), Limits())
     source: LimitSource = "table" if exact else "assumed"
     most_in, most_out = _tokens(found.get("max_input_tokens")), _tokens(found.get("max_output_tokens"))
     if most_in is None:

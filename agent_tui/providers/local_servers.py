@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
-from agent_tui.providers.catalog import dialect_of
+from agent_tui.providers.catalog import DIALECTS, dialect_of
+from agent_tui.providers.dialects import ollama
 from agent_tui.providers.keys import near_url, variable_base
 
 MOST_BYTES = 4_000_000
@@ -146,7 +147,7 @@ async def server_limits(spec: ModelSpec, target: Target) -> Limits | None:
     if root is None:
         return None
     dialect = dialect_of(target.provider)
-    if dialect.wire == "ollama":
+    if dialect.wire is ollama.WIRE:
         return await asyncio.to_thread(_ollama, root, target.model)
     if dialect.compatible:
         # Only the language is known. Servers with a context of their own list their models; others are left alone.
@@ -236,26 +237,8 @@ MODELS_SHOWN = 20
 _EMBEDDING = re.compile(r"embed|\bbge-|\be5-|\bgte-|minilm|rerank", re.IGNORECASE)
 """Names of models that cannot chat."""
 
-DEFAULT_MODELS: dict[str, str] = {
-    "anthropic": "anthropic/claude-sonnet-4-6",
-    "openai": "openai/gpt-5",
-    "gemini": "gemini/gemini-2.5-pro",
-    "openrouter": "openrouter/anthropic/claude-sonnet-4.5",
-    "mistral": "mistral/mistral-medium-latest",
-    "deepseek": "deepseek/deepseek-chat",
-    "xai": "xai/grok-4",
-    "groq": "groq/openai/gpt-oss-120b",
-    "zai": "zai/glm-4.7",
-    "moonshot": "moonshot/kimi-k2.5",
-    "cerebras": "cerebras/gpt-oss-120b",
-}
-"""A capable model for each provider whose key may be found in the environment, in order of preference."""
-
-LOCAL_SERVERS: tuple[tuple[str, str], ...] = (
-    ("ollama_chat", "Ollama"),
-    ("lm_studio", "LM Studio"),
-    ("llamafile", "llama.cpp"),
-)
+LOCAL_SERVERS = tuple((name, dialect.title) for name, dialect in DIALECTS.items() if dialect.title is not None)
+"""Servers that are looked for, and what they are called."""
 
 
 @dataclass(slots=True)
@@ -284,9 +267,10 @@ def environment_models() -> tuple[list[ModelSpec], list[str]]:
     """A model for every provider whose key is in the environment, and the names of those variables."""
     specs: list[ModelSpec] = []
     names: list[str] = []
-    for provider, model in DEFAULT_MODELS.items():
-        variable = next((v for v in dialect_of(provider).keys if os.environ.get(v)), None)
-        if variable is not None:
+    for name, dialect in DIALECTS.items():
+        variable = next((v for v in dialect.keys if os.environ.get(v)), None)
+        if variable is not None and dialect.default_model is not None:
+            model = f"{name}/{dialect.default_model}"
             specs.append(ModelSpec(model, model, api_key_env=variable))
             names.append(f"{variable} is set")
     return specs, names
@@ -328,7 +312,7 @@ async def _listens(base: str, limit: float) -> bool:
 
 def _models(provider: str, root: str, limit: float) -> list[ModelSpec]:
     dialect = dialect_of(provider)
-    if dialect.wire == "ollama":
+    if dialect.wire is ollama.WIRE:
         listed = fetch_json(f"{root}/api/tags", timeout=limit)
         # Models that only embed have a family of their own, whatever they are called.
         names = [m.get("name") for m in _dicts(listed, "models") if not _embeds(m)]

@@ -17,16 +17,13 @@ from agent_tui import __version__
 from agent_tui.models.messages import Message, Metadata, ToolCallPart
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, Target
 from agent_tui.providers.catalog import dialect_of, forgets, images_of
-from agent_tui.providers.chat_form import ChatForm, chat_messages
 from agent_tui.providers.dialects.anthropic import marked_places
-from agent_tui.providers.dialects.encoding import Fields, is_summary
-from agent_tui.providers.dialects.image_limits import sendable
+from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking, is_summary, sendable
+from agent_tui.providers.dialects.record import Fields, Wire
 from agent_tui.providers.dialects.responses import response_input
-from agent_tui.providers.direct import body_of, is_direct, is_for_litellm
+from agent_tui.providers.direct import direct_wire, is_for_litellm
 from agent_tui.providers.keys import Called, variable_base
-from agent_tui.providers.replay import ReplayPlan
-from agent_tui.providers.request import call_arguments
-from agent_tui.providers.thinking import Thinking
+from agent_tui.providers.request import ChatForm, call_arguments, chat_messages
 
 OWN_SERVER = "own "
 """How the setting ``server`` begins for a server of the user's own, of which only the language is known."""
@@ -111,12 +108,13 @@ class PieceMaker:
             items = sendable(items, images_of(info.target))
         _, kwargs = call_arguments(replace(request, messages=[]), info, plan, thinking)
         settings = _settings(request, info, kwargs)
-        form = (info.target, info.images, is_direct(request.spec, info.target), settings.get("thinking"))
+        wire = direct_wire(request.spec, info.target)
+        form = (info.target, info.images, wire is None, settings.get("thinking"))
         if form != self._form:
             self._form, self._items = form, []
         treatments = [plan.treatment(i.message.id) if i.message.role == "assistant" else None for i in items]
         same = self._same(items, treatments)
-        encode = _Encoder(info, plan, kwargs, is_direct(request.spec, info.target))
+        encode = _Encoder(info, plan, kwargs, wire)
         earlier = known(settings) if not self._items else {}
         made = [encode.known(item, earlier) or encode.piece(item) for item in items[same:]]
         self._items, self._treatments = list(items), treatments
@@ -160,8 +158,8 @@ def _alike(before: SentMessage, now: SentMessage) -> bool:
 class _Encoder:
     """Encodes single messages."""
 
-    def __init__(self, info: ModelInfo, plan: ReplayPlan, kwargs: Metadata, direct: bool) -> None:
-        self._info, self._plan, self._direct = info, plan, direct
+    def __init__(self, info: ModelInfo, plan: ReplayPlan, kwargs: Metadata, wire: Wire | None) -> None:
+        self._info, self._plan, self._wire = info, plan, wire
         self._dialect = dialect_of(info.target.provider)
         self._form = ChatForm.of(info.target, info.images)
         self._fields = Fields.of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
@@ -185,10 +183,10 @@ class _Encoder:
         if self._info.target.api == "responses":
             return response_input(items, self._plan, self._info.images)[carriers:]
         messages = chat_messages(items, self._plan, self._form)[carriers:]
-        if not self._direct:
+        if self._wire is None:
             return messages
         fields = replace(self._fields, messages=messages)
-        body = body_of(fields, self._info.target, self._dialect)
+        body = self._wire.body(fields, self._info.target, self._dialect)
         found: list[Metadata] = next(body[name] for name in _CONVERSATION if name in body)
         return found
 
@@ -215,8 +213,8 @@ def _settings(request: ModelRequest, info: ModelInfo, kwargs: Metadata) -> dict[
         own = Called(target.provider, address).own
         settings["server"] = f"{OWN_SERVER if own else ''}{_digest(address)}"
     body = kwargs
-    if is_direct(request.spec, target):
-        body = body_of(Fields.of(kwargs), target, dialect)
+    if (wire := direct_wire(request.spec, target)) is not None:
+        body = wire.body(Fields.of(kwargs), target, dialect)
     if request.spec.cache_ttl is not None:
         settings["cache ttl"] = request.spec.cache_ttl
     grouped: dict[str, dict[str, Any]] = {}

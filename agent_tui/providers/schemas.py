@@ -11,9 +11,9 @@ from typing import Any
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest
-from agent_tui.providers.catalog import dialect_of
-from agent_tui.providers.dialects.record import Dialect
-from agent_tui.providers.dialects.schemas import GRAMMAR, STRICT, Beside, Schemas, Subset
+from agent_tui.providers.catalog import dialect_of, wire_of
+from agent_tui.providers.dialects.openai import STRICT
+from agent_tui.providers.dialects.record import OWN_SCHEMAS, Beside, Dialect, Schemas, Subset
 from agent_tui.providers.keys import Called, variable_base
 
 NAME = "answer"
@@ -41,10 +41,13 @@ def output_arguments(request: ModelRequest, info: ModelInfo, tools: bool) -> Met
     if fitted is None:
         return {}
     form = {"name": NAME, "schema": fitted, "strict": strict}
-    if dialect.wire == "anthropic":
+    wire = wire_of(target)
+    if wire is not None and wire.output_config:
         return {"output_config": {"format": {"type": "json_schema", "schema": fitted}}}
-    # Beside a grammar no tool can be called; servers that look at the choice first would drop the grammar.
-    choice: Metadata = {"tool_choice": "none"} if tools and when == "at the end" and dialect.wire == "chat" else {}
+    choice: Metadata = {}
+    if tools and when == "at the end" and wire is not None and wire.chooses_none:
+        # Beside a grammar no tool can be called; servers that look at the choice first would drop the grammar.
+        choice = {"tool_choice": "none"}
     if target.api == "responses":
         return {"text": {"format": {"type": "json_schema", **form}}, **choice}
     return {"response_format": {"type": "json_schema", "json_schema": form}, **choice}
@@ -57,7 +60,7 @@ def _schemas(request: ModelRequest, info: ModelInfo, dialect: Dialect) -> tuple[
         return None
     if Called(info.target.provider, spec.api_base or variable_base(dialect)).own:
         # A server of the user's own, of which nothing is known but its language.
-        known = GRAMMAR
+        known = OWN_SCHEMAS
     if known.models is None or known.models.search(info.target.model.lower()):
         return known.when, known
     return (known.otherwise, known) if known.otherwise is not None else None

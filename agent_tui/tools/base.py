@@ -12,7 +12,7 @@ from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import ToolSchema
-from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
+from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
 from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.git.remotes import Reach
 from agent_tui.tools.sandbox.jail import Jail
@@ -206,7 +206,7 @@ class ToolContext:
     remotes: tuple[Reach, ...] = ()
     first_look: bool = False
     secrets: Redactor = field(default_factory=Redactor)
-    images: ImageLimits = USUAL
+    images: ImageLimits = USUAL_IMAGES
     user: User | None = None
     jobs: BackgroundJobs | None = None
     keeping: Keeping | None = None

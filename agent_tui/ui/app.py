@@ -8,20 +8,21 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, assert_never
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, assert_never
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.theme import Theme
-from textual.widget import Widget
 
+from agent_tui import terminal_output
 from agent_tui.config import AUTO_THEME, Settings
-from agent_tui.errors import EXIT_OK, AgentError
+from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError
+from agent_tui.options import Served
 from agent_tui.paths import Paths
-from agent_tui.ui.chat.chat import Chat
+from agent_tui.ui.chat.chat import AgentFactory, Chat
 from agent_tui.ui.chat.keys import next_mode
-from agent_tui.ui.chat.view import ChatApp
+from agent_tui.ui.chat.view import ChatApp, Room
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
@@ -42,9 +43,7 @@ from agent_tui.ui.theme import (
 if TYPE_CHECKING:
     from textual.driver import Driver
 
-    from agent_tui.options import Served
     from agent_tui.ui.agent_protocol import ChatAgent
-    from agent_tui.ui.chat.chat import AgentFactory
     from agent_tui.ui.chat.status_command import StatusCommand
     from agent_tui.ui.chat.view import Opened
     from agent_tui.ui.prompt.completing import Completions
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.widgets.find import FindBar
     from agent_tui.ui.widgets.lines import Activity
     from agent_tui.ui.widgets.queue import Queue
+
 
 FIRST_KEYS = 0.02
 """Seconds between the first frame and the rest of the start."""
@@ -64,11 +64,19 @@ EARLY = ("cancel", "escape", "focus_prompt", "suspend_process")
 """Actions that are possible while the first frame stands alone."""
 
 
-class Room(Widget):
-    """Stands where the transcript will be, and is empty: a plain widget shows its own name."""
+class Start(NamedTuple):
+    """How the chat begins and ends."""
 
-    def render(self) -> str:
-        return ""
+    prompt: str = ""
+    """Sent once the session is open."""
+    choose: bool = False
+    """Whether the user is asked, before that, which session to go on with."""
+    detect_colors: bool = False
+    """Whether the terminal is asked for its background and how many colours it has."""
+    served: Served | None = None
+    """The page of the browser that shows the chat instead of a terminal."""
+    last_words: Callable[[ChatAgent], list[str]] = lambda agent: []
+    """What is said of a session on the terminal once the screen is gone."""
 
 
 class AgentApp(Guarded, AnswersErrors, ChatApp):
@@ -99,19 +107,14 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         settings: Settings,
         paths: Paths,
         root: Path,
-        *,
-        prompt: str = "",
-        choose: bool = False,
-        problems: Sequence[str] = (),
+        start: Start = Start(),  # noqa: B008
         clock: Callable[[], float] = time.monotonic,
-        detect_colors: bool = False,
-        last_words: Callable[[ChatAgent], list[str]] = lambda agent: [],
-        served: Served | None = None,
     ) -> None:
+        detect_colors = start.detect_colors
         wanted = wanted_theme(settings.ui.theme, paths.state)
         self._by_terminal = detect_colors and wanted == AUTO_THEME
         self._theme_folder = paths.themes
-        self._served = served
+        self._start, self._served = start, start.served
         super().__init__()  # which asks for the driver
         self.glass = Glass(can_scroll_regions())
         if wanted == AUTO_THEME:
@@ -132,13 +135,12 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self.farewell: list[str] = []
         self.opened = asyncio.Event()
         self.failed = asyncio.Event()
-        self._first_prompt, self._choose = prompt, choose
         self._status_command = settings.ui.status_command
         self._own_line: StatusCommand | None = None
         self._told_session = ""
-        self._problems = [*problems, *([problem] if problem else [])]
+        self._problem = problem
         self.net = Net(self, self.opened.is_set, self.say, self.fail, clock)
-        self.chat = Chat(self, settings, paths, root, clock, last_words)
+        self.chat = Chat(self, settings, paths, root, clock, start.last_words)
         self.view = self.chat.view
 
     def get_default_screen(self) -> EchoingScreen:
@@ -210,7 +212,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
     async def _after_first_frame(self) -> None:
         if self._has_left:
             return
-        await self.chat.furnish(self._problems, self._first_prompt)
+        await self.chat.furnish(self._problem, self._start.prompt)
         if self._has_left:
             return
         if not self.is_headless:
@@ -228,7 +230,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
 
     async def _start_agent(self) -> None:
         try:
-            await self.chat.open(self.agent_factory, self._choose)
+            await self.chat.open(self.agent_factory, self._start.choose)
         except Exception as error:
             self.uncaught(error)
             return
@@ -434,3 +436,55 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
 
     def on_find_changed(self, event: posted.FindChanged) -> None:
         self.chat.finding.show(event.state)
+
+
+def run_ui(
+    agent_factory: AgentFactory,
+    settings: Settings,
+    paths: Paths,
+    root: Path,
+    *,
+    prompt: str = "",
+    choose: bool = False,
+    again: Sequence[str] = ("agent-tui",),
+    served: Served | None = None,
+) -> int:
+    """Runs the chat until the user leaves; returns the exit code. An AgentError from ``agent_factory`` (awaited after
+    the first frame) or from the start of its agent leaves the screen, and its line goes to stderr. ``again`` is how
+    the program was called, as far as that matters for going on with a session."""
+
+    def last_words(agent: ChatAgent) -> list[str]:
+        from shutil import get_terminal_size
+
+        from agent_tui.ui.chat.leaving import scrollback, way_back
+
+        said = scrollback(agent, get_terminal_size().columns) if settings.ui.scrollback else []
+        return [*said, *([""] if said else []), *way_back(agent, again)]
+
+    for name in ("COLUMNS", "LINES"):
+        # The terminal knows its size. One that was exported, by a shell or by Python's readline in whatever started
+        # this, would win over it and never change.
+        os.environ.pop(name, None)
+    start = Start(prompt, choose, detect_colors=True, served=served, last_words=last_words)
+    app = AgentApp(agent_factory, settings, paths, root, start)
+
+    async def main() -> int:
+        try:
+            code = await app.run_async(mouse=settings.ui.mouse)
+        finally:
+            await app.close_agent()
+        return code if code is not None else app.return_code or EXIT_OK
+
+    try:
+        code = asyncio.run(main())
+    except KeyboardInterrupt:
+        code = EXIT_OK
+    except Exception as error:
+        app.net.caught(error)
+        code = EXIT_ERROR
+    for line in app.farewell:
+        terminal_output.tell(line)
+    if app.failure is not None:
+        terminal_output.complain(str(app.failure))
+        return app.failure.exit_code
+    return code

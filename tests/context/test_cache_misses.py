@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from agent_tui.context.cache.attribute import Judged, judge
-from agent_tui.context.cache.expected import Sizes, caching_of, reaches
+from agent_tui.context.cache.expected import Sizes, reaches
 from agent_tui.context.cache.forecast import outlook, prospect
 from agent_tui.context.cache.paths import SentMessages, SentPaths
 from agent_tui.context.cache.report import miss_sums
@@ -16,7 +16,8 @@ from agent_tui.models.requests import Target
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import FixedPart, Step
 from agent_tui.models.usage import Prices, TokenUsage
-from agent_tui.providers.dialects.caching import Caching
+from agent_tui.providers.catalog import caching_of
+from agent_tui.providers.dialects.record import Caching
 
 CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-6", "claude")
 GPT = Target("azure", "chat", "gpt-5-mini", "gpt")

@@ -147,6 +147,13 @@ def test_a_plan_and_a_question_are_answered_by_numbers_and_words(cli: Cli) -> No
     assert "neither of them" in sent and "smaller steps" in sent and '"mode": "plan"' not in done.err
 
 
+def test_a_command_is_no_answer_to_a_question(cli: Cli) -> None:
+    cli.script(step("", ask={"question": "Which?", "choices": ["red", "green"]}) + step("Done."))
+    done = piped(cli, "go", "/queue", "2")
+    in_order(done.out, "Question: Which?", "Nothing waits.", "green", "Done.")
+    assert "/queue" not in json.dumps(cli.run("export", cli.newest()).json)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

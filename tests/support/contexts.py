@@ -14,7 +14,7 @@ from agent_tui.models.messages import Message, Origin, Part, ReasoningPart, Text
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step, StepKind
 from agent_tui.models.usage import Limits, Prices, TokenUsage
-from agent_tui.providers.replay import prefix_fingerprint
+from agent_tui.providers.reasoning import prefix_fingerprint
 
 TARGET = Target("openai", "chat", "gpt-4o", "gpt")
 CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-6", "claude")

@@ -36,7 +36,7 @@ from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.paths import Paths
-from agent_tui.providers.dialects.image_limits import CLAUDE
+from agent_tui.providers.dialects.anthropic import IMAGES as CLAUDE
 from agent_tui.tools.files.pictures import fit_attachments
 from agent_tui.ui.agent_protocol import ChatAgent
 from tests.support.fake_store import FakeStore

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import fields
 
-from agent_tui.providers.catalog import DIALECTS, MODEL_FAMILIES, UNKNOWN, ModelFamily
-from agent_tui.providers.dialects.record import Dialect
+from agent_tui.providers.catalog import DIALECTS, MODEL_FAMILIES, UNKNOWN
+from agent_tui.providers.dialects.record import Dialect, ModelFamily
 
 NAMES = frozenset(DIALECTS) | (frozenset(MODEL_FAMILIES) - {UNKNOWN.name})
 FIELDS = frozenset(f.name for record in (Dialect, ModelFamily) for f in fields(record)) - {"name"}

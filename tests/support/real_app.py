@@ -23,7 +23,7 @@ from agent_tui.paths import user_paths
 from agent_tui.providers.keys import KEY_VARIABLES
 from agent_tui.store.repair import open_for_reading
 from agent_tui.store.store import Store
-from agent_tui.ui.app import AgentApp
+from agent_tui.ui.app import AgentApp, Start
 from tests.support.app import Clock, shown
 from tests.support.waiting import PATIENCE
 
@@ -156,9 +156,8 @@ class Home:
             early_settings(None, paths),
             paths,
             self.project,
-            prompt=wanted.prompt,
-            choose=wanted.resume == "",
-            clock=clock,
+            Start(wanted.prompt, wanted.resume == ""),
+            clock,
         )
         try:
             async with app.run_test(size=size) as pilot:

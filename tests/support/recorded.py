@@ -40,7 +40,7 @@ from agent_tui.providers import tap
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.calling import api_base, load_litellm
 from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.replay import prefix_fingerprint
+from agent_tui.providers.reasoning import prefix_fingerprint
 from agent_tui.providers.request import build_call
 from tests.recordings import RECORDINGS
 from tests.support.loopback import Loopback, Reply

@@ -26,7 +26,7 @@ from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Prices
 from agent_tui.providers.catalog import retention
-from agent_tui.providers.replay import plan_replay
+from agent_tui.providers.reasoning import plan_replay
 from agent_tui.text.numbers import money, tokens
 
 WORTH_SAYING = 1_000

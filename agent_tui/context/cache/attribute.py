@@ -29,7 +29,7 @@ from agent_tui.context.cache.prefix import (
 from agent_tui.models.cache import CacheMiss, MissCause
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Prices, TokenUsage
-from agent_tui.providers.dialects.caching import Caching
+from agent_tui.providers.dialects.record import Caching
 from agent_tui.text.numbers import duration
 
 LEAST_TOKENS = 2_000

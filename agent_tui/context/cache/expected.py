@@ -1,6 +1,6 @@
 """What a provider's cache should hold: how it keeps prompts, and how much of a request it can give back.
 
-The facts, with the documentation they are from, are in ``providers.dialects.caching``.
+The facts, with the documentation they are from, are in ``providers.dialects``.
 """
 
 from __future__ import annotations
@@ -11,33 +11,11 @@ from dataclasses import dataclass, replace
 from agent_tui.context.cache.paths import ROOT, SentPaths
 from agent_tui.context.cache.prefix import MODEL, SERVER, TTL, differing_settings, same_fixed, sent_fixed
 from agent_tui.context.sent.reasoning_runs import differences
-from agent_tui.models.requests import Target
 from agent_tui.models.steps import Step
-from agent_tui.providers.catalog import dialect_of, takes_markers
-from agent_tui.providers.dialects.caching import (
-    CLAUDE,
+from agent_tui.providers.dialects.record import (
     HOUR,
-    LOOK_BACK,
-    OPENAI,
-    OPENAI_LONG,
-    UNSAID,
     Caching,
-    claude_minimum,
-    keeps_long,
 )
-
-
-def caching_of(target: Target, own_server: bool = False) -> Caching:
-    """How the prompts of a model are cached where it is called."""
-    if own_server:
-        return UNSAID
-    dialect = dialect_of(target.provider)
-    if takes_markers(target):
-        return replace(CLAUDE, minimum=claude_minimum(target.model))
-    if dialect.caching is OPENAI and keeps_long(target.model):
-        return OPENAI_LONG
-    # A provider that marks is silent about models that take no markers.
-    return UNSAID if dialect.caching.keeping == "markers" else dialect.caching
 
 
 def life_of(step: Step, caching: Caching) -> float | None:
@@ -154,7 +132,7 @@ def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Si
         return [Reach(other, tokens, other.created, life, depth, whole)] if tokens else []
     found: list[Reach] = []
     for mark in other.sent.marks:
-        if mark > depth or (mark and not _seen_from(paths, end, mark, step.sent.marks)):
+        if mark > depth or (mark and not _seen_from(paths, end, mark, step.sent.marks, caching.look_back)):
             continue
         before_documents = sum(part.row != "documents" for part in mine)
         if not mark and same < min(before_documents, sum(part.row != "documents" for part in theirs)):
@@ -179,7 +157,7 @@ def _counted(step: Step, other: Step, depth: int) -> int:
     return depth if first is None else min(depth, first[0])
 
 
-def _seen_from(paths: SentPaths, end: int, place: int, marks: Sequence[int]) -> bool:
-    """Whether a kept place is among the ``LOOK_BACK`` blocks that end at one of the markers of a request."""
+def _seen_from(paths: SentPaths, end: int, place: int, marks: Sequence[int], look_back: int) -> bool:
+    """Says whether a kept place is among the ``look_back`` blocks that end at one of the markers of a request."""
     at = paths.blocks(paths.ancestor(end, place)) if place else paths.blocks(ROOT)
-    return any(mark >= place and paths.blocks(paths.ancestor(end, mark)) - at < LOOK_BACK for mark in marks)
+    return any(mark >= place and paths.blocks(paths.ancestor(end, mark)) - at < look_back for mark in marks)

@@ -24,7 +24,7 @@ from agent_tui.context.cache.paths import SentPaths
 from agent_tui.models.cache import CacheOutlook, ColdRequest
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Prices, TokenUsage
-from agent_tui.providers.dialects.caching import UNSAID, Caching
+from agent_tui.providers.dialects.record import UNSAID, Caching
 
 
 @dataclass(slots=True, frozen=True)

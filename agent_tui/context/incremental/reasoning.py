@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from agent_tui.context.accounting.given.reasoning import ReasoningNow
 from agent_tui.context.sent.anchor import common_prefix
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
-from agent_tui.providers.replay import (
+from agent_tui.providers.dialects.encoding import ReplayStatus
+from agent_tui.providers.reasoning import (
     ANY_RULE,
     COMPACTED,
     FIXED_CHANGED,
-    ReplayStatus,
     is_compacted,
     loops_whole,
     plan_replay,

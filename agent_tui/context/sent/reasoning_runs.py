@@ -17,7 +17,8 @@ from agent_tui.context.sent.anchor import SentPrefixes
 from agent_tui.context.sent.result_states import ResultStates
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import SentRun, Step
-from agent_tui.providers.replay import ReplayPlan, carries_reasoning
+from agent_tui.providers.dialects.encoding import ReplayPlan
+from agent_tui.providers.reasoning import carries_reasoning
 
 
 def runs_of(view: Sequence[SentMessage], plan: ReplayPlan, family: str) -> list[SentRun]:

@@ -18,7 +18,7 @@ from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
 from agent_tui.providers.catalog import images_of
-from agent_tui.providers.dialects.image_limits import not_taken
+from agent_tui.providers.dialects.encoding import not_taken
 from agent_tui.store.store import Store
 
 

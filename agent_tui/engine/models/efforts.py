@@ -8,7 +8,8 @@ from typing import get_args
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.models.cache import ColdRequest
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest
-from agent_tui.providers.thinking import Thinking, thinking_for
+from agent_tui.providers.dialects.encoding import Thinking
+from agent_tui.providers.reasoning import thinking_for
 from agent_tui.text.numbers import tokens
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)

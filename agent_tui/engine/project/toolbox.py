@@ -15,7 +15,7 @@ from agent_tui.models.requests import ModelInfo, OfferedTool
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
 from agent_tui.providers.catalog import patches_files
-from agent_tui.providers.dialects.image_limits import ImageLimits
+from agent_tui.providers.dialects.record import ImageLimits
 from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory, User
 from agent_tui.tools.children.jobs import Jobs

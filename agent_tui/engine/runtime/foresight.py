@@ -13,7 +13,7 @@ from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.models.cache import CacheOutlook, ColdRequest
 from agent_tui.models.requests import Effort, ModelInfo, SentMessage
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.thinking import decide
+from agent_tui.providers.reasoning import decide
 
 
 @dataclass(slots=True)

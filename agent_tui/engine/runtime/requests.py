@@ -13,8 +13,7 @@ from agent_tui.models.fingerprint import fingerprint
 from agent_tui.models.messages import new_id
 from agent_tui.models.requests import ModelRequest
 from agent_tui.models.steps import Step
-from agent_tui.providers.replay import prefix_fingerprint
-from agent_tui.providers.thinking import decide
+from agent_tui.providers.reasoning import decide, prefix_fingerprint
 
 
 def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> ModelRequest:

@@ -8,7 +8,7 @@ from functools import partial
 
 from agent_tui.context.accounting.given.reasoning import reasoning_tokens
 from agent_tui.context.cache.attribute import judge
-from agent_tui.context.cache.expected import Sizes, caching_of, life_of
+from agent_tui.context.cache.expected import Sizes, life_of
 from agent_tui.context.cache.forecast import Prospect, prospect
 from agent_tui.context.cache.paths import SentMessages, SentPaths
 from agent_tui.context.cache.prefix import MODEL, SERVER, THINKING, sent_fixed
@@ -19,10 +19,10 @@ from agent_tui.models.cache import Sent
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage
 from agent_tui.models.steps import Step
-from agent_tui.providers.dialects.caching import Caching
+from agent_tui.providers.catalog import caching_of
+from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking
+from agent_tui.providers.dialects.record import Caching
 from agent_tui.providers.pieces import OWN_SERVER, PROGRAM, Known, PieceMaker
-from agent_tui.providers.replay import ReplayPlan
-from agent_tui.providers.thinking import Thinking
 
 
 @dataclass(slots=True)

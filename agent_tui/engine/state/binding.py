@@ -10,7 +10,7 @@ from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import AgentError
 from agent_tui.models.requests import ModelInfo
 from agent_tui.providers.catalog import images_of
-from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
+from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
 
 STILL_OPENING = "The session is still opening."
 
@@ -79,7 +79,7 @@ class Bindings:
     @property
     def image_limits(self) -> ImageLimits:
         """What the model in use takes of images; the usual before the first session is opened."""
-        return images_of(self._current.runtime.info.target) if self._current is not None else USUAL
+        return images_of(self._current.runtime.info.target) if self._current is not None else USUAL_IMAGES
 
     def is_current(self, binding: Binding) -> bool:
         return binding is self._current

@@ -23,7 +23,7 @@ from agent_tui.models.messages import (
     ToolResultPart,
     new_id,
 )
-from agent_tui.providers.dialects.image_limits import ImageLimits
+from agent_tui.providers.dialects.record import ImageLimits
 from agent_tui.providers.secrets import MASK, Redactor
 from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.aliases import parsed, understood

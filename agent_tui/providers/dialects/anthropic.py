@@ -1,23 +1,163 @@
-"""Bodies of Anthropic's Messages API (docs.claude.com/en/api/messages)."""
+"""Anthropic's Messages API (docs.claude.com/en/api/messages) and the Claude models, wherever they are served."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from agent_tui.models.messages import Metadata
-from agent_tui.models.requests import FinishReason
-from agent_tui.providers.dialects.decoding import Event, PartBuilder, as_arguments
-from agent_tui.providers.dialects.encoding import Fields, split_data_url
+from agent_tui.models.requests import Effort, FinishReason, ModelInfo, ModelRequest, ModelSpec, Target
+from agent_tui.models.usage import Limits, TokenUsage
+from agent_tui.providers.dialects.decoding import (
+    HOUR_WRITES,
+    WRITES,
+    Event,
+    PartBuilder,
+    as_arguments,
+    integer,
+    mapping,
+    number,
+    usage_of,
+    with_hour,
+)
+from agent_tui.providers.dialects.encoding import NO_ROOM, Thinking, budget_below, split_data_url
+from agent_tui.providers.dialects.record import (
+    BUT_BOUNDS,
+    MEBI,
+    ONE_OF,
+    SHAPE,
+    Caching,
+    Dialect,
+    ExactCount,
+    Fields,
+    ImageLimits,
+    ModelFamily,
+    RetentionRule,
+    Schemas,
+    Source,
+    Subset,
+    Version,
+    Wire,
+)
+
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+"""Without this header Anthropic's API refuses ``block_binding``."""
+
+_CACHING = Caching(
+    "markers",
+    life=300.0,
+    # The table "what invalidates the cache": another choice of tools or way of thinking leaves tools and system.
+    # .../structured-outputs: another format invalidates the whole conversation's cache.
+    loses=MappingProxyType({"thinking": "messages", "tool choice": "messages", "schema": "all"}),
+    look_back=20,
+    # The table of the shortest prompts.
+    minima=(
+        (re.compile(r"opus-4[-.][5-9]|haiku-4|mythos|fable"), 4_096),
+        (re.compile(r"sonnet-4[-.][6-9]|haiku"), 2_048),
+    ),
+    source=Source("platform.claude.com/docs/en/build-with-claude/prompt-caching", "2026-11-21"),
+)
+"""Five minutes from the last use, an hour where asked for; the same at Bedrock
+(docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html)."""
+
+IMAGES = ImageLimits(
+    5 * MEBI,
+    8_000,
+    count=100,
+    many=20,
+    many_side=2_000,
+    # 32 MB a request.
+    total=28_000_000,
+    source=Source("docs.claude.com/en/docs/build-with-claude/vision", "2026-11-21"),
+)
+"""5 MB an image (the refusal counts the base64 text against 5 242 880)."""
+
+CLOSED = Subset(SHAPE, BUT_BOUNDS, ONE_OF, closes=True)
+"""JSON Schema limitations of the page on structured outputs."""
+HAS_SCHEMAS = r"claude-(?:[a-z]+-(?:4[-.](?:[5-9]|1\d)(?!\d)|[5-9](?!\d)|[1-9]\d(?!\d)))"
+"""Claude 4.5 and newer."""
+_SCHEMAS = Schemas(
+    "always",
+    CLOSED,
+    re.compile(HAS_SCHEMAS),
+    source=Source("docs.claude.com/en/docs/build-with-claude/structured-outputs", "2026-11-21"),
+)
+
+
+_CLAUDE_NEW = re.compile(r"claude-([a-z]+)-(\d+)(?:[-.](\d{1,2}))?(?!\d)")
+_CLAUDE_OLD = re.compile(r"claude-(\d)(?:[-.](\d))?(?:-([a-z]+))?")
+
+
+@cache
+def claude_version(model: str) -> tuple[str, Version] | None:
+    """``("opus", (4, 7))`` of any spelling of a Claude model's name, None for other models."""
+    name = model.lower()
+    if match := _CLAUDE_NEW.search(name):
+        return match[1], (int(match[2]), int(match[3] or 0))
+    if match := _CLAUDE_OLD.search(name):
+        return match[3] or "", (int(match[1]), int(match[2] or 0))
+    return None
+
+
+CLAUDE = ModelFamily(
+    "claude",
+    re.compile(r"claude"),
+    maker="anthropic",
+    version=claude_version,
+    thinking="budget or effort",
+    # Older ones refuse to be asked, 4.6 and newer adapt.
+    thinks_from=(3, 7),
+    adapts_from=(4, 6),
+    # The same page, "prefix binding"; 4.x and 5.0 do not bind. Each case was tried live in pydantic-ai's issue 7984.
+    # Later models are announced to follow.
+    binds_from=(5, 1),
+    loops_whole=True,
+    signed_blocks=True,
+    think_tags=False,
+    cache="markers",
+    caching=_CACHING,
+    output=8_192,
+    assumed=MappingProxyType({"claude": Limits(200_000, None, 32_000, "assumed")}),
+    images="area",
+    image_limits=IMAGES,
+    source=Source("docs.claude.com/en/docs/build-with-claude/extended-thinking", "2026-11-21"),
+)
+RETENTION = (
+    RetentionRule("new claude", (1.0, 1.0), "claude", since={"opus": (4, 5), "": (4, 6)}),
+    RetentionRule("claude", (1.0, 0.0), "claude"),
+)
+
 
 _EFFORTS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high"}
 
 
-def messages_body(fields: Fields, model: str) -> Metadata:
+def thinking(request: ModelRequest, info: ModelInfo, effort: Effort, *, adapts: bool, drop: bool) -> Thinking:
+    """Asks a model for thinking. ``adapts``: it decides itself how long. ``drop``: the API is to leave out the blocks
+    itself that do not fit their prefix."""
+    if drop:
+        wanted: Metadata = {
+            "type": "adaptive",
+            "display": "summarized",
+            "block_binding": {"prefix_mismatch_behavior": "drop_block"},
+        }
+        headers = {"anthropic-beta": BINDING_BETA}
+        return Thinking({"thinking": wanted, "output_config": {"effort": effort}, "extra_headers": headers})
+    if adapts:
+        return Thinking({"reasoning_effort": effort})
+    budget = budget_below(effort, request.max_output, info.limits.window)
+    if not budget:
+        return Thinking(off=True, notes=(NO_ROOM,))
+    return Thinking({"thinking": {"type": "enabled", "budget_tokens": budget}})
+
+
+def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
     """A body of ``/v1/messages``: the system prompt apart, results and questions in user messages, roles in turn."""
     rest = dict(fields.rest)
-    body: Metadata = {"model": model, "messages": []}
+    body: Metadata = {"model": target.model, "messages": []}
     system: list[Metadata] = []
     for message in fields.messages:
         if message["role"] == "system":
@@ -108,7 +248,75 @@ def _block(block: Metadata) -> Metadata:
     return block
 
 
-_STOP: dict[str, FinishReason] = {
+MARKER = {"type": "ephemeral"}
+_MOST_IN_MESSAGES = 3
+"""Anthropic's API takes four markers; one is for tools and system prompt."""
+
+
+def add_breakpoints(
+    messages: list[Metadata],
+    tools: list[Metadata],
+    stable_system: int,
+    starts_with_summary: bool,
+    forgets: bool,
+    ttl: str | None = None,
+) -> None:
+    """Mark at most four places up to which the prompt may be cached (the limit of Anthropic's API): tools and system
+    together, and those of ``marked_places``.
+
+    ``stable_system``: how many of the system blocks are the same all session long; documents come after them.
+    ``ttl``: how long it is to be kept; five minutes are meant where nothing is said. All markers say the same: one for
+    an hour may not follow one for less (platform.claude.com/docs/en/build-with-claude/prompt-caching).
+    """
+    marker = MARKER if ttl in (None, "5m") else {**MARKER, "ttl": ttl}
+    head = messages[0] if messages and messages[0]["role"] == "system" else None
+    if head is not None and stable_system:
+        _mark(head["content"][stable_system - 1], marker)
+    elif tools:
+        tools[-1]["cache_control"] = dict(marker)
+    said = messages if head is None else messages[1:]
+    for place in marked_places([m["role"] for m in said], starts_with_summary, forgets):
+        _mark_message(said[place], marker)
+
+
+def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool) -> list[int]:
+    """The messages of a conversation that are marked, by index, ascending; system prompts are not among ``roles``.
+
+    What the request before wrote ends at the input that the newest answer answered. It is marked again at that very
+    place: Anthropic looks back only ``Caching.look_back`` blocks from a marker, and an answer with many calls and their
+    results has more. ``forgets``: the provider leaves out earlier thinking when the user speaks, so what was written
+    since then fits no longer; the user message that began the turn of the newest answer is where the rest ends. It
+    stays marked through the whole turn, which keeps it alive. The summary of what was compacted takes a marker that
+    is left.
+    """
+    newest = len(roles) - 1
+    while newest >= 0 and roles[newest] != "assistant":
+        newest -= 1
+    wanted = [_input_before(roles, len(roles)), _input_before(roles, newest)]
+    if forgets:
+        wanted.append(_input_before(roles, newest, ("user",)))
+    if starts_with_summary:
+        wanted.append(0)
+    places = [place for place in dict.fromkeys(wanted) if place is not None]
+    return sorted(places[:_MOST_IN_MESSAGES])
+
+
+def _input_before(roles: Sequence[str], end: int, of: tuple[str, ...] = ("user", "tool")) -> int | None:
+    return next((n for n in range(end - 1, -1, -1) if roles[n] in of), None)
+
+
+def _mark_message(message: Metadata, marker: Metadata) -> None:
+    if message["role"] == "tool":
+        message["cache_control"] = dict(marker)
+    elif isinstance(message["content"], list):
+        _mark(message["content"][-1], marker)
+
+
+def _mark(block: Metadata, marker: Metadata) -> None:
+    block["cache_control"] = dict(marker)
+
+
+STOP: dict[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "pause_turn": "stop",
@@ -130,15 +338,12 @@ _TYPES = frozenset(
         "ping",
     }
 )
-_CONVERSE = frozenset(
-    {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"}
-)
 
 
 class AnthropicStream:
     """Blocks by index. A thinking block keeps its type and signature, a redacted one its data, both untouched."""
 
-    def __init__(self, out: PartBuilder) -> None:
+    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         self.out = out
         self._inputs: dict[int, Any] = {}
 
@@ -161,7 +366,7 @@ class AnthropicStream:
         elif kind == "message_delta":
             delta = event.get("delta") or {}
             if reason := delta.get("stop_reason"):
-                self.out.finish = _STOP.get(str(reason), "unknown")
+                self.out.finish = STOP.get(str(reason), "unknown")
             self._usage(event.get("usage"))
             self._transformed(event, delta)
         elif kind == "message_stop" and self.out.finish is None:
@@ -222,112 +427,63 @@ class AnthropicStream:
         self.out.close(index)
 
 
-class ConverseStream:
-    """Bedrock's Converse events, kept in the same form as Anthropic's blocks."""
-
-    def __init__(self, out: PartBuilder) -> None:
-        self.out = out
-
-    @staticmethod
-    def knows(event: Event) -> bool:
-        return len(event) == 1 and next(iter(event)) in _CONVERSE
-
-    def event(self, event: Event) -> None:
-        kind, body = next(iter(event.items()))
-        index = int(body.get("contentBlockIndex", 0)) if isinstance(body, dict) else 0
-        if kind == "contentBlockStart":
-            tool = (body.get("start") or {}).get("toolUse")
-            if tool:
-                self.out.call(index, tool.get("toolUseId"), str(tool.get("name") or ""))
-        elif kind == "contentBlockDelta":
-            self._delta(index, body.get("delta") or {})
-        elif kind == "contentBlockStop":
-            self.out.close(index)
-        elif kind == "messageStop":
-            self.out.finish = _STOP.get(str(body.get("stopReason")), "unknown")
-        elif kind == "metadata":
-            self.out.report(body.get("usage"))
-
-    def _delta(self, index: int, delta: dict[str, Any]) -> None:
-        if "text" in delta:
-            self.out.add(index, "text", delta["text"] or "")
-        elif "toolUse" in delta:
-            self.out.add(index, "tool_call", as_arguments(delta["toolUse"].get("input")))
-        elif "reasoningContent" in delta:
-            block = delta["reasoningContent"] or {}
-            known = self.out.metadata_of(index) or {}
-            if "text" in block:
-                self.out.add(index, "reasoning", block["text"] or "")
-            if block.get("signature"):
-                signature = str(known.get("signature") or "") + block["signature"]
-                self.out.add(index, "reasoning", "", {"type": "thinking", "signature": signature})
-            if redacted := block.get("redactedContent") or block.get("data"):
-                data = str(known.get("data") or "") + redacted
-                self.out.add(index, "reasoning", "", {"type": "redacted_thinking", "data": data})
+def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
+    """``input_tokens`` are only those after the last cache breakpoint: reads and writes come on top."""
+    read, write = integer(raw.get("cache_read_input_tokens")), integer(raw.get("cache_creation_input_tokens"))
+    details, lives = mapping(raw.get("output_tokens_details")), mapping(raw.get("cache_creation"))
+    if write is None and lives:
+        write = sum(number(lives.get(name)) for name in WRITES)
+    usage = usage_of(
+        number(raw.get("input_tokens")) + (read or 0) + (write or 0),
+        number(raw.get("output_tokens")),
+        integer(details.get("thinking_tokens")),
+        read,
+        write,
+    )
+    return with_hour(usage, lives.get(HOUR_WRITES))
 
 
-MARKER = {"type": "ephemeral"}
-_MOST_IN_MESSAGES = 3
-"""Anthropic's API takes four markers; one is for tools and system prompt."""
+def _url(path: str, spec: ModelSpec, target: Target, dialect: Dialect) -> tuple[str, str | None]:
+    return path.removesuffix("/v1/messages").removesuffix("/v1") + "/v1/messages", None
 
 
-def add_breakpoints(
-    messages: list[Metadata],
-    tools: list[Metadata],
-    stable_system: int,
-    starts_with_summary: bool,
-    forgets: bool,
-    ttl: str | None = None,
-) -> None:
-    """Mark at most four places up to which the prompt may be cached (the limit of Anthropic's API): tools and system
-    together, and those of ``marked_places``.
-
-    ``stable_system``: how many of the system blocks are the same all session long; documents come after them.
-    ``ttl``: how long it is to be kept; five minutes are meant where nothing is said. All markers say the same: one for
-    an hour may not follow one for less (platform.claude.com/docs/en/build-with-claude/prompt-caching).
-    """
-    marker = MARKER if ttl in (None, "5m") else {**MARKER, "ttl": ttl}
-    head = messages[0] if messages and messages[0]["role"] == "system" else None
-    if head is not None and stable_system:
-        _mark(head["content"][stable_system - 1], marker)
-    elif tools:
-        tools[-1]["cache_control"] = dict(marker)
-    said = messages if head is None else messages[1:]
-    for place in marked_places([m["role"] for m in said], starts_with_summary, forgets):
-        _mark_message(said[place], marker)
+def _litellm_path(path: str, target: Target, dialect: Dialect) -> str:
+    """LiteLLM appends ``/v1/messages``."""
+    return path.removesuffix("/v1/messages").removesuffix("/v1")
 
 
-def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool) -> list[int]:
-    """The messages of a conversation that are marked, by index, ascending; system prompts are not among ``roles``.
-
-    What the request before wrote ends at the input that the newest answer answered. It is marked again at that very
-    place: Anthropic looks back only ``LOOK_BACK`` blocks from a marker, and an answer with many calls and their results
-    has more. ``forgets``: the provider leaves out earlier thinking when the user speaks, so what was written since then
-    fits no longer; the user message that began the turn of the newest answer is where the rest ends. It stays marked
-    through the whole turn, which keeps it alive. The summary of what was compacted takes a marker that is left.
-    """
-    newest = len(roles) - 1
-    while newest >= 0 and roles[newest] != "assistant":
-        newest -= 1
-    wanted = [_input_before(roles, len(roles)), _input_before(roles, newest)]
-    if forgets:
-        wanted.append(_input_before(roles, newest, ("user",)))
-    if starts_with_summary:
-        wanted.append(0)
-    places = [place for place in dict.fromkeys(wanted) if place is not None]
-    return sorted(places[:_MOST_IN_MESSAGES])
-
-
-def _input_before(roles: Sequence[str], end: int, of: tuple[str, ...] = ("user", "tool")) -> int | None:
-    return next((n for n in range(end - 1, -1, -1) if roles[n] in of), None)
-
-
-def _mark_message(message: Metadata, marker: Metadata) -> None:
-    if message["role"] == "tool":
-        message["cache_control"] = dict(marker)
-    elif isinstance(message["content"], list):
-        _mark(message["content"][-1], marker)
-
-
-def _mark(block: Metadata, marker: Metadata) -> None:
-    block["cache_control"] = dict(marker)
+WIRE = Wire(
+    _body,
+    _url,
+    _litellm_path,
+    AnthropicStream,
+    chooses_none=True,
+    output_config=True,
+    count=ExactCount(
+        ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"),
+        lambda path: f"{path}/count_tokens",
+        source=Source("docs.claude.com/en/api/messages-count-tokens", "2026-11-21"),
+    ),
+)
+RECORDS = (
+    Dialect(
+        "anthropic",
+        WIRE,
+        "https://api.anthropic.com",
+        base_variables=("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
+        auth="x-api-key",
+        headers={"anthropic-version": "2023-06-01"},
+        counts=True,
+        keys=("ANTHROPIC_API_KEY",),
+        default_model="claude-sonnet-4-6",
+        call_ids="plain",
+        cache="markers",
+        merging=True,
+        thinking_blocks=True,
+        drops_unfit=True,
+        guessed_reasoning=True,
+        schemas=_SCHEMAS,
+        images=IMAGES,
+        caching=_CACHING,
+    ),
+)

@@ -1,30 +1,63 @@
-"""Bodies of chat completions and of the Responses API: nearly the arguments themselves."""
+"""Chat completions: OpenAI's API and the many that took it over, their streams, and the chunks that LiteLLM makes of
+the others."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import os
+import re
+from collections.abc import Hashable, Mapping
+from functools import cache
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from agent_tui.models.messages import Metadata
-from agent_tui.models.requests import FinishReason
-from agent_tui.providers.dialects.decoding import Event, PartBuilder, TagSplitter, as_arguments
-from agent_tui.providers.dialects.encoding import Fields
-from agent_tui.providers.dialects.record import Dialect
-from agent_tui.providers.versions import is_openai_reasoning
+from agent_tui.models.requests import FinishReason, ModelSpec, Target
+from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.decoding import (
+    HOUR_WRITES,
+    Event,
+    PartBuilder,
+    TagSplitter,
+    as_arguments,
+    first,
+    integer,
+    mapping,
+    number,
+    usage_of,
+    with_hour,
+)
+from agent_tui.providers.dialects.record import Dialect, Fields, Wire
+
+AZURE_API_VERSION = "2025-02-01-preview"
+"""Version of Azure's deployment addresses where neither ``extra.api_version`` nor ``AZURE_API_VERSION`` says one."""
+_AZURE_V1 = re.compile(r"/openai/v1(?:/responses|/chat/completions)?$")
+_AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
+
 
 _REFUSED_BY_REASONING = frozenset(
     {"temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "logit_bias"}
 )
 
 
-def chat_body(fields: Fields, model: str, dialect: Dialect) -> Metadata:
+_OPENAI_REASONING = re.compile(r"(?:^|[/.-])(?:gpt-[5-9](?!\d)|o[134](?:$|[^a-z0-9])|codex)")
+_NOT_REASONING = re.compile(r"-chat|gpt-oss")
+
+
+@cache
+def is_openai_reasoning(model: str) -> bool:
+    """True for OpenAI's models that reason: the GPT-5 family and the o-series, not the chat-tuned ones."""
+    name = model.lower()
+    return _OPENAI_REASONING.search(name) is not None and _NOT_REASONING.search(name) is None
+
+
+def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
     """A body of ``/chat/completions``."""
     rest = dict(fields.rest)
-    if dialect.openai and is_openai_reasoning(model):
-        rest = _for_reasoning(rest)
+    if dialect.openai and is_openai_reasoning(target.model):
+        rest = for_reasoning(rest)
     needs_thoughts = dialect.needs_thoughts and (rest.get("thinking") or {}).get("type") == "enabled"
     body: Metadata = {
-        "model": model,
+        "model": target.model,
         "messages": [_message(message, dialect, needs_thoughts) for message in fields.messages],
         "stream": True,
     }
@@ -35,16 +68,7 @@ def chat_body(fields: Fields, model: str, dialect: Dialect) -> Metadata:
     return {**body, **rest, **fields.extra_body}
 
 
-def responses_body(fields: Fields, model: str, dialect: Dialect) -> Metadata:
-    """A body of ``/responses``."""
-    body: Metadata = {"model": model, "stream": True}
-    if fields.tools:
-        body["tools"] = fields.tools
-    rest = _for_reasoning(fields.rest) if dialect.openai and is_openai_reasoning(model) else fields.rest
-    return {**body, **rest, **fields.extra_body}
-
-
-def _for_reasoning(rest: Metadata) -> Metadata:
+def for_reasoning(rest: Metadata) -> Metadata:
     """Without what OpenAI's reasoning models refuse (platform.openai.com/docs/guides/latest-model), and with their
     name for the most tokens of an answer."""
     kept = {name: value for name, value in rest.items() if name not in _REFUSED_BY_REASONING}
@@ -292,3 +316,80 @@ def _extra_signature(value: dict[str, Any]) -> str | None:
     google = (value.get("extra_content") or {}).get("google") or {}
     signature = google.get("thought_signature")
     return signature if isinstance(signature, str) else None
+
+
+def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
+    prompts, completions = mapping(raw.get("prompt_tokens_details")), mapping(raw.get("completion_tokens_details"))
+    read = first(
+        prompts.get("cached_tokens"),
+        raw.get("cache_read_input_tokens"),
+        raw.get("prompt_cache_hit_tokens"),
+        raw.get("cached_tokens"),
+    )
+    write = first(
+        prompts.get("cache_write_tokens"),
+        prompts.get("cache_creation_tokens"),
+        raw.get("cache_creation_input_tokens"),
+    )
+    usage = openai_usage(
+        number(raw.get("prompt_tokens")),
+        number(raw.get("completion_tokens")),
+        integer(raw.get("total_tokens")),
+        first(completions.get("reasoning_tokens"), raw.get("reasoning_tokens")),
+        read,
+        write,
+    )
+    lives = mapping(prompts.get("cache_creation_token_details")) or mapping(raw.get("cache_creation"))
+    return with_hour(usage, lives.get(HOUR_WRITES))
+
+
+def openai_usage(
+    prompt: int, completion: int, total: int | None, reasoning: int | None, read: int | None, write: int | None
+) -> TokenUsage:
+    """OpenAI's form. The total tells what a dialect leaves out: a rest of exactly the reasoning is output (xAI), any
+    other rest is input that was read from the cache (gateways). Without a total, impossible parts tell."""
+    thought, cached = reasoning or 0, (read or 0) + (write or 0)
+    rest = total - prompt - completion if total is not None else 0
+    if rest > 0 and rest == thought:
+        completion += thought
+    elif rest > thought > 0 and rest - thought == cached:
+        completion, prompt = completion + thought, prompt + cached
+    elif rest > 0:
+        prompt += rest
+    else:
+        if thought > completion:
+            completion += thought
+        if cached > prompt > 0:
+            prompt += cached
+    return usage_of(prompt, completion, reasoning, read, write)
+
+
+def url(path: str, spec: ModelSpec, target: Target, dialect: Dialect) -> tuple[str, str | None]:
+    """Path and query of a call to one of OpenAI's two APIs."""
+    if dialect.deployments:
+        return _azure(path, spec, target)
+    path = path.removesuffix("/chat/completions").removesuffix("/responses") or dialect.host_path
+    return path + ("/responses" if target.api == "responses" else "/chat/completions"), None
+
+
+def _azure(path: str, spec: ModelSpec, target: Target) -> tuple[str, str]:
+    """Azure's v1 API where it is asked for, else the address of a deployment, whose name is the model's."""
+    configured = spec.extra.get("api_version") or os.environ.get("AZURE_API_VERSION")
+    version = str(configured) if configured else ""
+    bare, preview = _AZURE_PATH.sub("", path), "api-version=preview" if version == "preview" else ""
+    if target.api == "responses":
+        return f"{bare}/openai/v1/responses", preview
+    if version in ("v1", "latest", "preview") or _AZURE_V1.search(path):
+        return f"{bare}/openai/v1/chat/completions", preview
+    query = urlencode({"api-version": version or AZURE_API_VERSION})
+    return f"{bare}/openai/deployments/{quote(target.model)}/chat/completions", query
+
+
+def litellm_path(path: str, target: Target, dialect: Dialect) -> str:
+    """LiteLLM appends ``/chat/completions`` or ``/responses``, ``/openai/…`` to Azure's."""
+    if dialect.deployments:
+        return _AZURE_PATH.sub("", path)
+    return path.removesuffix("/responses" if target.api == "responses" else "/chat/completions") or dialect.host_path
+
+
+WIRE = Wire(_body, url, litellm_path, ChatStream, chooses_none=True)

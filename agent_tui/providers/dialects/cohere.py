@@ -1,23 +1,123 @@
-"""Bodies of Cohere's chat API, version 2 (docs.cohere.com/reference/chat-stream)."""
+"""Cohere's chat API, version 2 (docs.cohere.com/reference/chat-stream)."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
 from agent_tui.models.messages import Metadata
-from agent_tui.providers.dialects.encoding import Fields
+from agent_tui.models.requests import FinishReason, ModelSpec, Target
+from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.decoding import Event, PartBuilder, as_arguments, integer, mapping, number, usage_of
+from agent_tui.providers.dialects.record import Dialect, Fields, ImageLimits, Source, Wire
 
-_FIELDS = frozenset({"role", "content", "tool_calls", "tool_plan", "tool_call_id"})
+_OF_A_MESSAGE = frozenset({"role", "content", "tool_calls", "tool_plan", "tool_call_id"})
 
 
-def cohere_body(fields: Fields, model: str) -> Metadata:
+def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
     """A body of ``/v2/chat``."""
-    body: Metadata = {"model": model, "messages": [_message(m) for m in fields.messages], "stream": True}
+    body: Metadata = {"model": target.model, "messages": [_message(m) for m in fields.messages], "stream": True}
     if fields.tools:
         body["tools"] = fields.tools
     return {**body, **fields.rest, **fields.extra_body}
 
 
 def _message(message: Metadata) -> Metadata:
-    made = {name: value for name, value in message.items() if name in _FIELDS}
+    made = {name: value for name, value in message.items() if name in _OF_A_MESSAGE}
     if made.get("content") is None:
         made.pop("content", None)
     return made
+
+
+_STOP: dict[str, FinishReason] = {
+    "COMPLETE": "stop",
+    "STOP_SEQUENCE": "stop",
+    "TOOL_CALL": "tool_calls",
+    "MAX_TOKENS": "length",
+    "ERROR_TOXIC": "refused",
+}
+_EVENTS = ("message-", "content-", "tool-", "citation-")
+
+
+class CohereStream:
+    """Content blocks and tool calls by index, each numbered on its own. The tool plan is reasoning."""
+
+    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
+        self.out = out
+
+    @staticmethod
+    def knows(event: Event) -> bool:
+        return str(event.get("type") or "").startswith(_EVENTS)
+
+    def event(self, event: Event) -> None:
+        kind, index = str(event["type"]), event.get("index", 0)
+        delta = event.get("delta") or {}
+        message = delta.get("message") or {}
+        if kind in ("content-start", "content-delta"):
+            content = message.get("content") or {}
+            if "thinking" in content:
+                self._think(("content", index), content.get("thinking") or "", "content")
+            else:
+                self.out.add(("content", index), "text", content.get("text") or "")
+        elif kind == "content-end":
+            self.out.close(("content", index))
+        elif kind == "tool-plan-delta":
+            self._think("plan", message.get("tool_plan") or "", "tool_plan")
+        elif kind in ("tool-call-start", "tool-call-delta"):
+            call = message.get("tool_calls") or {}
+            function = call.get("function") or {}
+            self.out.close("plan")
+            if kind == "tool-call-start":
+                self.out.call(("call", index), call.get("id"), str(function.get("name") or ""))
+            self.out.add(("call", index), "tool_call", as_arguments(function.get("arguments")))
+        elif kind == "tool-call-end":
+            self.out.close(("call", index))
+        elif kind == "message-end":
+            self.out.report(delta.get("usage"))
+            reason = delta.get("finish_reason")
+            if reason:
+                self.out.finish = _STOP.get(str(reason), "unknown")
+            if delta.get("error"):
+                self.out.error = {"message": str(delta["error"])}
+
+    def _think(self, key: Hashable, text: str, field: str) -> None:
+        self.out.add(key, "reasoning", text, {"field": field} if text and not self.out.has(key) else None)
+
+
+def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
+    """``tokens`` is the context; ``billed_units`` leaves out the prompt's framing."""
+    tokens = mapping(raw.get("tokens")) or mapping(raw.get("billed_units"))
+    return usage_of(
+        number(tokens.get("input_tokens")),
+        number(tokens.get("output_tokens")),
+        integer(tokens.get("reasoning_tokens")),
+        integer(raw.get("cached_tokens")),
+        None,
+    )
+
+
+def _url(path: str, spec: ModelSpec, target: Target, dialect: Dialect) -> tuple[str, str | None]:
+    return _litellm_path(path, target, dialect), None
+
+
+def _litellm_path(path: str, target: Target, dialect: Dialect) -> str:
+    """LiteLLM appends nothing."""
+    return path if path.endswith("/chat") else f"{path}/chat" if _VERSION.search(path) else f"{path}/v2/chat"
+
+
+_VERSION = re.compile(r"/v\d+$")
+WIRE = Wire(_body, _url, _litellm_path, CohereStream)
+_COHERE = Dialect(
+    "cohere",
+    WIRE,
+    "https://api.cohere.com/v2",
+    base_variables=("COHERE_API_BASE",),
+    keys=("COHERE_API_KEY", "CO_API_KEY"),
+    bare_thoughts=True,
+    json_lines=True,
+    # 20 images, 20 MB together.
+    images=ImageLimits(18_000_000, None, count=20, source=Source("docs.cohere.com/docs/image-inputs", "2026-11-21")),
+)
+RECORDS = (_COHERE, replace(_COHERE, name="cohere_chat"))

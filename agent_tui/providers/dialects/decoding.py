@@ -1,14 +1,17 @@
-"""Collects an answer as ordered parts and turns every change into a ``Delta``."""
+"""What the readers of streams share: an answer as ordered parts, thoughts between tags, numbers of usage."""
 
 from __future__ import annotations
 
 import json
 import uuid
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Delta, FinishReason
+from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.net import finite
 
 Event: TypeAlias = dict[str, Any]
 """One event of a provider's stream, parsed."""
@@ -222,3 +225,46 @@ def with_tags(text: str, metadata: Mapping[str, object]) -> str:
 
 def is_tagged(metadata: Metadata | None) -> bool:
     return (metadata or {}).get("field") == FIELD
+
+
+ABSURD_NUMBER = 1e15
+HOUR_WRITES = "ephemeral_1h_input_tokens"
+WRITES = ("ephemeral_5m_input_tokens", HOUR_WRITES)
+"""Anthropic's names for cache writes by how long they are kept."""
+
+
+def usage_of(prompt: int, output: int, reasoning: int | None, read: int | None, write: int | None) -> TokenUsage:
+    """Details that are impossible are dropped rather than believed."""
+    if reasoning is not None and not 0 <= reasoning <= output:
+        reasoning = None
+    if read is not None and not 0 <= read <= prompt:
+        read = None
+    if write is not None and not 0 <= write <= prompt - (read or 0):
+        write = None
+    return TokenUsage(prompt, output, reasoning, read, write)
+
+
+def with_hour(usage: TokenUsage, hour: Any) -> TokenUsage:
+    """How much of what was written to the cache is kept for an hour."""
+    count = integer(hour)
+    if count is None or not 0 <= count <= (usage.cache_write or 0):
+        return usage
+    return replace(usage, cache_write_1h=count)
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def integer(value: Any) -> int | None:
+    found = finite(value)
+    # Nothing is counted in such numbers, and adding them up would make them worse.
+    return int(found) if found is not None and abs(found) < ABSURD_NUMBER else None
+
+
+def number(value: Any) -> int:
+    return integer(value) or 0
+
+
+def first(*values: Any) -> int | None:
+    return next((found for value in values if (found := integer(value)) is not None), None)

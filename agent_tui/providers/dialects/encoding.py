@@ -1,4 +1,5 @@
-"""What a call's body starts from: the arguments that ``wire.request.build_call`` made, sorted by where they go."""
+"""What the encoders share: which images are sent, calls with their results, what of old reasoning goes back, how much
+thinking is asked for."""
 
 from __future__ import annotations
 
@@ -6,52 +7,27 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from agent_tui.models.messages import INTERRUPTED_RESULT, AttachmentPart, Message, Metadata, SummaryPart, ToolCallPart
-from agent_tui.models.requests import SentMessage
-from agent_tui.providers.dialects.image_limits import NOT_SENT
-from agent_tui.providers.dialects.record import CallIds
-from agent_tui.text.clean import encodable
-
-_OURS = frozenset(
-    {"model", "messages", "tools", "stream", "stream_options", "drop_params", "max_retries", "num_retries"}
-    | {
-        "extra_body",
-        "extra_headers",
-        "api_key",
-        "api_base",
-        "base_url",
-        "timeout",
-        "api_version",
-        "custom_llm_provider",
-    }
+from agent_tui.models.image_header import base64_size
+from agent_tui.models.messages import (
+    INTERRUPTED_RESULT,
+    AttachmentPart,
+    Message,
+    Metadata,
+    Part,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
 )
-"""Arguments of a call that are not fields of its body, or have a place of their own."""
+from agent_tui.models.requests import Effort, SentMessage
+from agent_tui.providers.dialects.record import CallIds, ImageLimits
+from agent_tui.text.clean import encodable
+from agent_tui.text.numbers import plural
 
-
-@dataclass(slots=True)
-class Fields:
-    """``rest`` are the body's other fields, what the user configured in ``extra`` among them; ``extra_body`` wins over
-    everything, as in LiteLLM."""
-
-    messages: list[Metadata]
-    tools: list[Metadata]
-    rest: Metadata
-    extra_body: Metadata
-    extra_headers: dict[str, str] = field(default_factory=dict)
-
-    @staticmethod
-    def of(kwargs: Metadata) -> Fields:
-        headers = kwargs.get("extra_headers") or {}
-        return Fields(
-            list(kwargs.get("messages") or ()),
-            list(kwargs.get("tools") or ()),
-            {name: value for name, value in kwargs.items() if name not in _OURS},
-            dict(kwargs.get("extra_body") or {}),
-            {str(name): str(value) for name, value in headers.items()},
-        )
+NOT_SENT = "text/x-not-sent"
+"""Media type of the words that stand for an image which is not sent."""
 
 
 def split_data_url(url: str) -> tuple[str, str]:
@@ -182,3 +158,187 @@ def attachment_block(part: AttachmentPart, images: bool | None) -> Metadata:
     if part.media_type == "application/pdf" and images is not False and part.data:
         return {"type": "file", "file": {"filename": encodable(part.name), "file_data": data}}
     return {"type": "text", "text": f"[{encodable(part.name)} ({part.media_type}) cannot be read by this model]"}
+
+
+def not_taken(items: Sequence[SentMessage], limits: ImageLimits) -> int:
+    """How many images of a conversation would be told in a line."""
+    sent = sendable(items, limits)
+    return sum(part.media_type == NOT_SENT for item in sent for part in item.message.parts if part.type == "attachment")
+
+
+def sendable(items: Sequence[SentMessage], limits: ImageLimits) -> list[SentMessage]:
+    """The conversation with a line of text in the place of each image that the model does not take.
+
+    Where there are too many the oldest go first, a tenth of what is allowed at a time, so that the request does not
+    begin differently with every image that is added. Pure: equal conversations give equal ones, and no stored message
+    is changed.
+    """
+    lines: dict[tuple[int, int], str] = {}
+    kept: list[tuple[int, int]] = []
+    sizes: list[int] = []
+    total = 0
+    for index, number, part in _images(items):
+        data = part.data or ""
+        if (problem := limits.problem(data, part.media_type)) is not None:
+            lines[index, number] = problem
+            continue
+        kept.append((index, number))
+        sizes.append(len(data))
+        total += len(data)
+        if not _over(limits, len(kept), total, 1.0):
+            continue
+        why = _too_many(limits, len(kept))
+        while len(kept) > 1 and _over(limits, len(kept), total, 0.9):
+            lines[kept.pop(0)] = why
+            total -= sizes.pop(0)
+    if limits.many is not None and limits.many_side is not None and len(kept) > limits.many:
+        for index, number in kept:
+            image = items[index].message.parts[number]
+            found = base64_size(image.data or "") if isinstance(image, AttachmentPart) else None
+            if found is not None and max(found) > limits.many_side:
+                lines[index, number] = (
+                    f"{found[0]:,}×{found[1]:,} pixels are more than this model takes of an image among "
+                    f"more than {limits.many}"
+                )
+    if not lines:
+        return list(items)
+    changed = {index for index, _ in lines}
+    return [_replaced(item, n, lines) if n in changed else item for n, item in enumerate(items)]
+
+
+def _images(items: Sequence[SentMessage]) -> list[tuple[int, int, AttachmentPart]]:
+    return [
+        (index, number, part)
+        for index, item in enumerate(items)
+        for number, part in enumerate(item.message.parts)
+        if isinstance(part, AttachmentPart) and part.is_image
+    ]
+
+
+def _over(limits: ImageLimits, count: int, total: int, share: float) -> bool:
+    """Whether so many images, of so many bytes, are more than a share of what is taken."""
+    if limits.count is not None and count > limits.count - int(limits.count * (1 - share)):
+        return True
+    return limits.total is not None and total > limits.total * share
+
+
+def _too_many(limits: ImageLimits, count: int) -> str:
+    if limits.count is not None and count > limits.count:
+        return f"this model takes at most {plural(limits.count, 'image')} at once, and newer ones are there"
+    return "together with the newer ones it is more than this model takes"
+
+
+def _replaced(item: SentMessage, index: int, lines: dict[tuple[int, int], str]) -> SentMessage:
+    parts: list[Part] = []
+    for number, part in enumerate(item.message.parts):
+        why = lines.get((index, number))
+        if why is not None and isinstance(part, AttachmentPart):
+            part = AttachmentPart(part.name, NOT_SENT, text=f"[image {part.name}: {why}; not sent]")
+        parts.append(part)
+    return replace(item, message=replace(item.message, parts=parts))
+
+
+@dataclass(slots=True, frozen=True)
+class ReplayStatus:
+    """``resent``: goes into the next request. ``counted``: share of it (0–1) in the next input. ``reason``: display."""
+
+    resent: bool
+    counted: float
+    reason: str
+
+
+@dataclass(slots=True)
+class ReplayPlan:
+    """The rule applied to one conversation. ``thinking_off`` is the note for the user when this step has to run
+    without thinking, because its open tool loop lost the blocks that the provider insists on."""
+
+    thinking_off: str | None = None
+    parts: dict[str, dict[int, ReplayStatus]] = field(default_factory=dict)
+    messages: dict[str, ReplayStatus] = field(default_factory=dict)
+    foreign: set[str] = field(default_factory=set)
+
+    def status(self, message_id: str, part_index: int) -> ReplayStatus | None:
+        """Of one reasoning part; None where there is none or the message is not in the view."""
+        return self.parts.get(message_id, {}).get(part_index)
+
+    def message_status(self, message_id: str) -> ReplayStatus | None:
+        """Of all reasoning of an answer, also when it has tokens but no part. None for what is not in the view."""
+        return self.messages.get(message_id)
+
+    def counted(self, message_id: str) -> float:
+        """Share of the reasoning tokens of that answer's step that the next input contains."""
+        status = self.messages.get(message_id)
+        return status.counted if status else 0.0
+
+    def same_origin(self, message_id: str) -> bool:
+        """Whether provider metadata of that answer may be sent: it came from the same provider, API and model."""
+        return message_id in self.messages and message_id not in self.foreign
+
+    def resent(self, message_id: str, part_index: int) -> bool:
+        status = self.status(message_id, part_index)
+        return status is not None and status.resent
+
+    def treatment(self, message_id: str) -> tuple[bool, tuple[int, ...]]:
+        """What of an answer goes out: whether the provider's metadata do, and which reasoning parts. Equal answers
+        that are treated alike are the same on the wire."""
+        parts = self.parts.get(message_id)
+        kept = tuple(n for n, status in parts.items() if status.resent) if parts else ()
+        return message_id not in self.foreign, kept
+
+
+def is_spoken(part: Part) -> bool:
+    """Whether a part goes out as an item that reasoning may stand before. A text without a character does not: the
+    reasoning before it would stand alone."""
+    return bool(part.text) if isinstance(part, TextPart) else isinstance(part, ToolCallPart)
+
+
+# Tokens of thinking that are asked for where a provider wants a number.
+BUDGETS: dict[Effort, int] = {"off": 0, "low": 2_048, "medium": 8_192, "high": 24_576}
+# The smallest budget Anthropic accepts.
+MIN_BUDGET = 1_024
+_LADDER = (MIN_BUDGET, 2_048, 4_096, 8_192, 16_384, 24_576)
+LEAST_KEPT, MOST_KEPT = 512, 4_096
+"""Tokens of the output that thinking leaves for the answer: a quarter of it within these bounds."""
+
+_RESERVE_SHARE, _RESERVE_MOST = 0.25, 32_000
+"""The reserve for the answer: what is asked for as output when the window is nearly full, less a margin."""
+
+
+@dataclass(slots=True, frozen=True)
+class Thinking:
+    """Arguments for LiteLLM, whether thinking is off, and what the user should be told."""
+
+    kwargs: Metadata = field(default_factory=dict)
+    off: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def budget_below(effort: Effort, max_output: int | None, window: int | None = None) -> int:
+    """Thinking tokens for ``effort`` that leave at least a quarter of the output, or ``MOST_KEPT``, for the answer; 0
+    when there is no room.
+
+    One of ``_LADDER``, and chosen by the output that is still asked for when the ``window`` is nearly full, not by
+    what is free now: Anthropic drops the messages from its cache whenever the budget is another one.
+    """
+    want = BUDGETS[effort]
+    if max_output is None:
+        return want
+    full = max_output
+    if window:
+        reserve = min(int(window * _RESERVE_SHARE), _RESERVE_MOST)
+        full = min(max_output, reserve - max(reserve // 16, window // 200))
+    budget = _step_below(min(want, _room(full)))
+    if budget:
+        return budget
+    return MIN_BUDGET if _room(max_output) >= MIN_BUDGET else 0
+
+
+def _room(output: int) -> int:
+    return output - max(LEAST_KEPT, min(output // 4, MOST_KEPT))
+
+
+def _step_below(tokens: int) -> int:
+    return max((step for step in _LADDER if step <= tokens), default=0)
+
+
+NO_ROOM = "thinking off for one step: no room for it below the maximum output"

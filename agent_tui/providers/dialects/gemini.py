@@ -1,16 +1,97 @@
-"""Bodies of Gemini's ``generateContent`` (ai.google.dev/api/generate-content)."""
+"""Google's ``generateContent`` (ai.google.dev/api/generate-content), at the Gemini API and at Vertex AI, and the Gemini
+and Gemma models."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from functools import cache
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 from agent_tui.models.messages import Metadata
-from agent_tui.models.requests import FinishReason
-from agent_tui.providers.dialects.decoding import Event, Kind, PartBuilder, as_arguments
-from agent_tui.providers.dialects.encoding import Fields, split_data_url
-from agent_tui.providers.versions import gemini_major
+from agent_tui.models.requests import Effort, FinishReason, ModelRequest, ModelSpec, Target
+from agent_tui.models.usage import Limits, TokenUsage
+from agent_tui.providers.dialects.decoding import Event, Kind, PartBuilder, as_arguments, integer, number, usage_of
+from agent_tui.providers.dialects.encoding import NO_ROOM, Thinking, budget_below, split_data_url
+from agent_tui.providers.dialects.record import (
+    BUT_BOUNDS,
+    ONE_OF,
+    SHAPE,
+    Caching,
+    Dialect,
+    ExactCount,
+    Fields,
+    ImageLimits,
+    ModelFamily,
+    RetentionRule,
+    Schemas,
+    Source,
+    Subset,
+    Wire,
+)
+
+OPEN = Subset(
+    (SHAPE | {"minItems", "maxItems", "minimum", "maximum", "format", "prefixItems"}) - {"const"},
+    BUT_BOUNDS,
+    ONE_OF,
+    closed=False,
+)
+"""JSON Schema support of the page on structured output."""
+HAS_SCHEMAS = r"gemini-(?:[3-9]|\d\d)(?!\d)"
+"""Structured output with tools: "Gemini 3 series"; older: "Function calling with a response mime type:
+'application/json' is unsupported"."""
+
+
+@cache
+def gemini_major(model: str) -> int | None:
+    """Returns the first digit of a Gemini model's version, None for other models."""
+    match = re.search(r"gemini-(\d+)", model.lower())
+    return int(match[1]) if match else None
+
+
+GEMINI = ModelFamily(
+    "gemini",
+    re.compile(r"gemini|gemma"),
+    maker="vertex_ai",
+    thinking="budget or level",
+    thought_signatures=True,
+    think_tags=False,
+    # Gemma's templates.
+    alternates=True,
+    named_results=True,
+    assumed=MappingProxyType({"gemini": Limits(1_048_576, None, 65_536, "assumed")}),
+    images="tiles of 768",
+    pdf_page=258,
+    source=Source("ai.google.dev/gemini-api/docs/models", "2026-11-21"),
+)
+RETENTION = (
+    RetentionRule("gemini 2.5", (0.0, 0.0), "gemini", re.compile(r"^(?!.*2\.0).*gemini-2(?!\d)", re.DOTALL)),
+    RetentionRule("gemini", (1.0, 0.0), "gemini"),
+)
+
+
+def thinking(request: ModelRequest, effort: Effort, model: str, known: bool) -> Thinking:
+    """Asks a model for thinking. ``known``: it is known to think."""
+    major = gemini_major(model) or 0
+    if major < 2 or not (known or major >= 3 or "2.5" in model):
+        return Thinking(off=effort == "off")
+    if major >= 3:
+        # Pro models know no ``minimal`` (ai.google.dev/gemini-api/docs/thinking).
+        least = "low" if "pro" in model else "minimal"
+        return Thinking({"reasoning_effort": least if effort == "off" else effort}, effort == "off")
+    if effort == "off":
+        # 2.5 Pro cannot be switched off; 128 is the least it takes (ai.google.dev/gemini-api/docs/thinking).
+        smallest = 128 if "pro" in model else 0
+        return Thinking({"thinking": {"type": "enabled", "budget_tokens": smallest}}, True)
+    budget = budget_below(effort, request.max_output)
+    if not budget:
+        return Thinking(off=True, notes=(NO_ROOM,))
+    return Thinking({"thinking": {"type": "enabled", "budget_tokens": budget}})
+
 
 NO_SIGNATURE = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 """Stands in for the signature of a call that another model made: Gemini 3 refuses the first call of an answer without
@@ -33,11 +114,11 @@ _CONFIG = {
 }
 
 
-def generate_body(fields: Fields, model: str) -> Metadata:
+def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
     """A body of ``models/NAME:streamGenerateContent``."""
     contents: list[Metadata] = []
     system: list[Metadata] = []
-    strict = (gemini_major(model) or 0) >= 3
+    strict = (gemini_major(target.model) or 0) >= 3
     for message in fields.messages:
         role = message["role"]
         if role == "system":
@@ -113,7 +194,7 @@ def _answer(message: Metadata, strict: bool) -> list[Metadata]:
             part["thoughtSignature"] = signatures[0]
         parts.append(part)
     unsigned = not signatures
-    for number, call in enumerate(message.get("tool_calls") or ()):
+    for place, call in enumerate(message.get("tool_calls") or ()):
         function = call["function"]
         made: Metadata = {"name": function["name"], "args": json.loads(function["arguments"])}
         if strict:
@@ -122,7 +203,7 @@ def _answer(message: Metadata, strict: bool) -> list[Metadata]:
         signature = (call.get("provider_specific_fields") or {}).get("thought_signature")
         if signature:
             part["thoughtSignature"] = signature
-        elif strict and number == 0 and unsigned:
+        elif strict and place == 0 and unsigned:
             part["thoughtSignature"] = NO_SIGNATURE
         parts.append(part)
     return parts
@@ -190,7 +271,7 @@ class GeminiStream:
     """Parts without numbers: neighbours of one kind are one part, which has at most one signature. A signature stays
     on the part that carried it: thought, text (possibly empty) or function call."""
 
-    def __init__(self, out: PartBuilder) -> None:
+    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         self.out = out
         self._calls = 0
 
@@ -231,3 +312,98 @@ class GeminiStream:
             self.out.add(key, kind, part.get("text") or "", metadata)
         elif "executableCode" in part or "codeExecutionResult" in part or "toolCall" in part:
             self.out.hidden_calls = True
+
+
+def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
+    """Thoughts are outside ``candidatesTokenCount`` (inside it on some Vertex versions: the total tells); prompts of
+    server-side tools are outside ``promptTokenCount``; cached content is inside it."""
+    prompt = number(raw.get("promptTokenCount")) + number(raw.get("toolUsePromptTokenCount"))
+    candidates, thoughts = number(raw.get("candidatesTokenCount")), integer(raw.get("thoughtsTokenCount"))
+    total = integer(raw.get("totalTokenCount"))
+    if total is not None and thoughts and total == prompt + candidates and candidates >= thoughts:
+        output = candidates
+    else:
+        output = candidates + (thoughts or 0)
+    return usage_of(prompt, output, thoughts, integer(raw.get("cachedContentTokenCount")), None)
+
+
+def _url(path: str, spec: ModelSpec, target: Target, dialect: Dialect) -> tuple[str, str | None]:
+    path = (path.partition("/models")[0] or dialect.host_path) + f"/models/{quote(target.model)}"
+    return f"{path}:streamGenerateContent", "alt=sse"
+
+
+def _litellm_path(path: str, target: Target, dialect: Dialect) -> str:
+    """LiteLLM appends ``/models/NAME:METHOD``."""
+    return path.partition("/models")[0] if path else dialect.host_path
+
+
+WIRE = Wire(
+    _body,
+    _url,
+    _litellm_path,
+    GeminiStream,
+    count=ExactCount(
+        ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig"),
+        lambda path: f"{path.rpartition(':')[0]}:countTokens",
+        lambda body, target: {"generateContentRequest": {"model": f"models/{target.model}", **body}},
+        source=Source("ai.google.dev/api/tokens", "2026-11-21"),
+    ),
+)
+_VERTEX = Dialect(
+    "vertex_ai",
+    credentials_elsewhere=True,
+    needs_package="google-auth; for Claude google-cloud-aiplatform",
+    call_ids="plain",
+    cache="markers",
+    merging=True,
+    thinking_blocks=True,
+    own_signatures=True,
+    # Vertex counts the thoughts of 2.5 in a tool loop, and not what wraps a tool's result.
+    retains=MappingProxyType({"gemini 2.5": (1.0, 0.0)}),
+    framing=MappingProxyType({"gemini": "gemini-vertex"}),
+    # 7 MB an inline file.
+    images=ImageLimits(
+        7_000_000,
+        None,
+        count=3_000,
+        total=18_000_000,
+        source=Source("cloud.google.com/vertex-ai/generative-ai/docs/multimodal/image-understanding", "2026-11-21"),
+    ),
+)
+RECORDS = (
+    Dialect(
+        "gemini",
+        WIRE,
+        "https://generativelanguage.googleapis.com/v1beta",
+        "/v1beta",
+        base_variables=("GEMINI_API_BASE",),
+        auth="x-goog-api-key",
+        counts=True,
+        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        default_model="gemini-2.5-pro",
+        cache="markers",
+        merging=True,
+        thinking_blocks=True,
+        own_signatures=True,
+        schemas=Schemas(
+            "always",
+            OPEN,
+            re.compile(HAS_SCHEMAS),
+            otherwise="without tools",
+            source=Source("ai.google.dev/gemini-api/docs/structured-output", "2026-11-21"),
+        ),
+        # 20 MB a request with inline data.
+        images=ImageLimits(
+            18_000_000,
+            None,
+            count=3_600,
+            total=18_000_000,
+            source=Source("ai.google.dev/gemini-api/docs/image-understanding", "2026-11-21"),
+        ),
+        # By itself, without any promise, from 1 024 to 4 096 tokens on by model; how long is not said. A usage without
+        # the number of cached tokens has none.
+        caching=Caching(zero_unsaid=True, source=Source("ai.google.dev/gemini-api/docs/caching", "2026-11-21")),
+    ),
+    _VERTEX,
+    replace(_VERTEX, name="vertex_ai_beta"),
+)

@@ -1,16 +1,24 @@
-"""Bodies of Ollama's own chat API (docs.ollama.com/api/chat)."""
+"""Ollama's own chat API (docs.ollama.com/api/chat)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
+import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from agent_tui.models.messages import Metadata
-from agent_tui.models.requests import FinishReason
-from agent_tui.providers.catalog import family_record, model_family
-from agent_tui.providers.dialects.decoding import Event, PartBuilder, TagSplitter, as_arguments
-from agent_tui.providers.dialects.encoding import Fields, split_data_url
+from agent_tui.models.requests import ModelSpec, Target
+from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.chat import litellm_path
+from agent_tui.providers.dialects.decoding import Event, PartBuilder, TagSplitter, as_arguments, number, usage_of
+from agent_tui.providers.dialects.encoding import split_data_url
+from agent_tui.providers.dialects.openai import GPT_OSS
+from agent_tui.providers.dialects.record import OWN_IMAGES, OWN_SCHEMAS, Dialect, Fields, Wire
+
+THINKS = re.compile(r"qwen3|deepseek-(?:r1|v3\.1)|gpt-oss|magistral|glm-4|kimi-k2-thinking|nemotron")
+"""Models that are known to think."""
 
 _OPTIONS = {
     "max_tokens": "num_predict",
@@ -27,20 +35,20 @@ _OPTIONS = {
 }
 
 
-def ollama_body(fields: Fields, model: str) -> Metadata:
+def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
     """A body of ``/api/chat``."""
     rest = dict(fields.rest)
     options: Metadata = {_OPTIONS[name]: rest.pop(name) for name in list(rest) if name in _OPTIONS}
     options.update(rest.pop("options", None) or {})
     effort = rest.pop("reasoning_effort", None)
     if effort is not None:
-        off, by_level = effort == "none", family_record(model_family(model)).thinking == "levels"
+        off, by_level = effort == "none", target.family == GPT_OSS.name
         rest["think"] = ("low" if off else effort) if by_level else not off
     wanted = rest.get("response_format")
     if isinstance(wanted, dict) and isinstance(form := wanted.get("json_schema"), dict):
         del rest["response_format"]
         rest["format"] = form.get("schema")
-    body: Metadata = {"model": model, "messages": [_message(m) for m in fields.messages], "stream": True}
+    body: Metadata = {"model": target.model, "messages": [_message(m) for m in fields.messages], "stream": True}
     if options:
         body["options"] = options
     if fields.tools:
@@ -70,61 +78,6 @@ def _message(message: Metadata) -> Metadata:
         if message.get("name"):
             made["tool_name"] = message["name"]
     return made
-
-
-_COHERE_STOP: dict[str, FinishReason] = {
-    "COMPLETE": "stop",
-    "STOP_SEQUENCE": "stop",
-    "TOOL_CALL": "tool_calls",
-    "MAX_TOKENS": "length",
-    "ERROR_TOXIC": "refused",
-}
-_COHERE = ("message-", "content-", "tool-", "citation-")
-
-
-class CohereStream:
-    """Content blocks and tool calls by index, each numbered on its own. The tool plan is reasoning."""
-
-    def __init__(self, out: PartBuilder) -> None:
-        self.out = out
-
-    @staticmethod
-    def knows(event: Event) -> bool:
-        return str(event.get("type") or "").startswith(_COHERE)
-
-    def event(self, event: Event) -> None:
-        kind, index = str(event["type"]), event.get("index", 0)
-        delta = event.get("delta") or {}
-        message = delta.get("message") or {}
-        if kind in ("content-start", "content-delta"):
-            content = message.get("content") or {}
-            if "thinking" in content:
-                self._think(("content", index), content.get("thinking") or "", "content")
-            else:
-                self.out.add(("content", index), "text", content.get("text") or "")
-        elif kind == "content-end":
-            self.out.close(("content", index))
-        elif kind == "tool-plan-delta":
-            self._think("plan", message.get("tool_plan") or "", "tool_plan")
-        elif kind in ("tool-call-start", "tool-call-delta"):
-            call = message.get("tool_calls") or {}
-            function = call.get("function") or {}
-            self.out.close("plan")
-            if kind == "tool-call-start":
-                self.out.call(("call", index), call.get("id"), str(function.get("name") or ""))
-            self.out.add(("call", index), "tool_call", as_arguments(function.get("arguments")))
-        elif kind == "tool-call-end":
-            self.out.close(("call", index))
-        elif kind == "message-end":
-            self.out.report(delta.get("usage"))
-            reason = delta.get("finish_reason")
-            if reason:
-                self.out.finish = _COHERE_STOP.get(str(reason), "unknown")
-            if delta.get("error"):
-                self.out.error = {"message": str(delta["error"])}
-
-    def _think(self, key: Hashable, text: str, field: str) -> None:
-        self.out.add(key, "reasoning", text, {"field": field} if text and not self.out.has(key) else None)
 
 
 class OllamaStream:
@@ -159,3 +112,28 @@ class OllamaStream:
             self.out.usage.update({k: v for k, v in event.items() if k.endswith("_count")})
             length = event.get("done_reason") == "length"
             self.out.finish = "length" if length else "tool_calls" if self._calls else "stop"
+
+
+def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
+    return usage_of(number(raw.get("prompt_eval_count")), number(raw.get("eval_count")), None, None, None)
+
+
+def _url(path: str, spec: ModelSpec, target: Target, dialect: Dialect) -> tuple[str, str | None]:
+    return path.removesuffix("/chat").removesuffix("/api").removesuffix("/v1") + "/api/chat", None
+
+
+WIRE = Wire(_body, _url, litellm_path, OllamaStream)
+_OLLAMA = Dialect(
+    "ollama",
+    WIRE,
+    "http://127.0.0.1:11434",
+    base_variables=("OLLAMA_API_BASE", "OLLAMA_HOST"),
+    think_tags=True,
+    pins_context=True,
+    local=True,
+    thinking="think",
+    guessed_reasoning=True,
+    schemas=OWN_SCHEMAS,
+    images=OWN_IMAGES,
+)
+RECORDS = (_OLLAMA, replace(_OLLAMA, name="ollama_chat", title="Ollama", named_results=True))

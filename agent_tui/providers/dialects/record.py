@@ -1,122 +1,450 @@
-"""The form of what is known of a provider."""
+"""The forms of what is known: of a provider, of a family of models, of the language an API speaks.
+
+The records themselves are in the dialects' files and in ``table``; ``catalog`` finds them by name. The algorithms read
+the records and name no provider.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, NamedTuple, Protocol
 
-from agent_tui.providers.dialects import image_limits as takes
-from agent_tui.providers.dialects.caching import UNSAID, Caching
-from agent_tui.providers.dialects.image_limits import ImageLimits
-from agent_tui.providers.dialects.schemas import Schemas
+from agent_tui.models.image_header import base64_size
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import ModelSpec, Target
+from agent_tui.models.usage import Limits
+from agent_tui.text.numbers import size
 
-Wire = Literal["chat", "anthropic", "gemini", "cohere", "ollama", "gateway"]
-Counting = Literal["messages", "generate", "responses"]
 Auth = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]
-Thinking = Literal["effort", "object", "switch", "extra switch", "think", "levels", "grok"]
+EffortStyle = Literal["effort", "object", "switch", "extra switch", "think", "levels", "grok"]
 CallIds = Literal["any", "plain", "short"]
 Cache = Literal["markers", "key"]
-
+FamilyThinking = Literal["budget or effort", "budget or level", "levels"]
+ImageTokens = Literal["area", "tiles of 768", "tiles of 512"]
+Beside = Literal["always", "at the end", "without tools"]
+Reach = Literal["all", "messages"]
+"""What is lost when a setting changes: everything, or the messages while system prompt and tools stay."""
+Version = tuple[int, int]
 Retention = tuple[float, float]
 """Share of resent reasoning that the next input contains: inside a tool loop, after a new user message."""
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-_AS_USUAL: Mapping[str, Retention] = MappingProxyType({})
+HOUR = 3_600.0
+MEBI = 1024 * 1024
+
+
+class Source(NamedTuple):
+    """Where a fact is from."""
+
+    page: str
+    checked: str
+    """The day on which it was last read there, as ``2026-11-21``."""
+
+
+@dataclass(slots=True, frozen=True)
+class Caching:
+    """What a provider says of its prompt cache. Only what is documented stands here: where nothing is said of how long
+    an entry lives, ``life`` and ``gone`` are None, and nobody may call it expired."""
+
+    keeping: Literal["markers", "automatic"] = "automatic"
+    """Up to the places that a request marks, or whatever was sent."""
+    minimum: int = 1_024
+    """Tokens below which nothing is kept."""
+    unit: int = 1
+    """Reads come in multiples of so many tokens."""
+    life: float | None = None
+    """Seconds that an entry is kept after its last use, known to the second."""
+    gone: float | None = None
+    """Seconds after which it is gone for sure, where only that is known."""
+    loses: Mapping[str, Reach] = field(default_factory=lambda: MappingProxyType({}))
+    """What a changed setting makes useless, by its name in ``models.cache.Sent``; of the others it is not said."""
+    zero_unsaid: bool = False
+    """No number in the usage means that nothing was read, once the provider has named one."""
+    look_back: int = 0
+    """Content blocks in which a kept prompt is looked for from a marker backwards; the marked one is the first."""
+    minima: tuple[tuple[re.Pattern[str], int], ...] = ()
+    """Other minimums, by the names of models."""
+    longer: tuple[re.Pattern[str], float] | None = None
+    """Models that may keep entries for longer, and until when those are gone."""
+    source: Source | None = None
+
+    def of(self, model: str) -> Caching:
+        """Returns what holds for one model."""
+        name = model.lower()
+        minimum = next((least for pattern, least in self.minima if pattern.search(name)), self.minimum)
+        gone = self.longer[1] if self.longer is not None and self.longer[0].search(name) else self.gone
+        return replace(self, minimum=minimum, gone=gone)
+
+
+UNSAID = Caching(minimum=0)
+"""Providers that say nothing of a cache, and servers of the user's own: they keep what a slot or free memory holds,
+and give it up when another request needs the room."""
+
+
+@dataclass(slots=True, frozen=True)
+class ImageLimits:
+    """What one provider takes of images; None: it says no limit."""
+
+    size: int | None = 5 * MEBI
+    """Bytes of one image after base64."""
+    side: int | None = 8_000
+    """Pixels of its longer side."""
+    pixels: int | None = None
+    """Pixels of the whole image."""
+    count: int | None = 100
+    """Images in one request."""
+    many: int | None = None
+    """With more than so many images in a request the longer side may have ``many_side`` pixels."""
+    many_side: int | None = None
+    total: int | None = 18_000_000
+    """Bytes of all images of a request after base64; where the limit is of the whole request, about a tenth of it is
+    left for the rest."""
+    types: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+    """Media types it reads."""
+    source: Source | None = None
+
+    @property
+    def best_side(self) -> int | None:
+        """The longest side that fits whatever is added later."""
+        return _least(self.side, self.many_side)
+
+    def problem(self, data: str, media_type: str) -> str | None:
+        """Says why one base64 image is not taken, as a part of a sentence; None when it is."""
+        if media_type not in self.types:
+            return f"{media_type} is not read by this model"
+        if self.size is not None and len(data) > self.size:
+            return f"{size(len(data) * 3 // 4)} is more than this model takes"
+        found = base64_size(data) if self.side is not None or self.pixels is not None else None
+        if found is not None and not self.holds(*found):
+            return f"{found[0]:,}×{found[1]:,} pixels are more than this model takes"
+        return None
+
+    def holds(self, width: int, height: int) -> bool:
+        """Says whether an image of this many pixels is taken among few."""
+        if self.side is not None and max(width, height) > self.side:
+            return False
+        return self.pixels is None or width * height <= self.pixels
+
+    def with_(self, other: ImageLimits) -> ImageLimits:
+        """Returns the stricter of both in everything."""
+        return ImageLimits(
+            _least(self.size, other.size),
+            _least(self.side, other.side),
+            _least(self.pixels, other.pixels),
+            _least(self.count, other.count),
+            _least(self.many, other.many),
+            _least(self.many_side, other.many_side),
+            _least(self.total, other.total),
+            self.types & other.types,
+        )
+
+
+USUAL_IMAGES = ImageLimits()
+"""For providers that say nothing: what all of the large ones take."""
+
+OWN_IMAGES = ImageLimits(20_000_000, None, None, None, None, None, None)
+"""Programs on the user's own machine, which scale for themselves and name no limits: only what would be a burden to
+store and send with every step is kept smaller."""
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((n for n in (one, other) if n is not None), default=None)
+
+
+_NOTES = frozenset({"$schema", "$id", "$comment", "default", "examples", "deprecated", "readOnly", "writeOnly"})
+"""Keywords that no value has to heed."""
+BOUNDS = frozenset(
+    {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"}
+    | {"minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains"}
+    | {"minProperties", "maxProperties", "propertyNames", "format", "contentEncoding", "contentMediaType"}
+)
+"""Keywords that only narrow what a type says: without them a schema still lets every value pass that fits it."""
+SHAPE = frozenset(
+    {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref", "$defs"}
+    | {"definitions", "description", "title"}
+)
+BUT_BOUNDS = _NOTES | BOUNDS
+ONE_OF = MappingProxyType({"oneOf": "anyOf"})
+
+
+@dataclass(slots=True, frozen=True)
+class Subset:
+    """What a provider reads of JSON Schema. A schema with a keyword neither kept nor dropped does not fit."""
+
+    kept: frozenset[str]
+    dropped: frozenset[str] = _NOTES
+    """Keywords that are left out; what they ask for is checked here afterwards."""
+    renamed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Keywords that are taken under another name."""
+    closed: bool = True
+    """Every object has to name its properties and forbid others."""
+    closes: bool = False
+    """An object that says nothing of others is closed for it."""
+    complete: bool = False
+    """Every property has to be required."""
+    deepest: int = 10
+    """Levels of nesting."""
+
+
+@dataclass(slots=True, frozen=True)
+class Schemas:
+    """How one provider holds an answer to a schema."""
+
+    when: Beside
+    """``always``, in every request, as it holds for the answer alone and tools are called as ever; ``at the end``,
+    because no tool is called beside it, only in a request that is for the answer and nothing else, or declares no
+    tools; ``without tools``, as it is refused beside them."""
+    subset: Subset | None = None
+    models: re.Pattern[str] | None = None
+    """Those that can, by name; None: all."""
+    otherwise: Beside | None = None
+    """When the rest of them can."""
+    loose: bool = False
+    """A schema that does not fit the subset is taken as well, then as advice (``strict`` false)."""
+    source: Source | None = None
+
+
+OWN_SCHEMAS = Schemas(
+    "at the end", source=Source("github.com/vllm-project/vllm 39929, github.com/ollama/ollama 8095", "2026-11-21")
+)
+"""vLLM, llama.cpp, LM Studio and Ollama make a grammar of the schema, which the first token has to keep to already: no
+tool would ever be called."""
+
+
+@dataclass(slots=True)
+class Fields:
+    """The arguments that ``request.build_call`` made, sorted by where they go in a body."""
+
+    messages: list[Metadata]
+    tools: list[Metadata]
+    rest: Metadata
+    """The body's other fields, what the user configured in ``extra`` among them."""
+    extra_body: Metadata
+    """Wins over everything, as in LiteLLM."""
+    extra_headers: dict[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(kwargs: Metadata) -> Fields:
+        headers = kwargs.get("extra_headers") or {}
+        return Fields(
+            list(kwargs.get("messages") or ()),
+            list(kwargs.get("tools") or ()),
+            {name: value for name, value in kwargs.items() if name not in _NOT_OF_A_BODY},
+            dict(kwargs.get("extra_body") or {}),
+            {str(name): str(value) for name, value in headers.items()},
+        )
+
+
+_NOT_OF_A_BODY = frozenset(
+    {"model", "messages", "tools", "stream", "stream_options", "drop_params", "max_retries", "num_retries"}
+    | {"extra_body", "extra_headers", "api_key", "api_base", "base_url", "timeout", "api_version"}
+    | {"custom_llm_provider"}
+)
+"""Arguments of a call that are not fields of its body, or have a place of their own."""
+
+
+class Stream(Protocol):
+    """Reads the events of one answer into the ``PartBuilder`` it was made with."""
+
+    def event(self, event: dict[str, Any]) -> None: ...
+
+
+@dataclass(slots=True, frozen=True)
+class ExactCount:
+    """An endpoint that counts the input of a request."""
+
+    fields: tuple[str, ...]
+    """What it takes of the call's body."""
+    path: Callable[[str], str]
+    """Its path, from the call's."""
+    wrap: Callable[[Metadata, Target], Metadata] = lambda body, target: body
+    source: Source | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Wire:
+    """The language of an API."""
+
+    body: Callable[[Fields, Target, Dialect], Metadata]
+    """Makes the body of a streaming call."""
+    url: Callable[[str, ModelSpec, Target, Dialect], tuple[str, str | None]]
+    """Path and query of a streaming call, from the path of the configured address; None: the query stays."""
+    litellm_path: Callable[[str, Target, Dialect], str]
+    """The path of a configured address as LiteLLM wants it."""
+    stream: type[Any]
+    """Reads the answer; a ``Stream``."""
+    chooses_none: bool = False
+    """Takes ``tool_choice`` "none"."""
+    output_config: bool = False
+    """A schema of the answer has its place in ``output_config``."""
+    count: ExactCount | None = None
 
 
 @dataclass(slots=True, frozen=True)
 class Dialect:
-    """How to talk to one provider. ``name`` is LiteLLM's name of it.
-
-    ``wire``: the form of the body where the Responses API is not used; ``gateway``: only LiteLLM knows it.
-    ``base``: the provider's own address, None where the user's configuration has to say it. ``host_path``: the path
-    that a configured address without one gets. ``base_variables``: environment variables that hold an address.
-    ``no_usage_option``: refuses ``stream_options``, usage comes unasked. ``no_tools``: takes no tools.
-    ``openai``: serves OpenAI's own models, whose reasoning ones take other fields. ``needs_thoughts``: with thinking
-    on, every earlier answer has to have a field for its thoughts. ``deployments``: models are reached under names of
-    the user's own (Azure). ``drops``: fields of a message that it refuses. ``counting``: its endpoint for
-    exact counts; ``responses`` counts only what goes to the Responses API. ``think_tags``: models of
-    the user's own are served, which may write their thoughts into the text.
-    ``pins_context``: every request says with which context the model is to be loaded.
-
-    Keys and servers. ``keys``: environment variables with its key, the usual one first. ``local``: a server people run
-    themselves, no key needed. ``compatible``: the name only says which language a server speaks.
-    ``credentials_elsewhere``: a call looks for credentials on the machine or the network. ``shared_port``: anything may
-    listen on its usual port; llama.cpp is known by ``/props``. ``responses_hosts``: ends of the hosts of configured
-    addresses that have the Responses API. ``plain_names``: LiteLLM's table has its models under their plain names.
-    ``needs_package``: what has to be installed besides.
-
-    Requests. ``thinking``: how effort is said: ``effort`` as OpenAI, ``object`` as a field ``reasoning`` (OpenRouter),
-    ``switch`` on or off, ``extra switch`` the same past LiteLLM, ``think`` as Ollama, ``levels`` only for families that
-    have them, ``grok`` as xAI; None: not at all. ``call_ids``: ``plain`` are letters, digits, ``_`` and ``-``, up to
-    64; ``short`` nine letters and digits. ``raw_arguments``: takes a call's arguments back as they came, JSON or not.
-    ``cache``: how its prompt cache is used, for families that have the same. ``merging``: neighbouring assistant
-    messages are joined on the way, so an answer can be sent in pieces and keep its order. ``thinking_blocks``: signed
-    thoughts go back as blocks. ``named_results``: a tool's result carries its name. ``own_signatures``: thought
-    signatures have fields of Google's API, not of its OpenAI-compatible one. ``bare_thoughts``: thoughts among content
-    blocks are a text, not a list. ``drops_unfit``: can be asked to drop signed blocks that do not fit instead of
-    refusing. ``usage_field``: usage and cost have to be asked for in a field ``usage``. ``thoughts_past_litellm``:
-    LiteLLM's conversion loses thoughts among content blocks, its OpenAI one does not. ``schemas``: how it holds an
-    answer to a JSON Schema; None: not at all, or nothing is known of it.
-
-    Answers. ``json_lines``: LiteLLM's reader takes bare JSON lines only. ``guessed_reasoning``: it does not say how
-    much was reasoning; the number in LiteLLM's chunks is LiteLLM's. ``retains``: where it keeps another share of
-    reasoning than usual, by rule of ``catalog.families.RETENTION``. ``framing``: families whose messages it counts
-    otherwise, with their name in ``tokens.families``. ``images``: what it takes of images. ``caching``: what it says of
-    its prompt cache, for families without a cache rule of their own.
-    """
+    """What is known of one provider."""
 
     name: str
-    wire: Wire = "chat"
+    """LiteLLM's name of it."""
+    wire: Wire | None = None
+    """How it is spoken to where the Responses API is not used; None: only LiteLLM can."""
     base: str | None = None
+    """Its own address; None where the user's configuration has to say it."""
     host_path: str = ""
+    """The path that a configured address without one gets."""
     base_variables: tuple[str, ...] = ()
+    """Environment variables that hold an address."""
     auth: Auth = "bearer"
-    headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    no_usage_option: bool = False
-    no_tools: bool = False
-    openai: bool = False
-    needs_thoughts: bool = False
-    deployments: bool = False
-    counting: Counting | None = None
-    think_tags: bool = False
-    pins_context: bool = False
-    drops: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
-    local: bool = False
-    compatible: bool = False
-    credentials_elsewhere: bool = False
-    shared_port: bool = False
-    responses_hosts: tuple[str, ...] = ()
-    plain_names: bool = False
-    needs_package: str | None = None
-    thinking: Thinking | None = None
-    call_ids: CallIds = "any"
-    raw_arguments: bool = False
-    cache: Cache | None = None
-    merging: bool = False
-    thinking_blocks: bool = False
-    named_results: bool = False
-    own_signatures: bool = False
-    bare_thoughts: bool = False
-    drops_unfit: bool = False
-    usage_field: bool = False
-    thoughts_past_litellm: bool = False
-    schemas: Schemas | None = None
-    json_lines: bool = False
-    guessed_reasoning: bool = False
-    retains: Mapping[str, Retention] = field(default_factory=lambda: _AS_USUAL)
-    framing: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    images: ImageLimits = takes.USUAL
-    caching: Caching = UNSAID
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    counts: bool = False
+    """Has the endpoint for exact counts of its wire."""
 
-    @property
-    def direct(self) -> bool:
-        return self.wire != "gateway"
+    keys: tuple[str, ...] = ()
+    """Environment variables with its key, the usual one first."""
+    default_model: str | None = None
+    """A capable model, for a user of whom only the key is known."""
+    title: str | None = None
+    """The name of a server that is looked for on its usual port."""
+    local: bool = False
+    """A server people run themselves, no key needed."""
+    compatible: bool = False
+    """The name only says which language a server speaks."""
+    credentials_elsewhere: bool = False
+    """A call looks for credentials on the machine or the network."""
+    shared_port: bool = False
+    """Anything may listen on its usual port; llama.cpp is known by ``/props``."""
+    responses_hosts: tuple[str, ...] = ()
+    """Ends of the hosts of configured addresses that have the Responses API."""
+    plain_names: bool = False
+    """LiteLLM's table has its models under their plain names."""
+    needs_package: str | None = None
+    """What has to be installed besides."""
+
+    openai: bool = False
+    """Serves OpenAI's own models, whose reasoning ones take other fields."""
+    deployments: bool = False
+    """Models are reached under names of the user's own (Azure)."""
+    no_usage_option: bool = False
+    """Refuses ``stream_options``; usage comes unasked."""
+    usage_field: bool = False
+    """Usage and cost have to be asked for in a field ``usage``."""
+    no_tools: bool = False
+    """Takes no tools."""
+    pins_context: bool = False
+    """Every request says with which context the model is to be loaded."""
+    thinking: EffortStyle | None = None
+    """How effort is said: ``effort`` as OpenAI, ``object`` as a field ``reasoning`` (OpenRouter), ``switch`` on or off,
+    ``extra switch`` the same past LiteLLM, ``think`` as Ollama, ``levels`` only for families that have them, ``grok``
+    as xAI; None: not at all."""
+    needs_thoughts: bool = False
+    """With thinking on, every earlier answer has to have a field for its thoughts."""
+    drops: tuple[str, ...] = ()
+    """Fields of a message that it refuses."""
+    call_ids: CallIds = "any"
+    """``plain`` are letters, digits, ``_`` and ``-``, up to 64; ``short`` nine letters and digits."""
+    raw_arguments: bool = False
+    """Takes a call's arguments back as they came, JSON or not."""
+    cache: Cache | None = None
+    """How its prompt cache is used, for families that have the same."""
+    merging: bool = False
+    """Neighbouring assistant messages are joined on the way, so an answer can be sent in pieces and keep its order."""
+    thinking_blocks: bool = False
+    """Signed thoughts go back as blocks."""
+    named_results: bool = False
+    """A tool's result carries its name."""
+    own_signatures: bool = False
+    """Thought signatures have fields of Google's API, not of its OpenAI-compatible one."""
+    bare_thoughts: bool = False
+    """Thoughts among content blocks are a text, not a list."""
+    drops_unfit: bool = False
+    """Can be asked to drop signed blocks that do not fit instead of refusing."""
+    thoughts_past_litellm: bool = False
+    """LiteLLM's conversion loses thoughts among content blocks, its OpenAI one does not."""
+    schemas: Schemas | None = None
+    """How it holds an answer to a JSON Schema; None: not at all, or nothing is known of it."""
+
+    think_tags: bool = False
+    """Models of the user's own are served, which may write their thoughts into the text."""
+    json_lines: bool = False
+    """LiteLLM's reader takes bare JSON lines only."""
+    guessed_reasoning: bool = False
+    """It does not say how much was reasoning; the number in LiteLLM's chunks is LiteLLM's."""
+    retains: Mapping[str, Retention] = field(default_factory=lambda: MappingProxyType({}))
+    """Where it keeps another share of reasoning than usual, by the name of the ``RetentionRule``."""
+    framing: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Families whose messages it counts otherwise, with their name in ``tokens.families``."""
+    images: ImageLimits = USUAL_IMAGES
+    """What it takes of images."""
+    caching: Caching = UNSAID
+    """What it says of its prompt cache, for families without a cache rule of their own."""
 
     @property
     def key_name(self) -> str:
         """The environment variable that a user should set; guessed where none is known."""
         return self.keys[0] if self.keys else f"{self.name.upper().replace('-', '_')}_API_KEY"
+
+
+@dataclass(slots=True, frozen=True)
+class ModelFamily:
+    """What is known of a family of models, wherever it is served. Tokenizer constants are in ``tokens.families``."""
+
+    name: str
+    pattern: re.Pattern[str] | None = None
+    """Finds it in the lower-case name of a model."""
+    maker: str | None = None
+    """The provider of a name without one."""
+    version: Callable[[str], tuple[str, Version] | None] = lambda model: None
+    """Reads kind and version from a model's name."""
+    thinking: FamilyThinking | None = None
+    """How it is asked to think where the provider has no way of its own; ``levels``: by effort, also where other models
+    have a switch."""
+    thinks_from: Version | None = None
+    """From this version on models think when asked to."""
+    adapts_from: Version | None = None
+    """From this version on models decide themselves how long to think, and take no budget."""
+    binds_from: Version | None = None
+    """From this version on models bind a signature to everything before it."""
+    loops_whole: bool = False
+    """Models that do not adapt think in a tool loop only where its first answer began so."""
+    signed_blocks: bool = False
+    """Thoughts are only taken back signed, and only while thinking is on."""
+    thought_signatures: bool = False
+    """Thoughts are never shown whole; a signature, on any part of the answer, stands for them."""
+    think_tags: bool = True
+    """Where False, tags in their text are meant."""
+    alternates: bool = False
+    """Chat templates refuse two user messages in a row ("conversation roles must alternate")."""
+    named_results: bool = False
+    """A tool's result carries its name."""
+    cache: Cache | None = None
+    """How its cache is used where the provider can."""
+    caching: Caching | None = None
+    """What is said of its cache wherever places can be marked in it."""
+    output: int | None = None
+    """Tokens asked for where nothing says how many, for an API that insists."""
+    assumed: Mapping[str, Limits] = field(default_factory=lambda: MappingProxyType({}))
+    """What all models have at least whose names hold a word, for those that no table lists."""
+    images: ImageTokens = "tiles of 512"
+    """The rule for the tokens of an image."""
+    pdf_page: int = 2_250
+    """Tokens of a page (Anthropic documents 1 500 to 3 000, Gemini 258; others are taken like Anthropic's)."""
+    image_limits: ImageLimits | None = None
+    """What its models take of images wherever they are served, where that is less than a provider takes."""
+    patches: re.Pattern[str] | None = None
+    """Those of its models that are trained to change files by patches ("V4A")."""
+    source: Source | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class RetentionRule:
+    """What becomes of resent reasoning where all conditions hold."""
+
+    name: str
+    retention: Retention
+    family: str | None = None
+    model: re.Pattern[str] | None = None
+    api: str | None = None
+    since: Mapping[str, Version] | None = None
+    """The version from which on, by the model's kind (``""``: any other)."""

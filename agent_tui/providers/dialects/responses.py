@@ -1,8 +1,9 @@
-"""Conversations as input items of OpenAI's Responses API, used without server-side state."""
+"""OpenAI's Responses API (platform.openai.com/docs/api-reference/responses), at OpenAI, Azure, xAI and compatible
+servers, used without state on the server."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_tui.models.messages import (
@@ -14,18 +15,45 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
 )
-from agent_tui.models.requests import FinishReason, SentMessage
-from agent_tui.providers.dialects.decoding import Event, PartBuilder
+from agent_tui.models.requests import Effort, FinishReason, ModelInfo, SentMessage, Target
+from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, litellm_path, openai_usage, url
+from agent_tui.providers.dialects.decoding import Event, PartBuilder, integer, mapping, number
 from agent_tui.providers.dialects.encoding import (
     EMPTY_USER,
     Answer,
+    ReplayPlan,
     Result,
+    Thinking,
     attachment_block,
     entries,
+    is_spoken,
     object_arguments,
 )
-from agent_tui.providers.replay import ReplayPlan, is_spoken
+from agent_tui.providers.dialects.openai import effort_word
+from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, Source, Wire
 from agent_tui.text.clean import encodable
+
+
+def thinking(info: ModelInfo, effort: Effort, model: str) -> Thinking:
+    """Asks a model for thinking."""
+    if is_openai_reasoning(model):
+        return Thinking({"reasoning": {"effort": effort_word(model, effort), "summary": "auto"}}, effort == "off")
+    if "grok-3-mini" in model:
+        return Thinking({"reasoning": {"effort": "low" if effort in ("off", "low") else "high"}})
+    if info.reasoning is True and "grok" not in model:
+        return Thinking({"reasoning": {"effort": "low" if effort == "off" else effort, "summary": "auto"}})
+    return Thinking(off=effort == "off")
+
+
+def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
+    """A body of ``/responses``."""
+    body: Metadata = {"model": target.model, "stream": True}
+    if fields.tools:
+        body["tools"] = fields.tools
+    rest = for_reasoning(fields.rest) if dialect.openai and is_openai_reasoning(target.model) else fields.rest
+    return {**body, **rest, **fields.extra_body}
+
 
 _REASONING_FIELDS = ("type", "id", "summary", "encrypted_content", "content")
 
@@ -122,7 +150,7 @@ class ResponsesStream:
     """Output items by index. The finished item is kept whole (without its text), so that it can go back with its id,
     phase and encrypted content exactly as it came."""
 
-    def __init__(self, out: PartBuilder) -> None:
+    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         self.out = out
 
     @staticmethod
@@ -198,3 +226,29 @@ def _texts(blocks: Any) -> list[str]:
     if not isinstance(blocks, list):
         return []
     return [str(b.get("text") or b.get("refusal") or "") for b in blocks if isinstance(b, dict)]
+
+
+def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
+    inputs, outputs = mapping(raw.get("input_tokens_details")), mapping(raw.get("output_tokens_details"))
+    return openai_usage(
+        number(raw.get("input_tokens")),
+        number(raw.get("output_tokens")),
+        integer(raw.get("total_tokens")),
+        integer(outputs.get("reasoning_tokens")),
+        integer(inputs.get("cached_tokens")),
+        integer(inputs.get("cache_write_tokens")),
+    )
+
+
+WIRE = Wire(
+    _body,
+    url,
+    litellm_path,
+    ResponsesStream,
+    chooses_none=True,
+    count=ExactCount(
+        ("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text"),
+        lambda path: f"{path}/input_tokens",
+        source=Source("platform.openai.com/docs/api-reference/responses/input-tokens", "2026-11-21"),
+    ),
+)

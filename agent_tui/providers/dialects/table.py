@@ -1,268 +1,269 @@
-"""The providers that are called directly, one record each. Every other one that LiteLLM knows is called through it;
-what is known of those is in ``gateways``."""
+"""Providers without a language of their own, a row each: servers that speak OpenAI's, and what only LiteLLM can talk
+to. Adding a provider is a row here and a recording."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
-from agent_tui.providers.dialects import caching, schemas
-from agent_tui.providers.dialects import image_limits as takes
-from agent_tui.providers.dialects.record import Dialect
-
-_COHERE = Dialect(
-    "cohere",
-    "cohere",
-    "https://api.cohere.com/v2",
-    base_variables=("COHERE_API_BASE",),
-    keys=("COHERE_API_KEY", "CO_API_KEY"),
-    bare_thoughts=True,
-    json_lines=True,
-    images=takes.COHERE,
+from agent_tui.providers.dialects.anthropic import HAS_SCHEMAS as CLAUDES
+from agent_tui.providers.dialects.chat import WIRE as CHAT
+from agent_tui.providers.dialects.gemini import HAS_SCHEMAS as GEMINIS
+from agent_tui.providers.dialects.gemini import OPEN
+from agent_tui.providers.dialects.openai import HAS_SCHEMAS as GPTS
+from agent_tui.providers.dialects.openai import STRICT
+from agent_tui.providers.dialects.record import (
+    HOUR,
+    MEBI,
+    OWN_IMAGES,
+    OWN_SCHEMAS,
+    Caching,
+    Dialect,
+    ImageLimits,
+    ModelFamily,
+    RetentionRule,
+    Schemas,
+    Source,
 )
 
-_OLLAMA = Dialect(
-    "ollama",
-    "ollama",
-    "http://127.0.0.1:11434",
-    base_variables=("OLLAMA_API_BASE", "OLLAMA_HOST"),
-    think_tags=True,
-    pins_context=True,
-    local=True,
-    thinking="think",
-    guessed_reasoning=True,
-    schemas=schemas.GRAMMAR,
-    images=takes.NONE,
+_GROKS = r"grok-(?:[4-9]|\d\d)(?!\d)"
+"""With tools: "only for the Grok 4 family"."""
+
+FAMILIES = (
+    ModelFamily("glm", re.compile(r"(?:^|[^a-z])glm|zai-org|z-ai")),
+    ModelFamily("kimi", re.compile(r"kimi|moonshot")),
+    ModelFamily("deepseek", re.compile(r"deepseek")),
+    ModelFamily("mistral", re.compile(r"mi[sx]tral|magistral|codestral|devstral|ministral|pixtral"), alternates=True),
+)
+RETENTION = (
+    RetentionRule("grok 4.3 responses", (1.0, 1.0), model=re.compile(r"grok-4\.3"), api="responses"),
+    RetentionRule("grok responses", (1.0, 0.0), model=re.compile("grok"), api="responses"),
+    RetentionRule("grok 3", (0.0, 0.0), model=re.compile("grok-3")),
+    RetentionRule("grok", (1.0, 0.0), model=re.compile("grok")),
+    RetentionRule("deepseek", (0.95, 0.0), "deepseek"),
+    RetentionRule("glm", (1.0, 1.0), "glm"),
 )
 
-_VLLM = Dialect(
-    "hosted_vllm",
-    base="http://127.0.0.1:8000/v1",
-    host_path="/v1",
-    base_variables=("HOSTED_VLLM_API_BASE",),
-    think_tags=True,
-    local=True,
-    schemas=schemas.GRAMMAR,
-    images=takes.NONE,
+_local = partial(
+    Dialect, wire=CHAT, host_path="/v1", think_tags=True, local=True, schemas=OWN_SCHEMAS, images=OWN_IMAGES
 )
+"""A server people run themselves."""
+_language = partial(Dialect, wire=CHAT, think_tags=True, compatible=True, schemas=OWN_SCHEMAS)
+"""A name that only says which language a server speaks."""
+_VLLM = _local("hosted_vllm", base="http://127.0.0.1:8000/v1", base_variables=("HOSTED_VLLM_API_BASE",))
+
+
+def _litellm(name: str, *keys: str, default_model: str | None = None) -> Dialect:
+    return Dialect(name, keys=keys, default_model=default_model)
+
 
 RECORDS = (
     Dialect(
-        "anthropic",
-        "anthropic",
-        "https://api.anthropic.com",
-        base_variables=("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
-        auth="x-api-key",
-        headers={"anthropic-version": "2023-06-01"},
-        counting="messages",
-        keys=("ANTHROPIC_API_KEY",),
-        call_ids="plain",
-        cache="markers",
-        merging=True,
-        thinking_blocks=True,
-        drops_unfit=True,
-        guessed_reasoning=True,
-        schemas=schemas.CLAUDE,
-        images=takes.CLAUDE,
-        caching=caching.CLAUDE,
-    ),
-    Dialect(
-        "openai",
-        base="https://api.openai.com/v1",
-        host_path="/v1",
-        base_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-        openai=True,
-        counting="responses",
-        think_tags=True,
-        keys=("OPENAI_API_KEY",),
-        compatible=True,
-        thinking="effort",
-        call_ids="plain",
-        raw_arguments=True,
-        cache="key",
-        schemas=schemas.OPENAI,
-        images=takes.OPENAI,
-        caching=caching.OPENAI,
-    ),
-    Dialect(
-        "azure",
-        base_variables=("AZURE_API_BASE",),
-        auth="api-key",
-        openai=True,
-        deployments=True,
-        keys=("AZURE_API_KEY", "AZURE_OPENAI_API_KEY"),
-        responses_hosts=(".azure.com", ".azure.us", ".azure.cn"),
-        plain_names=True,
-        thinking="effort",
-        call_ids="plain",
-        raw_arguments=True,
-        cache="key",
-        schemas=schemas.OPENAI,
-        images=takes.AZURE,
-        caching=caching.OPENAI,
-    ),
-    Dialect(
-        "gemini",
-        "gemini",
-        "https://generativelanguage.googleapis.com/v1beta",
-        "/v1beta",
-        base_variables=("GEMINI_API_BASE",),
-        auth="x-goog-api-key",
-        counting="generate",
-        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        cache="markers",
-        merging=True,
-        thinking_blocks=True,
-        own_signatures=True,
-        schemas=schemas.GEMINI,
-        images=takes.GEMINI,
-        caching=caching.GEMINI,
-    ),
-    Dialect(
         "openrouter",
-        base="https://openrouter.ai/api/v1",
-        host_path="/api/v1",
+        CHAT,
+        "https://openrouter.ai/api/v1",
+        "/api/v1",
         base_variables=("OPENROUTER_API_BASE",),
         headers={"x-title": "agent-tui"},
         keys=("OPENROUTER_API_KEY",),
+        default_model="anthropic/claude-sonnet-4.5",
         thinking="object",
         cache="markers",
         usage_field=True,
         retains=MappingProxyType({"grok": (0.0, 0.0), "gpt chat": (1.0, 0.0)}),
-        schemas=schemas.ROUTER,
-    ),
-    Dialect(
-        "deepseek",
-        base="https://api.deepseek.com",
-        base_variables=("DEEPSEEK_API_BASE",),
-        needs_thoughts=True,
-        keys=("DEEPSEEK_API_KEY",),
-        thinking="switch",
-        caching=caching.DEEPSEEK,
-    ),
-    Dialect(
-        "xai",
-        base="https://api.x.ai/v1",
-        host_path="/v1",
-        base_variables=("XAI_API_BASE",),
-        keys=("XAI_API_KEY",),
-        thinking="grok",
-        schemas=schemas.GROK,
-        images=takes.XAI,
-    ),
-    Dialect(
-        "groq",
-        base="https://api.groq.com/openai/v1",
-        host_path="/openai/v1",
-        base_variables=("GROQ_API_BASE",),
-        think_tags=True,
-        keys=("GROQ_API_KEY",),
-        thinking="levels",
-        schemas=schemas.GROQ,
-        images=takes.GROQ,
-        caching=caching.GROQ,
+        # It passes a schema on where the model's maker has them.
+        schemas=Schemas(
+            "always",
+            STRICT,
+            re.compile(rf"{GPTS}|{CLAUDES}|{GEMINIS}|{_GROKS}"),
+            source=Source("openrouter.ai/docs/features/structured-outputs", "2026-11-21"),
+        ),
     ),
     Dialect(
         "mistral",
-        base="https://api.mistral.ai/v1",
-        host_path="/v1",
+        CHAT,
+        "https://api.mistral.ai/v1",
+        "/v1",
         base_variables=("MISTRAL_API_BASE",),
         no_usage_option=True,
         drops=("reasoning_content", "reasoning"),
         keys=("MISTRAL_API_KEY",),
+        default_model="mistral-medium-latest",
         call_ids="short",
         thoughts_past_litellm=True,
         guessed_reasoning=True,
-        schemas=schemas.MISTRAL,
-        images=takes.MISTRAL,
+        # Nothing is said of tools.
+        schemas=Schemas(
+            "without tools", STRICT, source=Source("docs.mistral.ai/capabilities/structured_output", "2026-11-21")
+        ),
+        # 10 MB an image, 8 images.
+        images=ImageLimits(
+            10_000_000,
+            None,
+            count=8,
+            total=45_000_000,
+            source=Source("docs.mistral.ai/capabilities/vision", "2026-11-21"),
+        ),
     ),
     Dialect(
-        "moonshot",
-        base="https://api.moonshot.ai/v1",
-        host_path="/v1",
-        base_variables=("MOONSHOT_API_BASE",),
-        keys=("MOONSHOT_API_KEY",),
-        thinking="extra switch",
+        "deepseek",
+        CHAT,
+        "https://api.deepseek.com",
+        base_variables=("DEEPSEEK_API_BASE",),
+        needs_thoughts=True,
+        keys=("DEEPSEEK_API_KEY",),
+        default_model="deepseek-chat",
+        thinking="switch",
+        # In units of 64 tokens; cleared after "a few hours to a few days".
+        caching=Caching(minimum=64, unit=64, source=Source("api-docs.deepseek.com/guides/kv_cache", "2026-11-21")),
+    ),
+    Dialect(
+        "xai",
+        CHAT,
+        "https://api.x.ai/v1",
+        "/v1",
+        base_variables=("XAI_API_BASE",),
+        keys=("XAI_API_KEY",),
+        default_model="grok-4",
+        thinking="grok",
+        schemas=Schemas(
+            "always",
+            STRICT,
+            re.compile(_GROKS),
+            source=Source("docs.x.ai/docs/guides/structured-outputs", "2026-11-21"),
+        ),
+        # 20 MiB, no limit of their number, JPEG and PNG only.
+        images=ImageLimits(
+            20 * MEBI,
+            None,
+            count=None,
+            total=45_000_000,
+            types=frozenset({"image/png", "image/jpeg"}),
+            source=Source("docs.x.ai/docs/guides/image-understanding", "2026-11-21"),
+        ),
+    ),
+    Dialect(
+        "groq",
+        CHAT,
+        "https://api.groq.com/openai/v1",
+        "/openai/v1",
+        base_variables=("GROQ_API_BASE",),
+        think_tags=True,
+        keys=("GROQ_API_KEY",),
+        default_model="openai/gpt-oss-120b",
+        thinking="levels",
+        # Not with tool use.
+        schemas=Schemas(
+            "without tools",
+            STRICT,
+            loose=True,
+            source=Source("console.groq.com/docs/structured-outputs", "2026-11-21"),
+        ),
+        # 4 MB a request with base64 images, 33 177 600 pixels, 5 images.
+        images=ImageLimits(
+            3_600_000,
+            None,
+            33_177_600,
+            5,
+            total=3_600_000,
+            source=Source("console.groq.com/docs/vision", "2026-11-21"),
+        ),
+        # Gone after two hours without use.
+        caching=Caching(
+            minimum=128, gone=2 * HOUR, source=Source("console.groq.com/docs/prompt-caching", "2026-11-21")
+        ),
     ),
     Dialect(
         "zai",
-        base="https://api.z.ai/api/paas/v4",
-        host_path="/api/paas/v4",
+        CHAT,
+        "https://api.z.ai/api/paas/v4",
+        "/api/paas/v4",
         base_variables=("ZAI_API_BASE",),
         keys=("ZAI_API_KEY",),
+        default_model="glm-4.7",
+        thinking="extra switch",
+    ),
+    Dialect(
+        "moonshot",
+        CHAT,
+        "https://api.moonshot.ai/v1",
+        "/v1",
+        base_variables=("MOONSHOT_API_BASE",),
+        keys=("MOONSHOT_API_KEY",),
+        default_model="kimi-k2.5",
         thinking="extra switch",
     ),
     Dialect(
         "perplexity",
-        base="https://api.perplexity.ai",
+        CHAT,
+        "https://api.perplexity.ai",
         base_variables=("PERPLEXITY_API_BASE", "PERPLEXITYAI_API_BASE"),
         no_usage_option=True,
         no_tools=True,
         think_tags=True,
         keys=("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
-        schemas=schemas.SEARCH,
+        schemas=Schemas(
+            "without tools", OPEN, source=Source("docs.perplexity.ai/guides/structured-outputs", "2026-11-21")
+        ),
     ),
-    _COHERE,
-    replace(_COHERE, name="cohere_chat"),
     Dialect(
         "minimax",
-        base="https://api.minimax.io/v1",
-        host_path="/v1",
+        CHAT,
+        "https://api.minimax.io/v1",
+        "/v1",
         base_variables=("MINIMAX_API_BASE",),
         think_tags=True,
         keys=("MINIMAX_API_KEY",),
     ),
     Dialect(
         "dashscope",
-        base="https://dashscope.aliyuncs.com/compatible-mode/v1",
+        CHAT,
+        "https://dashscope.aliyuncs.com/compatible-mode/v1",
         base_variables=("DASHSCOPE_API_BASE",),
         think_tags=True,
         keys=("DASHSCOPE_API_KEY",),
     ),
-    _OLLAMA,
-    replace(_OLLAMA, name="ollama_chat", named_results=True),
-    Dialect(
-        "lm_studio",
-        base="http://127.0.0.1:1234/v1",
-        host_path="/v1",
-        base_variables=("LM_STUDIO_API_BASE",),
-        think_tags=True,
-        local=True,
-        schemas=schemas.GRAMMAR,
-        images=takes.NONE,
-    ),
-    Dialect(
+    _local("lm_studio", base="http://127.0.0.1:1234/v1", base_variables=("LM_STUDIO_API_BASE",), title="LM Studio"),
+    _local(
         "llamafile",
         base="http://127.0.0.1:8080/v1",
-        host_path="/v1",
         base_variables=("LLAMAFILE_API_BASE",),
-        think_tags=True,
-        local=True,
+        title="llama.cpp",
         shared_port=True,
-        schemas=schemas.GRAMMAR,
-        images=takes.NONE,
     ),
     _VLLM,
     replace(_VLLM, name="vllm", base_variables=()),
+    _language("custom_openai", plain_names=True),
+    _language("openai_like"),
+    _language("litellm_proxy", base_variables=("LITELLM_PROXY_API_BASE",), plain_names=True),
+    # Only LiteLLM can talk to those.
     Dialect(
-        "custom_openai",
-        think_tags=True,
-        compatible=True,
-        plain_names=True,
-        schemas=schemas.GRAMMAR,
+        "azure_ai",
+        keys=("AZURE_AI_API_KEY",),
+        call_ids="plain",
+        cache="markers",
+        merging=True,
+        thinking_blocks=True,
     ),
-    Dialect(
-        "openai_like",
-        think_tags=True,
-        compatible=True,
-        schemas=schemas.GRAMMAR,
-    ),
-    Dialect(
-        "litellm_proxy",
-        base_variables=("LITELLM_PROXY_API_BASE",),
-        think_tags=True,
-        compatible=True,
-        plain_names=True,
-        schemas=schemas.GRAMMAR,
-    ),
+    Dialect("sagemaker", credentials_elsewhere=True),
+    Dialect("sagemaker_chat", credentials_elsewhere=True),
+    Dialect("codestral", keys=("CODESTRAL_API_KEY",), call_ids="short"),
+    Dialect("docker_model_runner", local=True),
+    Dialect("lemonade", local=True),
+    _litellm("together_ai", "TOGETHERAI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"),
+    _litellm("fireworks_ai", "FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY"),
+    _litellm("cerebras", "CEREBRAS_API_KEY", default_model="gpt-oss-120b"),
+    _litellm("deepinfra", "DEEPINFRA_API_KEY"),
+    _litellm("nvidia_nim", "NVIDIA_NIM_API_KEY"),
+    _litellm("sambanova", "SAMBANOVA_API_KEY"),
+    _litellm("huggingface", "HF_TOKEN", "HUGGINGFACE_API_KEY"),
+    _litellm("vercel_ai_gateway", "VERCEL_AI_GATEWAY_API_KEY"),
+    _litellm("novita", "NOVITA_API_KEY"),
+    _litellm("nebius", "NEBIUS_API_KEY"),
+    _litellm("meta_llama", "LLAMA_API_KEY"),
+    _litellm("ai21", "AI21_API_KEY"),
+    _litellm("replicate", "REPLICATE_API_KEY"),
+    _litellm("wandb", "WANDB_API_KEY"),
 )

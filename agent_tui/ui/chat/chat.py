@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -100,14 +100,14 @@ class Chat:
         if settings.ui.vim:
             view.prompt.use_vim(True)
 
-    async def furnish(self, problems: Sequence[str], first_prompt: str) -> None:
-        """Puts everything around the prompt; ``problems`` become lines, ``first_prompt`` is sent once that can be."""
+    async def furnish(self, problem: str | None, first_prompt: str) -> None:
+        """Puts everything around the prompt; a ``problem`` becomes a line, ``first_prompt`` is sent when it can be."""
         await self.view.furnish()
         self.sender.show_waiting()
         self.view.window.push_title()
         self.view.window.set_title("agent-tui")
         self.drafts.bring_back()
-        for problem in problems:
+        if problem is not None:
             self.view.say("warning", problem)
         if first_prompt:
             from agent_tui.models.messages import Written

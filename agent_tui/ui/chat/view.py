@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from textual.widget import Widget
+
 from agent_tui.errors import AgentError
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.terminal.window import Window
@@ -15,7 +17,6 @@ from agent_tui.ui.widgets.lines import Activity, StatusLine
 
 if TYPE_CHECKING:
     from textual.screen import Screen
-    from textual.widget import Widget
     from textual.worker import Worker
 
     from agent_tui.commands.result import ScreenName
@@ -55,6 +56,13 @@ class ChatApp(DrawsFrames):
     def ask_terminal(self, question: str, listener: Hears | None) -> None:
         """Asks the terminal; what ``listener`` takes of its answer is no key."""
         ask_terminal(self, question, listener)
+
+
+class Room(Widget):
+    """Stands where the transcript will be, and is empty: a plain widget shows its own name."""
+
+    def render(self) -> str:
+        return ""
 
 
 class MainView:

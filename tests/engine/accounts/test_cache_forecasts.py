@@ -13,7 +13,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.runtime import foresight, requests, sent_log
 from agent_tui.models.cache import CacheOutlook
 from agent_tui.models.events import ContextChanged, Notice
-from agent_tui.providers.dialects.caching import Caching
+from agent_tui.providers.dialects.record import Caching
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import parts_for, running
 from tests.support.cache_outcomes import CAUSES, Outcome, Seen

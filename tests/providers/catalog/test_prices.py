@@ -9,7 +9,7 @@ import pytest
 from agent_tui.models.codec import from_dict, to_dict
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
-from agent_tui.providers.dialects.usage import normalise
+from agent_tui.providers.accumulate import normalise
 from agent_tui.providers.limits import billed, describe, prices_of, table
 
 

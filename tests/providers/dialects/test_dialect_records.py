@@ -14,6 +14,7 @@ from agent_tui.models.requests import ModelSpec, StreamItem
 from agent_tui.providers import calling as call
 from agent_tui.providers import catalog
 from agent_tui.providers.catalog import DIALECTS, MODEL_FAMILIES, RETENTION
+from agent_tui.providers.dialects.chat import WIRE as CHAT
 from agent_tui.providers.dialects.record import Dialect
 from agent_tui.providers.limits import describe
 from tests.support import recorded, wire
@@ -26,13 +27,14 @@ RECORDS = ("providers/dialects/", "providers/catalog.py")
 ALLOWED: Mapping[str, str] = MappingProxyType(
     {
         "context/tokens/families.py": "the table of tokenizer constants, a record each of its own",
-        "providers/local_servers.py": "models suggested for keys that are found, and local servers to look for",
         "providers/litellm.py": "names of loggers of Python packages",
     }
 )
 """Files in which names of providers or families stand together, and why. None of them compares with one."""
 
-ACME = Dialect("acme", base="https://api.acme.example/v1", host_path="/v1", keys=("ACME_TOKEN",), call_ids="short")
+ACME = Dialect(
+    "acme", CHAT, base="https://api.acme.example/v1", host_path="/v1", keys=("ACME_TOKEN",), call_ids="short"
+)
 
 
 def test_no_code_goes_by_the_name_of_a_provider_or_family() -> None:
@@ -87,7 +89,7 @@ def test_names_are_those_of_the_records() -> None:
     for record in DIALECTS.values():
         assert set(record.retains) <= rules, record.name
         assert set(record.framing) <= set(MODEL_FAMILIES), record.name
-        assert record.direct or not record.base, f"{record.name} has an address, but only LiteLLM calls it"
+        assert record.wire is not None or not record.base, f"{record.name} has an address, but only LiteLLM calls it"
     makers = {family.maker for family in MODEL_FAMILIES.values()} - {None}
     assert makers <= set(DIALECTS)
 

@@ -14,10 +14,14 @@ from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCal
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import DIALECTS, images_of, resolve_target
-from agent_tui.providers.dialects.image_limits import CLAUDE, GROQ, NONE, USUAL, ImageLimits, sendable
+from agent_tui.providers.dialects.anthropic import IMAGES as CLAUDE
+from agent_tui.providers.dialects.encoding import sendable
+from agent_tui.providers.dialects.record import OWN_IMAGES, USUAL_IMAGES, ImageLimits
 from agent_tui.providers.direct import encode
 from agent_tui.providers.request import build_call
 from tests.support.model_calls import make_request
+
+GROQ = DIALECTS["groq"].images
 
 
 def png(width: int = 10, height: int = 10, size: int = 60) -> str:
@@ -53,7 +57,12 @@ def test_what_fits_is_sent_as_it_is() -> None:
         (png(size=16_000_000), "image/png", CLAUDE, "12 MB is more than this model takes"),
         (png(9_000, 200), "image/png", CLAUDE, "9,000×200 pixels are more than this model takes"),
         (png(8_000, 8_000), "image/png", GROQ, "8,000×8,000 pixels are more than this model takes"),
-        (png(), "image/webp", replace(USUAL, types=frozenset({"image/png"})), "image/webp is not read by this model"),
+        (
+            png(),
+            "image/webp",
+            replace(USUAL_IMAGES, types=frozenset({"image/png"})),
+            "image/webp is not read by this model",
+        ),
     ],
     ids=["bytes", "side", "pixels", "type"],
 )
@@ -61,7 +70,7 @@ def test_one_that_is_too_large_is_told(data: str, kind: str, limits: ImageLimits
     items = [said(image("photo.png", data, kind), image("b.png"))]
     assert shown(sendable(items, limits)) == [f"[image photo.png: {why}; not sent]", "b.png"]
     assert shown(items) == ["photo.png", "b.png"], "what is stored is not changed"
-    assert shown(sendable(items, NONE)) == ["photo.png", "b.png"]
+    assert shown(sendable(items, OWN_IMAGES)) == ["photo.png", "b.png"]
 
 
 def test_of_too_many_the_newest_are_sent() -> None:
@@ -138,7 +147,7 @@ def test_claude_takes_no_more_where_others_serve_it() -> None:
     limits = images_of(resolve_target(ModelSpec("m", "openrouter/anthropic/claude-sonnet-4.5")))
     assert (limits.many, limits.many_side, limits.side) == (20, 2_000, 8_000)
     assert images_of(resolve_target(ModelSpec("m", "bedrock/anthropic.claude-sonnet-4-5-v1:0"))).count == 20
-    assert images_of(resolve_target(ModelSpec("m", "unheard-of/model"))) == USUAL
+    assert images_of(resolve_target(ModelSpec("m", "unheard-of/model"))) == USUAL_IMAGES
 
 
 def test_limits_of_the_records_make_sense() -> None:

@@ -18,7 +18,8 @@ import pytest
 from agent_tui.models.requests import Failed, Finished, ModelSpec, StreamItem
 from agent_tui.providers import calling as call
 from agent_tui.providers.catalog import DIALECTS, resolve_target
-from agent_tui.providers.direct import AZURE_API_VERSION, Connections, NoAddressError, is_direct, url_of
+from agent_tui.providers.dialects.chat import AZURE_API_VERSION
+from agent_tui.providers.direct import Connections, NoAddressError, is_direct, url_of
 from agent_tui.providers.local_servers import server_root
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_stream, json_reply, sse
 from tests.support.model_calls import KEY, Answer, environment, make_request, run_python
@@ -323,7 +324,7 @@ def test_ollamas_own_variable_is_read_as_ollama_reads_it(given: str, root: str) 
     spec = ModelSpec("m", "ollama_chat/q")
     target = resolve_target(spec)
     with environment({"OLLAMA_API_BASE": None, "OLLAMA_HOST": given}):
-        assert url_of(spec, target, DIALECTS[target.provider]) == f"{root}/api/chat"
+        assert url_of(spec, target) == f"{root}/api/chat"
         assert server_root(spec, target) == root
 
 
@@ -372,13 +373,13 @@ def test_addresses(model: str, base: str | None, more: dict[str, Any], wanted: s
     spec = ModelSpec("m", model, api_base=base, **more)
     target = resolve_target(spec)
     with environment(dict.fromkeys([n for d in DIALECTS.values() for n in d.base_variables], None)):
-        assert url_of(spec, target, DIALECTS[target.provider]) == wanted
+        assert url_of(spec, target) == wanted
 
 
 def test_a_provider_without_an_address_says_what_to_set() -> None:
     spec = ModelSpec("m", "azure/mine")
     with environment({"AZURE_API_BASE": None}), pytest.raises(NoAddressError, match="AZURE_API_BASE"):
-        url_of(spec, resolve_target(spec), DIALECTS["azure"])
+        url_of(spec, resolve_target(spec))
 
 
 async def test_a_missing_address_is_one_clear_line(connections: Connections) -> None:
@@ -413,7 +414,7 @@ print(json.dumps({"heavy": heavy, "output": b"".join(lines).decode()}))
 
 def test_nothing_of_litellm_is_imported_by_any_direct_call(server: Loopback) -> None:
     server.serve("*", Reply(chat_stream(["hello"])))
-    names = sorted(name for name, dialect in DIALECTS.items() if dialect.direct)
+    names = sorted(name for name, dialect in DIALECTS.items() if dialect.wire is not None)
     models = [(f"{name}/some-model", "chat") for name in names] + [("openai/gpt-5", "responses")]
     done = run_python(_WORKER, server.url, json.dumps(models))
     assert done.returncode == 0, done.stderr

@@ -24,8 +24,8 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import Effort, ModelRequest, ModelSpec, SentMessage
 from agent_tui.providers.direct import encode, is_direct
 from agent_tui.providers.pieces import PieceMaker, Pieces
+from agent_tui.providers.reasoning import decide
 from agent_tui.providers.request import build_call
-from agent_tui.providers.thinking import decide
 from tests.providers.direct.test_oracle import MODELS, RESPONSES
 from tests.support import oracle, recorded, wire
 from tests.support.pixel import PIXEL_BASE64

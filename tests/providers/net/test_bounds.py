@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.models.requests import Delta, Finished, Target
-from agent_tui.providers.accumulate import Accumulator
-from agent_tui.providers.dialects.usage import normalise
+from agent_tui.providers.accumulate import Accumulator, normalise
 from agent_tui.providers.net import (
     ERROR_LIMIT,
     LINE_LIMIT,

@@ -10,8 +10,8 @@ from agent_tui.models.messages import Message, ReasoningPart, TextPart
 from agent_tui.models.requests import ModelSpec, SentMessage, Target
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.chat_form import ChatForm, chat_messages
-from agent_tui.providers.replay import plan_replay
+from agent_tui.providers.reasoning import plan_replay
+from agent_tui.providers.request import ChatForm, chat_messages
 from tests.support import recorded, wire
 from tests.support.loopback import CHAT_USAGE, chat_events, sse
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.usage import as_it_came, estimated, normalise, rejection, reported
+from agent_tui.providers.accumulate import as_it_came, estimated, normalise, rejection, reported
 
 
 @pytest.mark.parametrize(

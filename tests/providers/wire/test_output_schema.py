@@ -15,7 +15,10 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.dialects.schemas import CLOSED, OPEN, STRICT, Subset
+from agent_tui.providers.dialects.anthropic import CLOSED
+from agent_tui.providers.dialects.gemini import OPEN
+from agent_tui.providers.dialects.openai import STRICT
+from agent_tui.providers.dialects.record import Subset
 from agent_tui.providers.direct import encode
 from agent_tui.providers.failure_lines import refuses_schema
 from agent_tui.providers.request import build_call

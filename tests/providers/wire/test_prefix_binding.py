@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_tui.config import ModelConfig
-from agent_tui.providers.thinking import BINDING_BETA
+from agent_tui.providers.dialects.anthropic import BINDING_BETA
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support.end_to_end import Product, calls, model

@@ -17,9 +17,10 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.models.requests import ReplayRule, SentMessage, Target
-from agent_tui.providers import replay
+from agent_tui.providers import reasoning as replay
 from agent_tui.providers.catalog import model_family
-from agent_tui.providers.replay import plan_replay, prefix_fingerprint
+from agent_tui.providers.dialects.encoding import ReplayStatus
+from agent_tui.providers.reasoning import plan_replay, prefix_fingerprint
 
 SIGNED = {"type": "thinking", "signature": "sig"}
 OLD_CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-5", "claude")
@@ -103,7 +104,7 @@ def test_a_signature_on_a_call_stands_for_geminis_thoughts() -> None:
 def test_another_model_gets_nothing_and_says_so() -> None:
     plan = plan_replay(turn(OLD_CLAUDE, ReasoningPart("thoughts", SIGNED)), target("openai", "gpt-5", "responses"))
     status = plan.status("a1", 0)
-    assert status == replay.ReplayStatus(False, 0.0, "not resent: other model")
+    assert status == ReplayStatus(False, 0.0, "not resent: other model")
     assert not plan.same_origin("a1")
     assert plan.counted("a1") == 0
 
@@ -186,7 +187,7 @@ def test_a_refusal_once_seen_makes_any_model_bound() -> None:
 def test_what_was_left_out_stays_out_and_says_so() -> None:
     items = turn(NEW_CLAUDE, ReasoningPart("t", SIGNED))
     status = plan_replay(items, NEW_CLAUDE, rule=ReplayRule(left_out=["a1"])).status("a1", 0)
-    assert status == replay.ReplayStatus(False, 0.0, replay.LEFT_OUT)
+    assert status == ReplayStatus(False, 0.0, replay.LEFT_OUT)
 
 
 def test_a_cleared_result_changes_the_prefix_of_what_came_after_it() -> None:

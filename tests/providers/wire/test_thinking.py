@@ -9,7 +9,8 @@ import pytest
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.thinking import budget_below, thinking_for
+from agent_tui.providers.dialects.encoding import budget_below
+from agent_tui.providers.reasoning import thinking_for
 
 
 def thinking(model: str, effort: Effort, *, max_output: int | None = 32_000, reasoning: bool | None = True) -> Any:

@@ -15,8 +15,13 @@ from PIL import Image, ImageDraw
 
 from agent_tui.models.image_header import base64_size, pixel_size
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.providers.dialects.image_limits import CLAUDE, GROQ, NONE, XAI, ImageLimits
+from agent_tui.providers.catalog import DIALECTS
+from agent_tui.providers.dialects.anthropic import IMAGES as CLAUDE
+from agent_tui.providers.dialects.record import OWN_IMAGES, ImageLimits
 from agent_tui.tools.files.pictures import MAX_PIXELS, PictureError, fit_attachments, needs_fitting, scale
+
+GROQ = DIALECTS["groq"].images
+XAI = DIALECTS["xai"].images
 
 pytestmark = pytest.mark.quick
 
@@ -234,7 +239,7 @@ def test_what_cannot_be_made_small_enough_is_said() -> None:
         scale(encoded(photo(100, 100), "PNG"), ImageLimits(200, None))
 
 
-@pytest.mark.parametrize("limits", [CLAUDE, GROQ, XAI, NONE], ids=["claude", "groq", "xai", "none"])
+@pytest.mark.parametrize("limits", [CLAUDE, GROQ, XAI, OWN_IMAGES], ids=["claude", "groq", "xai", "none"])
 def test_a_photo_of_a_phone_fits_everywhere(limits: ImageLimits) -> None:
     raw = encoded(photo(1_500, 1_100).resize((4_000, 3_000)), "JPEG", quality=95)
     kept, _, refused = fit_attachments([part(raw, "image/jpeg")], limits)
@@ -259,7 +264,7 @@ def test_nothing_is_imported_for_what_fits() -> None:
         "import sys\n"
         "from agent_tui.tools.files.pictures import fit_attachments\n"
         "from agent_tui.models.messages import AttachmentPart\n"
-        "from agent_tui.providers.dialects.image_limits import CLAUDE\n"
+        "from agent_tui.providers.dialects.anthropic import IMAGES as CLAUDE\n"
         "fit_attachments([AttachmentPart('a.png', 'image/png', data='iVBORw0KGgo=')], CLAUDE)\n"
         "assert 'PIL' not in sys.modules\n"
     )

@@ -1,6 +1,6 @@
 """Reasoning of old answers in the next request: how many tokens it has, and which share of them is counted.
 
-Whether reasoning is resent and counted is the replay rule's answer (``providers.wire.replay``); here it is only
+Whether reasoning is resent and counted is the replay rule's answer (``providers.reasoning``); here it is only
 multiplied out. What earlier requests sent of it is another thing: that is stored with each step, and read by
 ``context.sent.reasoning_runs``.
 """
@@ -15,7 +15,8 @@ from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import Step
 from agent_tui.providers.catalog import retention
-from agent_tui.providers.replay import ANY_RULE, FIXED_CHANGED, ReplayStatus, plan_replay, turn_is_closed
+from agent_tui.providers.dialects.encoding import ReplayStatus
+from agent_tui.providers.reasoning import ANY_RULE, FIXED_CHANGED, plan_replay, turn_is_closed
 
 
 @dataclass(slots=True, frozen=True)

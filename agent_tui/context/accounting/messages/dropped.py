@@ -17,7 +17,7 @@ from agent_tui.context.sent.reasoning_runs import differences, share_at
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import SentRun, Step
-from agent_tui.providers.replay import carries_reasoning, turn_is_closed
+from agent_tui.providers.reasoning import carries_reasoning, turn_is_closed
 
 
 def dropped_reasoning(ground: Ground, turn: Sequence[str]) -> Change:

@@ -5,14 +5,20 @@ The calculator asks it, the conversion to the wire obeys it, the screen shows it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import lru_cache
 
 from agent_tui.models.fingerprint import extend
-from agent_tui.models.messages import Message, Metadata, Part, ReasoningPart, SummaryPart, TextPart, ToolCallPart
-from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
+from agent_tui.models.messages import Message, Metadata, ReasoningPart, SummaryPart
+from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ReplayRule, SentMessage, Target
 from agent_tui.providers.catalog import at_least, dialect_of, family_record, retention
+from agent_tui.providers.dialects import anthropic, gemini, ollama, responses
+from agent_tui.providers.dialects.chat import is_openai_reasoning
+from agent_tui.providers.dialects.encoding import ReplayPlan, ReplayStatus, Thinking, is_spoken
+from agent_tui.providers.dialects.openai import effort_word
+from agent_tui.providers.dialects.record import ModelFamily
 
 RESENT = "resent"
 OTHER_MODEL = "not resent: other model"
@@ -28,54 +34,6 @@ NOT_COUNTED = "not counted: dropped by the provider"
 
 ANY_RULE = ReplayRule()
 _extend = lru_cache(maxsize=65_536)(extend)
-
-
-@dataclass(slots=True, frozen=True)
-class ReplayStatus:
-    """``resent``: goes into the next request. ``counted``: share of it (0–1) in the next input. ``reason``: display."""
-
-    resent: bool
-    counted: float
-    reason: str
-
-
-@dataclass(slots=True)
-class ReplayPlan:
-    """The rule applied to one conversation. ``thinking_off`` is the note for the user when this step has to run
-    without thinking, because its open tool loop lost the blocks that the provider insists on."""
-
-    thinking_off: str | None = None
-    _parts: dict[str, dict[int, ReplayStatus]] = field(default_factory=dict)
-    _messages: dict[str, ReplayStatus] = field(default_factory=dict)
-    _foreign: set[str] = field(default_factory=set)
-
-    def status(self, message_id: str, part_index: int) -> ReplayStatus | None:
-        """Of one reasoning part; None where there is none or the message is not in the view."""
-        return self._parts.get(message_id, {}).get(part_index)
-
-    def message_status(self, message_id: str) -> ReplayStatus | None:
-        """Of all reasoning of an answer, also when it has tokens but no part. None for what is not in the view."""
-        return self._messages.get(message_id)
-
-    def counted(self, message_id: str) -> float:
-        """Share of the reasoning tokens of that answer's step that the next input contains."""
-        status = self._messages.get(message_id)
-        return status.counted if status else 0.0
-
-    def same_origin(self, message_id: str) -> bool:
-        """Whether provider metadata of that answer may be sent: it came from the same provider, API and model."""
-        return message_id in self._messages and message_id not in self._foreign
-
-    def resent(self, message_id: str, part_index: int) -> bool:
-        status = self.status(message_id, part_index)
-        return status is not None and status.resent
-
-    def treatment(self, message_id: str) -> tuple[bool, tuple[int, ...]]:
-        """What of an answer goes out: whether the provider's metadata do, and which reasoning parts. Equal answers
-        that are treated alike are the same on the wire."""
-        parts = self._parts.get(message_id)
-        kept = tuple(n for n, status in parts.items() if status.resent) if parts else ()
-        return message_id not in self._foreign, kept
 
 
 def plan_replay(
@@ -105,7 +63,7 @@ def plan_replay(
         share = in_loop if i > last_user else after_user
         foreign = not _same_origin(message, target)
         if foreign:
-            plan._foreign.add(message.id)
+            plan.foreign.add(message.id)
         lost = OTHER_MODEL if foreign else None
         own_share = 0.0 if by_signature and not _has_thought_signature(message) else share
         statuses: dict[int, ReplayStatus] = {}
@@ -118,8 +76,8 @@ def plan_replay(
                     reason = LEFT_OUT
                 statuses[n] = _status(reason, own_share, after_turn=i < last_user)
         if statuses:
-            plan._parts[message.id] = statuses
-        plan._messages[message.id] = _of_message(message, statuses, lost, target, own_share, i < last_user)
+            plan.parts[message.id] = statuses
+        plan.messages[message.id] = _of_message(message, statuses, lost, target, own_share, i < last_user)
     if effort != "off":
         plan.thinking_off = _loop_note(items[last_user + 1 :], plan, target)
     return plan
@@ -177,12 +135,6 @@ def _unusable(message: Message, part: ReasoningPart, index: int, target: Target,
         if not any(is_spoken(part) for part in message.parts[index + 1 :]):
             return UNFINISHED
     return None
-
-
-def is_spoken(part: Part) -> bool:
-    """Whether a part goes out as an item that reasoning may stand before. A text without a character does not: the
-    reasoning before it would stand alone."""
-    return bool(part.text) if isinstance(part, TextPart) else isinstance(part, ToolCallPart)
 
 
 def _has_thought_signature(message: Message) -> bool:
@@ -295,3 +247,82 @@ def is_compacted(item: SentMessage) -> bool:
     return item.key.partition("#")[2].startswith(("cleared", "clip")) or any(
         isinstance(part, SummaryPart) for part in item.message.parts
     )
+
+
+_ALWAYS_THINKS = re.compile(
+    r"gpt-5(?!\.\d)|gpt-oss|(?:^|/)o[134](?:-|$)|gemini-(?:2\.5|3\S*)-pro|grok-4(?!-fast|\.)|deepseek-r1|thinking|minimax-m"
+)
+"""Models that refuse to be switched off; they are asked for the least instead (openrouter.ai/docs, reasoning)."""
+
+
+def decide(request: ModelRequest, info: ModelInfo) -> tuple[ReplayPlan, Thinking]:
+    """The replay rule applied to a request and the way its thinking is asked for, each knowing of the other."""
+    messages, fixed, rule = request.messages, request.fixed_fingerprint, request.replay
+    plan = plan_replay(messages, info.target, fixed, request.effort, rule)
+    thinking = thinking_for(request, info, forced_off=plan.thinking_off)
+    if thinking.off and request.effort != "off":
+        # Without thinking, Claude's old blocks are of no use in this step.
+        plan = plan_replay(messages, info.target, fixed, "off", rule)
+    return plan, thinking
+
+
+def thinking_for(request: ModelRequest, info: ModelInfo, forced_off: str | None = None) -> Thinking:
+    """How to ask this model to think as hard as the request says. ``forced_off`` is the replay rule's note when its
+    open tool loop forbids thinking. Models that are not known to reason are asked for nothing."""
+    effort: Effort = "off" if forced_off else request.effort
+    notes = (forced_off,) if forced_off and request.effort != "off" else ()
+    target, model = info.target, info.target.model.lower()
+    family, style = family_record(target.family), dialect_of(target.provider).thinking
+    if family.thinking == "budget or effort":
+        if info.reasoning is False or effort == "off" or _too_old(target, family):
+            return Thinking(off=True, notes=notes)
+        if style == "object":
+            return Thinking(_field(info, effort).kwargs, notes=notes)
+        drop, adapts = asks_to_drop(target, request.replay), adaptive_thinking(target)
+        found = anthropic.thinking(request, info, effort, adapts=adapts, drop=drop)
+        return replace(found, notes=(*notes, *found.notes))
+    if target.api == "responses":
+        return responses.thinking(info, effort, model)
+    if style == "object":
+        return _field(info, effort)
+    if info.reasoning is False:
+        return Thinking(off=effort == "off")
+    known = info.reasoning is True
+    if family.thinking == "budget or level":
+        return gemini.thinking(request, effort, model, known)
+    levels = family.thinking == "levels"
+    switch: Metadata = {"thinking": {"type": "disabled" if effort == "off" else "enabled"}}
+    match style:
+        case "effort" if levels or is_openai_reasoning(model):
+            return Thinking({"reasoning_effort": effort_word(model, effort)}, effort == "off")
+        case "grok":
+            # Only grok-3-mini takes it; the others refuse it.
+            level = "low" if effort in ("off", "low") else "high"
+            return Thinking({"reasoning_effort": level} if "grok-3-mini" in model else {}, False)
+        case "levels" if levels:
+            return Thinking({"reasoning_effort": "low" if effort == "off" else effort})
+        case "switch" if known:
+            return Thinking(switch, effort == "off")
+        case "extra switch" if known:
+            return Thinking({"extra_body": switch}, effort == "off")
+        case "think" if known or ollama.THINKS.search(model):
+            return Thinking({"reasoning_effort": "none" if effort == "off" else effort}, effort == "off")
+    return Thinking(off=effort == "off")
+
+
+def _too_old(target: Target, family: ModelFamily) -> bool:
+    """Models below a certain version refuse to be asked for thinking; one without a version is taken for new."""
+    known, floor = family.version(target.model), family.thinks_from
+    return known is not None and floor is not None and known[1] < floor
+
+
+def _field(info: ModelInfo, effort: Effort) -> Thinking:
+    """A field ``reasoning``."""
+    if info.reasoning is False:
+        return Thinking(off=effort == "off")
+    wanted: Metadata = {"effort": effort}
+    if effort == "off":
+        wanted = {"effort": "low"} if _ALWAYS_THINKS.search(info.target.model.lower()) else {"enabled": False}
+    if effort == "off" and info.reasoning is None:
+        return Thinking(off=True)
+    return Thinking({"extra_body": {"reasoning": wanted, "usage": {"include": True}}}, effort == "off")
