@@ -1,4 +1,6 @@
-"""The flags of the chat: one parser made of their table, and what environment variables say instead of them."""
+"""The flags of the chat: one parser made of their table, what environment variables say instead of them, and completion
+scripts for shells. Everything of argparse that it does not promise is used here.
+"""
 
 from __future__ import annotations
 

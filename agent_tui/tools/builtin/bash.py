@@ -1,4 +1,4 @@
-"""bash: a shell command in its own process group."""
+"""bash, jobs: a shell command in its own process group, and the commands that run in the background."""
 
 from __future__ import annotations
 
