@@ -268,7 +268,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         trusted=lambda: trust.trusted,
         reach=Reach(await asyncio.to_thread(ProjectHosts, root)),
     )
-    jail.granted = permissions.grants
+    jail.granted, jail.outputs.granted = permissions.grants, permissions.session_folders
     parts = AgentParts(
         settings=settings,
         paths=paths,

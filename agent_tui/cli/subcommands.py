@@ -390,11 +390,13 @@ def _doctor(values: argparse.Namespace) -> int:
 
     if values.forget:
         return _forget_limits()
+    from agent_tui.ui.textual_private.names import missing, problem
 
     async def check() -> list[tuple[str, str, str]]:
         agent = await make_agent(Options(config=values.config), looking=True)
         try:
             agent.tell_pictures((await asyncio.to_thread(ask_terminal, agent.settings.ui.images, os.environ)).detail)
+            agent.tell_drawing(problem(missing()))
             return await agent.doctor()
         finally:
             await agent.close()

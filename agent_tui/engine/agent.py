@@ -485,6 +485,10 @@ class Agent:
         """How the terminal shows pictures, as a screen has found out by asking it: what ``doctor`` says then."""
         self._own.project.tell_pictures(detail)
 
+    def tell_drawing(self, problem: str) -> None:
+        """What of the installed Textual cannot be used, as a screen has found out: what ``doctor`` says then."""
+        self._own.project.tell_drawing(problem)
+
     async def doctor(self) -> list[Row]:
         """Checks of the installation: (ok, warn or fail; what; detail)."""
         return await self._own.project.doctor()

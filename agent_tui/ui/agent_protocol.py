@@ -159,5 +159,8 @@ class ChatAgent(
     def tell_pictures(self, detail: str) -> None:
         """How this terminal shows pictures, for whoever asks after its health."""
 
+    def tell_drawing(self, problem: str) -> None:
+        """What of the installed Textual cannot be used."""
+
     def left_running(self) -> list[str]:
         """After the end: a line for each command that goes on."""

@@ -26,10 +26,8 @@ from agent_tui.ui.chat.view import ChatApp, Room
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
-from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
-from agent_tui.ui.textual_private.nodes import AnswersErrors, wear_first
-from agent_tui.ui.textual_private.screen import EchoingScreen, draw_again
-from agent_tui.ui.textual_private.terminal import tell_server
+from agent_tui.ui.textual_private.names import Drawing, missing, problem
+from agent_tui.ui.textual_private.terminal import AnswersErrors, tell_server, wear_first
 from agent_tui.ui.theme import (
     ANSI_THEME,
     DEFAULT_THEME,
@@ -116,10 +114,10 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self._theme_folder = paths.themes
         self._start, self._served = start, start.served
         super().__init__()  # which asks for the driver
-        self.glass = Glass(can_scroll_regions())
+        self.drawing = Drawing(self._drawing_failed)
         if wanted == AUTO_THEME:
             wanted = theme_for(told_by_environment(os.environ) if detect_colors else None)
-        theme, problem = start_theme(wanted, paths.themes)
+        theme, bad_theme = start_theme(wanted, paths.themes)
         self._use_first_theme(theme)
         if detect_colors and self.console.color_system == "standard" and not theme.ansi:
             plain, broken = start_theme(ANSI_THEME, paths.themes)
@@ -138,13 +136,10 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self._status_command = settings.ui.status_command
         self._own_line: StatusCommand | None = None
         self._told_session = ""
-        self._problem = problem
+        self._problem = bad_theme
         self.net = Net(self, self.opened.is_set, self.say, self.fail, clock)
         self.chat = Chat(self, settings, paths, root, clock, start.last_words)
         self.view = self.chat.view
-
-    def get_default_screen(self) -> EchoingScreen:
-        return EchoingScreen(self.glass, id="_default")
 
     def get_driver_class(self) -> type[Driver]:
         """A terminal that may vanish without taking the process hostage, or a page of the browser."""
@@ -235,6 +230,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
             self.uncaught(error)
             return
         self.chat.freshness.begin()
+        self._tell_drawing()
         if self.chat.pictures is not None:
             self.chat.pictures.tell()
         if self._served is not None and self.chat.holder.agent is not None:
@@ -260,6 +256,19 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         if agent is not None and agent.messages and agent.info.id != self._told_session:
             self._told_session = agent.info.id
             tell_server(self, "session", id=agent.info.id)
+
+    def _drawing_failed(self) -> None:
+        """Textual draws from now on, everything once more."""
+        self.call_later(self.draw_again)
+        self._tell_drawing()
+
+    def _tell_drawing(self) -> None:
+        """The agent's own checks can say who draws, and what else the installed Textual has not."""
+        if self.chat.holder.agent is None:
+            return
+        others = problem([name for name in missing() if not name.draws])
+        if told := "; ".join(filter(None, (self.drawing.problem, others))):
+            self.chat.holder.agent.tell_drawing(told)
 
     def leave(self) -> None:
         """Ends the program with everything stored."""
@@ -355,13 +364,9 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         """Writes every cell again: what stands on the terminal may be something else's."""
         if self.chat.pictures is not None:
             self.chat.pictures.lost()
+            self.call_after_refresh(self.chat.pictures.drawn_again)
         self.refresh(layout=True)
-        self.call_after_refresh(self._draw_again)
-
-    def _draw_again(self) -> None:
-        draw_again(self)
-        if self.chat.pictures is not None:
-            self.chat.pictures.drawn_again()
+        self.draw_again()
 
     async def action_find(self) -> None:
         await self.chat.finding.open()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_tui.errors import AgentError
 from agent_tui.text.clean import one_line
-from agent_tui.ui.textual_private.nodes import SurvivesHandlers
+from agent_tui.ui.textual_private.terminal import SurvivesHandlers
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -14,6 +14,7 @@ from textual.app import App
 from textual.drivers import headless_driver
 from textual.widget import Widget
 
+from agent_tui.ui.terminal.driver import WholeFrames
 from tests.support.app import Running, running
 from tests.support.screen_model import Cell, ScreenModel
 from tests.support.waiting import PATIENCE
@@ -82,6 +83,7 @@ async def drawn(home: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, in
     terminal = ScreenModel(*size)
     terminal.feed(NO_WRAP)
     sent: list[str] = []
+    frames = WholeFrames()
 
     class Writes(headless_driver.HeadlessDriver):
         @property
@@ -89,8 +91,9 @@ async def drawn(home: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, in
             return False
 
         def write(self, data: str) -> None:
-            sent.append(data)
-            terminal.feed(data)
+            if whole := frames.take(data):
+                sent.append(whole)
+                terminal.feed(whole)
 
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setattr(headless_driver, "HeadlessDriver", Writes)

@@ -363,6 +363,9 @@ class FakeAgent:
     def tell_pictures(self, detail: str) -> None:
         self.calls.append(("tell_pictures", detail))
 
+    def tell_drawing(self, problem: str) -> None:
+        self.calls.append(("tell_drawing", problem))
+
     async def doctor(self) -> list[tuple[str, str, str]]:
         return [("ok", "database", "opens"), ("warn", "keys", "none found")]
 

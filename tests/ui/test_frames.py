@@ -16,9 +16,8 @@ from textual.widget import Widget
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Delta
 from agent_tui.ui.screens.picker import PickerRows
-from agent_tui.ui.textual_private import scrolling
+from agent_tui.ui.textual_private.drawing import EchoingScreen
 from agent_tui.ui.textual_private.frames import runs
-from agent_tui.ui.textual_private.screen import EchoingScreen
 from agent_tui.ui.transcript import view
 from agent_tui.ui.transcript.view import DocumentView
 from tests.support.drawn import drawn
@@ -125,7 +124,7 @@ async def test_what_else_changes_is_drawn_with_the_next_frame(tmp_path: Path, mo
         app.transcript.apply_delta("s", Delta(0, "text", "first"))
         await shown.settle()
         monkeypatch.setattr(view, "FRAME", 1e4)
-        monkeypatch.setattr(scrolling, "SOON", 1e5)
+        monkeypatch.setattr("agent_tui.ui.textual_private.drawing.SOON", 1e5)
         shown.sent.clear()
         app.transcript.apply_delta("s", Delta(0, "text", " second"))
         app.view.hint("a hint that waits")

@@ -6,6 +6,7 @@ import base64
 import io
 import random
 import re
+from collections.abc import Sequence
 
 import pytest
 from PIL import Image
@@ -14,6 +15,7 @@ from agent_tui.engine.about.pictures import Way
 from agent_tui.engine.about.replies import Replies
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.tools.files.pictures import PictureError
+from agent_tui.ui.screen_buffer import ScreenBuffer
 from agent_tui.ui.screens.picture import MOST_BYTES, MOST_SIXELS, Canvas, drawing
 from agent_tui.ui.terminal.asking import Listener
 from agent_tui.ui.terminal.iterm2 import showing
@@ -116,10 +118,11 @@ def test_in_tmux_kitty_gets_placeholders_which_tmux_can_place() -> None:
             assert made.number == red << 16 | green << 8 | blue
 
 
-class Glue:
-    """A terminal and a glass that keep what they are told."""
+class Glue(ScreenBuffer):
+    """A terminal and what it shows, which keep what they are told."""
 
     def __init__(self) -> None:
+        super().__init__(True)
         self.told: list[str] = []
         self.forgotten: list[object] = []
 
@@ -129,7 +132,7 @@ class Glue:
     def forget(self) -> None:
         self.forgotten.append("all")
 
-    def forget_rows(self, rows: range) -> None:
+    def forget_rows(self, rows: Sequence[int]) -> None:
         self.forgotten.append(rows)
 
 

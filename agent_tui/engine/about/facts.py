@@ -41,7 +41,7 @@ class ProjectFacts:
         self._binder = binder
         self._toolbox = toolbox
         self._trusting = trusting
-        self._pictures = ""
+        self._pictures = self._drawing = ""
 
     def permission_rules(self) -> list[report.Row]:
         """(decision, rule, source) of every rule."""
@@ -127,6 +127,10 @@ class ProjectFacts:
         """How the terminal shows pictures, by whoever asked it."""
         self._pictures = detail
 
+    def tell_drawing(self, problem: str) -> None:
+        """What of the installed Textual cannot be used, by whoever draws with it."""
+        self._drawing = problem
+
     async def doctor(self) -> list[report.Row]:
         """Checks of the installation: (ok, warn or fail; what; detail)."""
         opened, parts = self._bindings.opened, self._parts
@@ -136,4 +140,7 @@ class ProjectFacts:
             spec = self._bindings.current.runtime.info.spec if opened else parts.catalogue.default()
             info = await self._binder.facts_of(spec)
         rows = await asyncio.to_thread(report.doctor, parts, info, self._trusting.trusted, self._pictures)
+        if self._drawing:
+            at = next(n for n, row in enumerate(rows) if row[1] == "textual")
+            rows[at] = ("warn", "textual", f"{rows[at][2]}: {self._drawing}")
         return rows + report.learned_rows(parts.store)

@@ -102,7 +102,8 @@ class PermissionDesk:
             network = question.network or (
                 stopped.network and not open_already and self.permissions.network in ("ask", "registries")
             )
-            question = replace(question, reason=f"wants {stopped.what}", network=network)
+            session = [*question.session, *stopped.rules]
+            question = replace(question, reason=f"wants {stopped.what}", network=network, session=session)
             decision = self.permissions.put(name, intent, question)
             if decision.action == "deny":
                 return self._denied(intent, decision)

@@ -59,7 +59,7 @@ class ToldMode:
         if self._jail is not None and domain != "free" and self._jail.expects(domain):
             ports = self._jail.sandbox is None or self._jail.has_ports()
             loopback = self._jail.config.loopback if ports else "deny"
-            meaning += " " + place_words(domain, self._permissions.network, loopback)
+            meaning += " " + place_words(domain, self._permissions.network, loopback, builds=mode == "ask")
         if self._subagent:
             return f"Permission mode: {mode}. {meaning} {SUBAGENT}"
         if self._permissions.can_ask:

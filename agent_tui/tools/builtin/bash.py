@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agent_tui.tools.children.job import Job
     from agent_tui.tools.children.jobs import Jobs
     from agent_tui.tools.sandbox.attempts import Attempts
+    from agent_tui.tools.sandbox.outputs import Outputs
 
 
 MAX_TIMEOUT = 3_600.0
@@ -38,6 +39,8 @@ MAX_BYTES = 100_000_000
 _DRAIN_SECONDS = 1.0
 _LIVE_SECONDS = 0.05
 _LIVE_CHARACTERS = 8_000
+_LOOKS = 4
+"""How often a command is begun that finds out what it may write."""
 
 
 @dataclass(slots=True)
@@ -95,9 +98,41 @@ class BashTool:
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = _bash_arguments(arguments)
         timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
-        with contextlib.closing(await self._ready(args, context)) as line:
+        more: list[Path] = []
+        sockets = False
+        for _ in range(_LOOKS):
+            outcome, attempts = await self._once(args, context, timeout, more, sockets)
+            if outcome.stopped is None or attempts is None or context.jail is None:
+                return outcome
+            lent = attempts.lent
+            found = await asyncio.to_thread(_Found.of, context.jail.outputs, attempts, outcome, context.root.resolve())
+            again = [place for place in found.places if place not in lent.places]
+            if found.rest is None and again:
+                # Nothing else stopped it, and what it wrote so far is what a build makes anew.
+                more = list(dict.fromkeys([*more, *again]))
+                context.emit(f"\n[again, and let write {_names(again, context.root.resolve())}]\n")
+            elif found.rest is not None and found.rest.socket and not sockets:
+                sockets = await asyncio.to_thread(context.jail.no_sockets)
+                if not sockets:
+                    break
+                context.emit("\n[again, and let use unix sockets of its own]\n")
+            else:
+                break
+        written = _names(sorted(lent.written), context.root.resolve())
+        begun = f" (it has written {written} already, and would begin again)" if written else ""
+        assert outcome.stopped is not None
+        what = replace(outcome.stopped, what=f"{(found.rest or outcome.stopped).what}{begun}", rules=found.rules)
+        return replace(outcome, stopped=what)
+
+    async def _once(
+        self, args: BashArguments, context: ToolContext, timeout: float, more: Sequence[Path], sockets: bool
+    ) -> tuple[ToolOutcome, Attempts | None]:
+        """Runs it. ``more`` are folders of builds that it may write in though it looks; ``sockets``: it may use those
+        of unix."""
+        with contextlib.closing(await self._ready(args, context, more, sockets)) as line:
             # What only looks changes nothing, and what the user runs is theirs.
-            if context.keeping is not None and not self._own and line.launch.domain != "look":
+            changes = line.launch.domain != "look" or (line.attempts is not None and line.attempts.lent.places)
+            if context.keeping is not None and not self._own and changes:
                 await context.keeping.before()
                 line.keeping = context.keeping
             notes: list[str] = []
@@ -106,9 +141,10 @@ class BashTool:
             finally:
                 if not line.goes_on:
                     notes = await asyncio.shield(line.over())
-            return replace(outcome, text="\n".join([outcome.text, *notes])) if notes else outcome
+            told = replace(outcome, text="\n".join([outcome.text, *notes])) if notes else outcome
+            return told, line.attempts
 
-    async def _ready(self, args: BashArguments, context: ToolContext) -> _Line:
+    async def _ready(self, args: BashArguments, context: ToolContext, more: Sequence[Path], sockets: bool) -> _Line:
         """The command as it is to be started, in its domain. Raises ToolError."""
         command, jail = [shutil.which("bash") or "/bin/sh", "-c", args.command], context.jail
         if self._own:
@@ -121,7 +157,7 @@ class BashTool:
         if context.remotes:
             return _Line(*await launched(jail, command, context.domain, cwd, context.network, context.remotes))
         first_look = context.first_look and context.domain == "look" and not args.background and jail.holds("look")
-        attempts = jail.attempts() if first_look else None
+        attempts = await asyncio.to_thread(jail.attempts, more, sockets) if first_look else None
         try:
             launch = await jail.launch(command, context.domain, cwd, context.network, attempts)
         except BaseException:
@@ -164,6 +200,33 @@ class _Line:
             self.broker.close()
         if self.attempts is not None:
             self.attempts.end()
+
+
+@dataclass(slots=True, frozen=True)
+class _Found:
+    """Of what stopped a command: the ``places`` of builds that it might be let write, the ``rest`` that is none, and
+    the ``rules`` by which the user could let commands write there."""
+
+    places: tuple[Path, ...]
+    rest: Stopped | None
+    rules: tuple[str, ...]
+
+    @staticmethod
+    def of(outputs: Outputs, attempts: Attempts, outcome: ToolOutcome, root: Path) -> _Found:
+        from agent_tui.tools.sandbox.stopped import stopped
+
+        tried = attempts.end()
+        wanted = outputs.wanted(tried)
+        left = {path: folder for path, folder in tried.items() if path not in wanted}
+        succeeded = (outcome.display or {}).get("exit_code") == 0
+        rest = stopped(outcome.text, succeeded, left, root) if wanted else outcome.stopped
+        folder = outputs.offered(left) if left else None
+        rules = (f"edit(./{folder.relative_to(root)}/**)",) if folder is not None else ()
+        return _Found(tuple(dict.fromkeys(wanted.values())), rest, rules)
+
+
+def _names(places: Iterable[Path], root: Path) -> str:
+    return ", ".join(f"{place.relative_to(root)}{'/' * place.is_dir()}" for place in places)
 
 
 async def _start_in_background(

@@ -38,6 +38,7 @@ from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, runs_unseen
 from agent_tui.tools.rules.bound import has_star, same_repository, uncovered, uncovered_address
 from agent_tui.tools.rules.decision import ALLOWED, Decision, RemoteGit, worst
 from agent_tui.tools.rules.rule import Rule, exact, parse_rule
+from agent_tui.tools.sandbox.outputs import names_output
 from agent_tui.tools.sandbox.policy import Domain
 
 
@@ -60,7 +61,8 @@ def runs(subject: Subject) -> Decision:
     try:
         paths = named_files(subject)
     except NotUnderstoodError as problem:
-        unseen = not ground.guards(subject.tool) and ground.holds("look") and subject.name not in DELETERS
+        looks_first = ground.mode == "ask" or subject.name not in DELETERS
+        unseen = not ground.guards(subject.tool) and ground.holds("look") and looks_first
         paths = ALLOWED if unseen else Decision("ask", f"not fully understood: {problem}")
     if paths.action == "deny":
         return paths
@@ -123,7 +125,25 @@ def _known_to_change(subject: Subject) -> bool:
         return git_changes(subject.words)
     if subject.name == "find":
         return bool(_found(subject))
+    if subject.name in _MAKERS and _outputs_alone(subject):
+        return False  # what is stopped of it is asked about
     return changes(subject.words) or not subject.words
+
+
+_MAKERS = frozenset(("mkdir", "touch", "rm", "rmdir", "tee"))
+"""What they change is all that they name."""
+
+
+def _outputs_alone(subject: Subject) -> bool:
+    """Whether a program names temporary files of the line's own, and what is named like the output of a build."""
+    root = subject.ground.root
+    for word in subject.command.words[1:]:
+        if word.made == "temporary" or (word.text.startswith("-") and not word.dynamic):
+            continue
+        paths = [] if word.dynamic else subject.paths("edit", word)
+        if not paths or not all(path.is_relative_to(root) and names_output(path.relative_to(root)) for path in paths):
+            return False
+    return True
 
 
 def _need(subject: Subject) -> _Need:

@@ -18,6 +18,7 @@ from agent_tui.tools.judge.wrappers import Started
 from agent_tui.tools.rules.decision import ALLOWED, Decision
 from agent_tui.tools.rules.ground import Ground
 from agent_tui.tools.rules.rule import Rule, command_matches, exact
+from agent_tui.tools.sandbox.outputs import names_output
 from agent_tui.tools.sandbox.policy import Domain
 
 COMMAND_TOOL = "bash"
@@ -63,7 +64,15 @@ class Subject:
         decision = self.ground.path(kind, kind, path)
         if (outside(decision) or self.ground.mode == "plan") and (self.seen(path, kind) or self.absent(path, kind)):
             return ALLOWED
+        if decision.reason == "changes a file" and self._may_be_output(path):
+            return replace(ALLOWED, if_stopped=replace(decision, domain=domain))
         return replace(decision, domain="free" if outside(decision) else domain)
+
+    def _may_be_output(self, path: Path) -> bool:
+        """Whether a file is named like the output of a build, which a command that looks may write: it is tried."""
+        root, ground = self.ground.root, self.ground
+        named = path.is_relative_to(root) and names_output(path.relative_to(root))
+        return named and ground.mode == "ask" and ground.holds("look")
 
     def seen(self, path: Path, kind: Literal["read", "edit"]) -> bool:
         """Whether a path outside the project is there for a command that is held to looking."""

@@ -124,6 +124,12 @@ class Permissions:
         else:
             self.rules.allow_for_session(text)
 
+    def session_folders(self) -> list[Path]:
+        """The folders of the project, each named by a rule of its own, in which all may be changed until the program
+        ends."""
+        starts = [pattern.removesuffix("/**") for pattern in self.rules.session_edits() if pattern.endswith("/**")]
+        return [self.root / start[2:] for start in starts if start[:2] == "./" and start == f"./{plain_start(start)}"]
+
     def decide(self, tool: str, intent: Intent) -> Decision:
         """What is to happen with a call of ``tool`` that would do ``intent``."""
         self.rules.begin()

@@ -70,6 +70,10 @@ class SessionRules:
         """The rules that hold until the program ends."""
         return [rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})" for rule in self._session]
 
+    def session_edits(self) -> list[str]:
+        """The patterns of those that let files be changed."""
+        return [rule.pattern for rule in self._session if rule.tool == "edit" and rule.pattern is not None]
+
     def begin(self) -> None:
         """A tool is about to run: what rules are bound to is the project as it is when the first one does."""
         if self._begun is None:

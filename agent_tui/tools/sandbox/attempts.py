@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent_tui.tools.sandbox import filters
+from agent_tui.tools.sandbox.outputs import Lent
 from agent_tui.tools.sandbox.start import confined
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,9 @@ _NOTICE = struct.Struct("<QIIiIQ6Q")
 _REPLY = struct.Struct("<QqiI")
 _HERE = -100
 """AT_FDCWD."""
+
+_REMOVE_FOLDER = 0x200
+"""AT_REMOVEDIR."""
 
 _OF_WHAT_IS_THERE = (
     *("truncate", "chmod", "fchmod", "chown", "lchown", "fchown", "utime", "futimes"),
@@ -44,7 +48,8 @@ MOST = 200
 
 class Attempts:
     """Listens to one command. ``folders`` are those that it might write in if it were let, but for ``kept``.
-    ``temporary`` is where its temporary files are; ``own_tmp``: it finds them in ``/tmp``, too."""
+    ``temporary`` is where its temporary files are; ``own_tmp``: it finds them in ``/tmp``, too. ``lent`` is what it may
+    write all the same."""
 
     def __init__(
         self,
@@ -52,9 +57,11 @@ class Attempts:
         kept: Sequence[Path] = (),
         temporary: Path | None = None,
         own_tmp: bool = False,
+        lent: Lent | None = None,
     ) -> None:
         self._folders, self._kept = list(folders), list(kept)
         self._temporary, self._own_tmp = temporary, own_tmp
+        self.lent = lent or Lent()
         self._made: dict[str, None] = {}
         self._found: dict[Path, bool] = {}
         self._calls = filters.numbers(filters.CHANGES)
@@ -64,10 +71,11 @@ class Attempts:
 
     def wrapped(self, argv: Sequence[str]) -> list[str]:
         """``argv`` so that it is listened to."""
-        program = filters.noticing()
-        if program is None:
+        program, same = filters.noticing(), [(str(path), *known) for path, known in self.lent.places.items()]
+        if program is None and not same:
             return list(argv)
-        return confined({"capabilities": False, "noticed": (self._theirs.fileno(), program)}, argv)
+        noticed = (self._theirs.fileno(), program) if program is not None else None
+        return confined({"capabilities": False, "same": same, "noticed": noticed}, argv)
 
     def begin(self) -> int:
         """Starts to listen; the descriptor that the command is started with, which the caller closes."""
@@ -86,6 +94,7 @@ class Attempts:
         else:
             self._thread.join(2.0)
         self._theirs.close()
+        self.lent.give_back()
         return dict(self._found)
 
     def undo(self) -> None:
@@ -127,22 +136,30 @@ class Attempts:
                     continue  # who called is gone
                 id_, pid, _, number, _, _, *arguments = _NOTICE.unpack(notice)
                 # A command waits for the answer, and what it names may be anything: whatever goes wrong, it gets one.
+                said: int | None = None
                 try:
-                    self._note(pid, self._calls.get(number, ""), arguments)
+                    said = self._note(pid, self._calls.get(number, ""), arguments)
                 except Exception as error:
                     log.debug("A call was not understood: %s", error)
                 with contextlib.suppress(OSError):
-                    fcntl.ioctl(fd, _ANSWER, _REPLY.pack(id_, 0, 0, _GO_ON))
+                    fcntl.ioctl(fd, _ANSWER, _REPLY.pack(id_, 0, said or 0, _GO_ON if said is None else 0))
             elif events or self._over.is_set():
                 return
 
-    def _note(self, pid: int, call: str, arguments: Sequence[int]) -> None:
+    def _note(self, pid: int, call: str, arguments: Sequence[int]) -> int | None:
+        """What the call is to be answered; None: nothing, it goes on."""
         paths = [_path(pid, None if at is None else arguments[at], arguments[name]) for at, name in self._named(call)]
+        removes = call == "rmdir" or (call == "unlinkat" and bool(arguments[2] & _REMOVE_FOLDER))
+        if removes or call.startswith("mkdir"):
+            said = self.lent.pretend(not removes, paths[0])
+            if said is not None:
+                return said
         self._note_temporary(paths)
+        self.lent.written |= {place for path in paths if (place := self.lent.around(path)) is not None}
         if len(self._found) < MOST and all(os.path.lexists(path) for path in paths[:-1]):
-            self._found |= {
-                path: call.startswith("mkdir") or path.is_dir() for path in paths if self._changes(call, path)
-            }
+            tried = [path for path in paths if self.lent.around(path) is None and self._changes(call, path)]
+            self._found |= {path: call.startswith("mkdir") or path.is_dir() for path in tried}
+        return None
 
     def _note_temporary(self, paths: Sequence[Path]) -> None:
         """Keeps the names of what is new in the temporary folder. They are names in that folder itself, which no

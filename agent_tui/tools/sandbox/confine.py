@@ -89,6 +89,22 @@ def unreadable() -> None:
         _prctl(_PR_SET_DUMPABLE, 0)
 
 
+def _unlinked(path: str) -> int:
+    """A descriptor of an absolute path that no link leads to. Raises OSError."""
+    fd = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    for name in path.strip("/").split("/"):
+        above, fd = fd, os.open(name, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=fd)
+        os.close(above)
+    return fd
+
+
+def _as_checked(path: str, device: int, inode: int) -> None:
+    """Raises OSError where another thing is at ``path`` than was looked at before: it may be written."""
+    found = os.lstat(path)
+    if (found.st_dev, found.st_ino) != (device, inode):
+        raise OSError(13, f"{path} is another one now")
+
+
 def _landlock(rules: list[tuple[str, str]] | None, network: bool, scope: int) -> None:
     """With ``rules`` None only what ``scope`` names is held."""
     version = abi()
@@ -106,13 +122,14 @@ def _landlock(rules: list[tuple[str, str]] | None, network: bool, scope: int) ->
         "r": READ & everything,
         "f": READ_FILE,
         "w": everything & ~SPECIAL,
+        "o": everything & ~SPECIAL,
         "l": READ_DIR,
         "d": (READ_FILE | WRITE_FILE | 1 << 14) & everything,
     }
     for path, kind in rules or ():
         try:
-            # A link that took the place of what was meant is not followed.
-            parent = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+            # A link that took the place of what was meant is not followed; where commands write, none on the way.
+            parent = _unlinked(path) if kind == "o" else os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
             continue
         mode = os.fstat(parent).st_mode & 0o170000
@@ -265,9 +282,10 @@ def _noticed(to: int, program: bytes) -> None:
 
 def lay_on(spec: dict) -> None:  # type: ignore[type-arg]
     """Lays on what ``spec`` says: ``join`` (descriptors of a network that is shared) or ``own_network``; ``mounts``
-    with ``cwd`` for all other namespaces, in which another process goes on; ``rules`` (path, rights), ``network`` and
-    ``scope`` (1: abstract unix sockets, 2: signals) of Landlock; ``seccomp``; ``noticed`` (a socket and a program for
-    it). With ``only_join`` nothing else, for a command that restricts itself. Raises OSError."""
+    with ``cwd`` for all other namespaces, in which another process goes on; ``rules`` (path, rights), ``network``
+    and ``scope`` (1: abstract unix sockets, 2: signals) of Landlock; ``seccomp``; ``noticed`` (a socket and a
+    program for it); ``same`` are places (path, device, inode) that must be what they were. With ``only_join``
+    nothing else, for a command that restricts itself. Raises OSError."""
     inside, mounts, own = False, spec.get("mounts"), spec.get("own_network", False)
     if spec.get("join"):
         inside, own = _join(spec["join"]), False
@@ -275,6 +293,8 @@ def lay_on(spec: dict) -> None:  # type: ignore[type-arg]
         inside = own_network()
     if spec.get("only_join"):
         return
+    for place in spec.get("same", ()):
+        _as_checked(*place)
     if mounts is not None:
         _apart(mounts, spec["cwd"], own)
     elif spec.get("capabilities", True):

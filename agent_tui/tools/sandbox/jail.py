@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -22,6 +22,7 @@ from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.attempts import Attempts
 from agent_tui.tools.sandbox.box import Sandbox, probe
 from agent_tui.tools.sandbox.host_proxy import HostProxy, proxy_env
+from agent_tui.tools.sandbox.outputs import Lent, Outputs
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
 from agent_tui.tools.sandbox.registries import is_registry, users_own
 from agent_tui.tools.sandbox.session_network import SessionNetwork, session_network
@@ -58,6 +59,7 @@ class Jail:
     secret_names: Collection[str] = ()
     granted: Callable[[str, bool], bool] = lambda host, registry: False
     sandbox: Sandbox | None = None
+    outputs: Outputs = field(init=False)
     _proxy: HostProxy | None = None
     _own_registries: frozenset[tuple[str, int]] | None = None
     _remotes: Remotes | None = None
@@ -65,6 +67,9 @@ class Jail:
     _base: SandboxPolicy | None = None
     _shared: SessionNetwork | None = None
     _sharing: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.outputs = Outputs(self.root)
 
     async def ready(self) -> Sandbox:
         """What holds here; tried when first asked for, in a thread, once a process."""
@@ -192,12 +197,23 @@ class Jail:
             }
         return env
 
-    def attempts(self) -> Attempts:
-        """Listens to what a command of ``look`` would change that it could in ``work``."""
+    def no_sockets(self) -> bool:
+        """Whether a command that looks may use unix sockets: it meets nobody at one, who might do anything for it.
+        Looks through the project."""
+        backend = self.sandbox.backend if self.sandbox is not None else None
+        policy = self.policy()
+        return backend is not None and backend.own_tmp and self.outputs.listens_nobody(places.readable(policy))
+
+    def attempts(self, more: Iterable[Path] = (), sockets: bool = False) -> Attempts:
+        """Listens to what a command of ``look`` would change that it could in ``work``; ``more`` is lent to it besides
+        what it may write already, and with ``sockets`` those of unix. Runs git."""
         policy = self.policy()
         kept = [path for folder in policy.folders for path in places.protected(folder, policy)]
         own_tmp = self.sandbox is not None and self.sandbox.backend is not None and self.sandbox.backend.own_tmp
-        return Attempts(policy.folders, kept, policy.temporary, own_tmp)
+        closed = [path for path in (*kept, *places.secrets(policy)) if path.is_relative_to(policy.folders[0])]
+        lent = self.outputs.lent(closed, more) if policy.folders[0] == self.root.resolve() else Lent()
+        lent.sockets = sockets
+        return Attempts(policy.folders, kept, policy.temporary, own_tmp, lent)
 
     @property
     def remotes(self) -> Remotes:
@@ -225,7 +241,8 @@ class Jail:
         cache = shlex.quote(str(self.policy().cache / "pytest"))
         addopts = f"{os.environ.get('PYTEST_ADDOPTS', '')} -o cache_dir={cache}".strip()
         trying = {**TRYING, "PYTEST_ADDOPTS": addopts}
-        launch = await asyncio.to_thread(self.wrapped, attempts.wrapped(argv), domain, cwd, network, trying)
+        argv, lent = attempts.wrapped(argv), attempts.lent
+        launch = await asyncio.to_thread(self.wrapped, argv, domain, cwd, network, trying, (), lent)
         launch.pass_fds = (*launch.pass_fds, attempts.begin())
         return launch
 
@@ -237,8 +254,9 @@ class Jail:
         network: Network | None = None,
         more: Mapping[str, str] | None = None,
         readable: Sequence[Path] = (),
+        lent: Lent | None = None,
     ) -> Launch:
-        """The same for a thread of the caller's own."""
+        """The same for a thread of the caller's own. ``lent`` is what ``look`` may have besides."""
         from agent_tui.tools.sandbox.gitconfig import write_git_config
 
         sandbox, policy = self.tried(), self.policy(network)
@@ -248,6 +266,7 @@ class Jail:
                 write_git_config(self._git_config, outside_path(policy.folders))
         env = self.environment(domain, network) | dict(more or {})
         policy = replace(policy, readable=(*policy.readable, *_resolved(readable))) if readable else policy
+        policy = replace(policy, outputs=tuple(lent.places), sockets=lent.sockets) if lent is not None else policy
         if domain == "work" and self.shares(network):
             policy = replace(policy, shared=self._session_network())
             if policy.network == "registries" and (way := self._way_out()) is not None:

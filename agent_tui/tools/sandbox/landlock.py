@@ -103,7 +103,7 @@ def rules(domain: Domain, policy: SandboxPolicy) -> list[tuple[str, str]]:
     found += [(path, "r") for path in ("/proc", "/sys")]
     found += [(path, "d") for path in places.DEVICES]
     found += [(str(folder), "w") for folder in policy.private]
-    return found
+    return [*found, *((str(place), "o") for place in policy.outputs if domain == "look")]
 
 
 @lru_cache(maxsize=16)

@@ -134,7 +134,7 @@ def _closed(domain: Domain, policy: SandboxPolicy) -> bool:
 
 def _filter(domain: Domain, policy: SandboxPolicy) -> bytes | None:
     # What listens at a unix socket in the project was started by somebody else; to look nobody needs to reach it.
-    families: tuple[int, ...] = (filters.AF_UNIX,) if domain == "work" else ()
+    families: tuple[int, ...] = (filters.AF_UNIX,) if domain == "work" or policy.sockets else ()
     if not _closed(domain, policy) or policy.loopback != "deny":
         families += filters.INTERNET
     return filters.program(families, metadata=True)
@@ -155,6 +155,7 @@ def plan(domain: Domain, policy: SandboxPolicy) -> list[Mount]:
     bound: dict[Path, Kind] = {path: "read" for path in places.readable(policy) if _apart(path, folders, home)}
     bound |= dict.fromkeys(folders, "write" if domain == "work" else "read")
     bound |= dict.fromkeys((folder.resolve() for folder in policy.private), "write")
+    bound |= dict.fromkeys(policy.outputs if domain == "look" else (), "write")
     hidden, names = set(secrets), [str(path) for path in secrets]
     kept = {folder: _kept(folder, policy, names) for folder in folders} if domain == "work" else {}
     for folder, paths in kept.items():

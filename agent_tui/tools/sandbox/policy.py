@@ -37,6 +37,7 @@ class SandboxPolicy:
     caches live below it; it is made when it is missing. Commands write in the folders of
     ``private``, not in itself: a link in the place of one of them would lead the next command out. ``shared`` is the
     network whose ports ``work`` has while the other one is closed; without it every command has one of its own.
+    ``outputs`` are places in the project that ``look`` may write, too; ``sockets``: it may use unix sockets.
     """
 
     root: Path
@@ -48,6 +49,8 @@ class SandboxPolicy:
     protected: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
     shared: SessionNetwork | None = None
+    outputs: tuple[Path, ...] = ()
+    sockets: bool = False
 
     def joins(self, domain: Domain) -> tuple[int, ...]:
         """Descriptors for a launch in ``domain`` that joins the shared network; none where it has another one. Raises

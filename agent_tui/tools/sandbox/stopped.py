@@ -32,16 +32,20 @@ _NO_HOSTS = re.compile(
     r"\.(?:py|js|mjs|cjs|ts|rs|go|rb|java|c|h|log|json|toml|lock|txt|md|sh|so)$|^node\.|^pip\._", re.I
 )
 _TAIL = 20_000
+_A_SOCKET = "to open a socket"
 
 
 @dataclass(slots=True, frozen=True)
 class Stopped:
     """``what`` it wants, in words that follow "wants": ``to write build/``. ``network``: it needs to reach out;
-    ``hosts`` are those it named."""
+    ``hosts`` are those it named. ``socket``: a unix socket is all it wants. ``rules`` would let commands write there
+    until the program ends."""
 
     what: str
     network: bool = False
     hosts: tuple[str, ...] = ()
+    socket: bool = False
+    rules: tuple[str, ...] = ()
 
 
 def stopped(
@@ -62,11 +66,11 @@ def stopped(
         wanted.append(f"the network ({', '.join(hosts)})" if hosts else "the network")
     elif not succeeded and (line := _socket_line(tail)):
         port = _PORT.search(line)
-        wanted.append(f"to open port {port.group(1) or port.group(2)}" if port else "to open a socket")
+        wanted.append(f"to open port {port.group(1) or port.group(2)}" if port else _A_SOCKET)
     elif not succeeded and serving and (line := next(filter(_NOBODY.search, tail.split("\n")), "")):
         port = _PORT.search(line)
         wanted.append(f"to reach port {port.group(1) or port.group(2)}" if port else "to reach a port")
-    return Stopped(" and ".join(wanted), bool(unreached), hosts) if wanted else None
+    return Stopped(" and ".join(wanted), bool(unreached), hosts, wanted == [_A_SOCKET]) if wanted else None
 
 
 def _refusals(tail: str, succeeded: bool) -> list[str] | None:

@@ -35,9 +35,11 @@ _NAMED = r"""(?<![\w.:/~-])([/~](?:[^\s:'"‘’“”`,;()\[\]]){1,300})"""
 _HERE = re.compile(r"(?<![\w.])(?:localhost|127\.\d+\.\d+\.\d+|::1)(?![\w.])", re.IGNORECASE)
 
 
-def place_words(domain: Domain, network: Network, loopback: Loopback) -> str:
-    """Where a command that is held stands, as the model is told with its permission mode."""
-    writes = "the project and $TMPDIR" if domain == "work" else "$TMPDIR alone"
+def place_words(domain: Domain, network: Network, loopback: Loopback, builds: bool = False) -> str:
+    """Where a command that is held stands, as the model is told with its permission mode. ``builds``: it may write what
+    builds make."""
+    looks = "$TMPDIR and build folders that git ignores" if builds else "$TMPDIR alone"
+    writes = "the project and $TMPDIR" if domain == "work" else looks
     reaches = {"allow": "the network", "registries": "no network but package registries"}
     net = reaches.get(network, "no network") if domain == "work" else "no network"
     theirs = "; ports on 127.0.0.1 are for each other" if domain == "work" else "; a command has 127.0.0.1 for itself"

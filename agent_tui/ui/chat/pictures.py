@@ -123,7 +123,7 @@ class Pictures:
             return
         if self._screen is not None and self._screen.is_attached:
             return
-        overlay = Overlay(self._app, self._app.glass, found is not None and found.wrapped)
+        overlay = Overlay(self._app, self._app.drawing.buffer, found is not None and found.wrapped)
         why = found.detail.rpartition(": ")[2] if found is not None and found.way == "blocks" else ""
         root = self._view.transcript.root
         self._screen = PictureScreen(overlay, self._sized, parts, numbers[-1], root, why)

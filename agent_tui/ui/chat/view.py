@@ -11,7 +11,7 @@ from textual.widget import Widget
 from agent_tui.errors import AgentError
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.terminal.window import Window
-from agent_tui.ui.textual_private.screen import DrawsFrames
+from agent_tui.ui.textual_private.drawing import DrawsFrames
 from agent_tui.ui.textual_private.terminal import ask_terminal, write_to_terminal
 from agent_tui.ui.widgets.lines import Activity, StatusLine
 

@@ -13,8 +13,7 @@ from textual.widgets import TextArea
 from agent_tui.completion import Query, query_at
 from agent_tui.ui.prompt.placeholders import Placeholders
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private.nodes import bindings_of
-from agent_tui.ui.textual_private.terminal import wait_after_escape
+from agent_tui.ui.textual_private.terminal import action_of, wait_after_escape
 
 if TYPE_CHECKING:
     from agent_tui.history import History
@@ -274,8 +273,8 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     def _bound(self, key: str) -> str | None:
         """The prompt's own action for a key, as the user bound it."""
-        own = (b.action for b in bindings_of(self, key) if not b.priority and not b.action.startswith("app."))
-        return next(own, None)
+        action = action_of(self, key)
+        return None if action is not None and action.startswith("app.") else action
 
     async def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()

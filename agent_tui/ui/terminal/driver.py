@@ -6,13 +6,14 @@ fills up and the next frame waits for ever, so that not even a signal handler ru
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
-from agent_tui.ui.textual_private.terminal import Hears, listening, loop_of, messages_of, teach_keys, wrap_output
+from agent_tui.ui.textual_private.terminal import Hears, listening, messages_of, teach_keys, wrap_output
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -22,6 +23,27 @@ SILENT = ("linux", "dumb")
 """Terminals that would write a question about their colours on the screen."""
 ASK_FOR_KEYS, LEAVE_KEYS = "\x1b[>4;1m", "\x1b[>4m"
 """xterm's own way to tell Shift+Enter from Enter. tmux knows no other; others are asked in kitty's way by Textual."""
+
+
+BEGIN_FRAME, END_FRAME = "\x1b[?2026h", "\x1b[?2026l"
+"""Between these two a terminal shows nothing new."""
+
+
+class WholeFrames:
+    """Makes one piece of what Textual writes in three."""
+
+    def __init__(self) -> None:
+        self._begun = ""
+
+    def take(self, data: str) -> str:
+        """Returns what is to be written now."""
+        if data != BEGIN_FRAME and not self._begun:
+            return data
+        self._begun += data
+        if data != END_FRAME:
+            return ""
+        whole, self._begun = self._begun, ""
+        return whole if len(whole) > len(BEGIN_FRAME + END_FRAME) else ""
 
 
 class Patient:
@@ -71,6 +93,8 @@ def driver_class(
     class TerminalDriver(LinuxDriver):
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
+            self._events = asyncio.get_running_loop()
+            self._frames = WholeFrames()
             self._typed_early = ""
             self.listeners: list[Hears] = []
             self._asks = background is not None
@@ -78,11 +102,15 @@ def driver_class(
             teach_keys()
             wrap_output(self, lambda file: Patient(file, self._gone))
 
+        def write(self, data: str) -> None:
+            if whole := self._frames.take(data):
+                super().write(whole)
+
         def _heard(self, background: Callable[[bool], object], light: bool) -> None:
-            loop_of(self).call_soon_threadsafe(partial(background, light))
+            self._events.call_soon_threadsafe(partial(background, light))
 
         def _gone(self) -> None:
-            loop_of(self).call_soon_threadsafe(leave)
+            self._events.call_soon_threadsafe(leave)
 
         def ask(self, question: str, listener: Hears | None) -> None:
             """Asks the terminal, where there is one that answers; what ``listener`` takes is no key."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from agent_tui.ui.screen_buffer import ScreenBuffer
 from agent_tui.ui.terminal.kitty import dropping, through_tmux
 
 NUMBER = 0x61_67_74
@@ -29,20 +30,12 @@ class Writes(Protocol):
         """Sends a control sequence of ours; nothing happens without a terminal."""
 
 
-class Rows(Protocol):
-    def forget(self) -> None:
-        """The terminal may show anything."""
-
-    def forget_rows(self, rows: range) -> None:
-        """Somebody else wrote these rows."""
-
-
 class Overlay:
-    """``glass`` is what the terminal is thought to show. ``wrapped``: for tmux, which hands it on."""
+    """``buffer`` is what the terminal is thought to show. ``wrapped``: for tmux, which hands it on."""
 
-    def __init__(self, terminal: Writes, glass: Rows, wrapped: bool) -> None:
+    def __init__(self, terminal: Writes, buffer: ScreenBuffer, wrapped: bool) -> None:
         self._terminal = terminal
-        self._glass = glass
+        self._buffer = buffer
         self._wrapped = wrapped
         self._place: Place | None = None
         self._number = 0
@@ -63,11 +56,11 @@ class Overlay:
         if self._wrapped:
             blank = "".join(f"{_at(place, row)}\x1b[{place.columns}X" for row in range(place.rows))
             self._write(f"{dropped}\x1b[0m{blank}")
-            self._glass.forget_rows(range(place.y, place.y + place.rows))
+            self._buffer.forget_rows(range(place.y, place.y + place.rows))
         else:
             # Konsole shows the rest of an old one below a new one until the whole screen was cleared.
             self._write(f"{dropped}\x1b[0m\x1b[2J")
-            self._glass.forget()
+            self._buffer.forget()
         return True
 
     def _write(self, sequence: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from textual.drivers.web_driver import WebDriver
 
-from agent_tui.ui.textual_private.terminal import loop_of
+from agent_tui.ui.terminal.driver import WholeFrames
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -21,10 +22,15 @@ def driver_class(leave: Callable[[], object], redraw: Callable[[], object], size
     class ServedDriver(WebDriver):
         def __init__(self, app: App[Any], **more: Any) -> None:
             super().__init__(app, **{**more, "size": size})
+            self._events = asyncio.get_running_loop()
+            self._frames = WholeFrames()
             self._begun: list[str] | None = []
             self._first_words = ""
 
         def write(self, data: str) -> None:
+            data = self._frames.take(data)
+            if not data:
+                return
             if self._begun is not None:
                 self._begun.append(data)
             try:
@@ -57,7 +63,7 @@ def driver_class(leave: Callable[[], object], redraw: Callable[[], object], size
                 super().on_meta(packet_type, payload)
 
         def _on_loop(self, call: Callable[[], object]) -> None:
-            loop_of(self).call_soon_threadsafe(call)
+            self._events.call_soon_threadsafe(call)
 
         def _show_again(self) -> None:
             """A terminal that knows nothing yet is told how it is used, then what stands on it."""

@@ -1,17 +1,16 @@
-"""Only what changed, in rows: what a frame is made of."""
+"""Draws only what changed, in rows. Imported only where Textual has all of the names that this needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from collections.abc import Iterator, Mapping
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rich.segment import Segment
-from textual._compositor import Compositor, CompositorUpdate, LayoutUpdate
-from textual._context import visible_screen_stack
+from textual._compositor import Compositor, CompositorUpdate
 from textual.color import Color
 from textual.filter import LineFilter
-from textual.geometry import Region, Size
+from textual.geometry import Region
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
 from textual.strip import Strip
@@ -19,47 +18,24 @@ from textual.widget import Widget
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from textual.geometry import Offset
 
-Cells: TypeAlias = dict[int, str]
-"""Parts of a row as they are sent, by the column they begin at."""
-
-
-class Glass(Protocol):
-    """What the terminal shows; ``terminal.glass`` says more."""
-
-    def forget(self) -> None: ...
-
-    def forget_rows(self, rows: Sequence[int]) -> None: ...
-
-    def fit(self, width: int, height: int) -> None: ...
-
-    @property
-    def shapes(self) -> int: ...
-
-    def knows(self, y: int, columns: Sequence[int]) -> bool: ...
-
-    def draw(self, changes: Mapping[int, Cells], whole: Mapping[int, bool]) -> str: ...
+    from agent_tui.ui.screen_buffer import Cells, Frame
+    from agent_tui.ui.textual_private.names import Drawing
 
 
 class FrameUpdate(CompositorUpdate):
-    """Rows by their number, as they are sent; ``whole``: of which rows these are all parts."""
+    """What is to be sent for a frame. The terminal counts as showing it once Textual takes the text to send it."""
 
-    def __init__(self, size: Size, rows: dict[int, Cells], whole: dict[int, bool]) -> None:
-        self.size = size
-        self.rows = rows
-        self.whole = whole
+    def __init__(self, drawing: Drawing, frame: Frame, cursor: Offset) -> None:
+        self.drawing = drawing
+        self.frame = frame
+        self.cursor = cursor
 
-
-def whole_screen(update: LayoutUpdate, console: Console) -> FrameUpdate:
-    """All rows, as Textual has put them together."""
-    rows: dict[int, Cells] = {}
-    for y, strips in enumerate(update.strips, update.region.y):
-        row = rows[y] = {}
-        x = update.region.x
-        for strip in strips:
-            row[x] = strip.render(console)
-            x += strip.cell_length
-    return FrameUpdate(update.region.size, rows, dict.fromkeys(rows, True))
+    def render_segments(self, console: Console) -> str:
+        self.drawing.buffer.sent(self.frame)
+        self.drawing.cursor = self.cursor
+        return self.frame.text
 
 
 class Part(NamedTuple):
@@ -77,30 +53,43 @@ Asked: TypeAlias = Mapping[Widget, Mapping[int, list[Part]]]
 class FrameCompositor(Compositor):
     """Asks widgets for the lines that changed and for no others, and leaves lines whole that nothing covers."""
 
-    def __init__(self, glass: Glass) -> None:
+    def __init__(self, drawing: Drawing) -> None:
         super().__init__()
-        self.glass = glass
+        self.drawing = drawing
         self.known_parts: list[list[Part] | None] = []
         self.parts_of: object = None
         self.known_shapes: object = None
 
-    def render_partial_update(self) -> FrameUpdate | None:  # type: ignore[override]
-        """What is dirty; with it whatever the terminal does not show for certain."""
-        regions, glass = self._dirty_regions.copy(), self.glass
+    def render_full_update(self, simplify: bool = False) -> Any:
+        """Draws every row. A picture of the screen (``simplify``) is Textual's."""
+        if simplify or self.root is None or self.drawing.problem:
+            return super().render_full_update(simplify)
+        return self.drawing.attempt(partial(self.frame, True), super().render_full_update)
+
+    def render_partial_update(self) -> Any:
+        """Draws what is dirty, and with it whatever the terminal does not show for certain."""
+        if self.root is None or self.drawing.problem:
+            return super().render_partial_update()
+        return self.drawing.attempt(self.frame, super().render_full_update)
+
+    def frame(self, full: bool = False) -> FrameUpdate | None:
+        """Returns what has to be sent; None where the terminal shows all of it already."""
+        regions, buffer = self._dirty_regions.copy(), self.drawing.buffer
         self._dirty_regions.clear()
-        if not regions or self.root is None:
+        if not (regions or full):
             return None
         width, height = self.size
-        glass.fit(width, height)
+        buffer.fit(width, height)
         spans: dict[int, list[tuple[int, int]]] = {}
-        for y, begin, end in self._regions_to_spans(regions):
-            if 0 <= y < height:
-                spans.setdefault(y, []).append((begin, end))
-        whole = dict.fromkeys(spans, False)
+        for region in regions:
+            for y in region.line_range:
+                if 0 <= y < height:
+                    spans.setdefault(y, []).append(region.column_span)
+        whole = dict.fromkeys(range(height) if full else spans, full)
         cuts = self.cuts
-        if (shapes := (cuts, glass.shapes)) != self.known_shapes:
+        if (shapes := (cuts, buffer.shapes)) != self.known_shapes:
             self.known_shapes = shapes
-            whole |= {y: True for y, columns in enumerate(cuts) if not glass.knows(y, columns[:-1])}
+            whole |= {y: True for y, columns in enumerate(cuts) if not buffer.knows(y, columns[:-1])}
         rows: dict[int, Cells] = {}
         asked: dict[Widget, dict[int, list[Part]]] = {}
         for y in sorted(whole):
@@ -110,8 +99,13 @@ class FrameCompositor(Compositor):
                 if whole[y] or any(x < right and end > left for left, right in spans[y]):
                     row[x] = ""  # all columns in their order; what no widget fills stays empty
                     asked.setdefault(widget, {}).setdefault(y, []).append(part)
-        self.draw(rows, asked)
-        return FrameUpdate(self.size, rows, whole)
+        assert self.root is not None
+        app = self.root.app
+        for y, x, strip in self.shown(asked):
+            rows[y][x] = strip.render(app.console)
+        frame = buffer.frame(rows, whole)
+        cursor = app.screen.outer_size.clamp_offset(app.cursor_position)
+        return FrameUpdate(self.drawing, frame, cursor) if frame.text or cursor != self.drawing.cursor else None
 
     def parts(self, y: int) -> list[Part]:
         """Who draws which part of a row. It stays as it is until there is another layout."""
@@ -131,22 +125,15 @@ class FrameCompositor(Compositor):
             found = self.known_parts[y] = [Part(x, end, owners[x]) for x, end in ends if x in owners]
         return found
 
-    def draw(self, rows: dict[int, Cells], asked: Asked) -> None:
-        """Fills those parts of the rows with what the widgets show there."""
-        assert self.root is not None
-        console = self.root.app.console
-        for y, x, strip in self.shown(asked):
-            rows[y][x] = strip.render(console)
-
     def shown(self, asked: Asked) -> Iterator[tuple[int, int, Strip]]:
         """What the widgets show in those parts, each with its row and its column."""
         for widget, lines in asked.items():
             region, clip = self.visible_widgets[widget]
             area = region.intersection(clip)
-            for first, count in runs(lines):
+            for first, count in runs(lines, whole=isinstance(widget, Screen) and behind(widget) is None):
                 crop = Region(area.x - region.x, first - region.y, area.width, count)
                 for y, strip in zip(range(first, first + count), lines_of(widget, crop), strict=False):
-                    parts = lines[y]
+                    parts = lines.get(y, [])
                     if len(parts) == 1 and parts[0].x == area.x and strip.cell_length == parts[0].end - area.x:
                         yield y, area.x, strip
                         continue
@@ -168,7 +155,10 @@ class FrameCompositor(Compositor):
                 asked.setdefault(part.widget, {}).setdefault(y, []).append(part)
         for y, x, strip in self.shown(asked):
             # Each of these is remembered by the line it is made of, which is the same as long as nothing changes there.
-            rows[y][x] = through(strip.apply_filter(tint, background).apply_style(base), filters, background)
+            shown = strip.apply_filter(tint, background).apply_style(base)
+            for line_filter in filters:
+                shown = shown.apply_filter(line_filter, background)
+            rows[y][x] = shown
         for row in rows.values():
             yield Strip.join([row[x] for x in sorted(row)])
 
@@ -179,7 +169,6 @@ def lines_of(widget: Widget, crop: Region) -> list[Strip]:
         return widget.render_lines(crop)
     below = behind(widget)
     if below is None:
-        visible_screen_stack.set(widget.app._background_screens)  # which it empties at each drawing
         return widget.render_lines(crop)
     begin, end = crop.column_span
     return [strip.crop(begin, end) for strip in below.rows_behind(crop.y, crop.height, widget)]
@@ -212,15 +201,11 @@ class Tint(LineFilter):
         return list(BackgroundScreen.process_segments(segments, self.color))
 
 
-def through(strip: Strip, filters: Sequence[LineFilter], background: Color) -> Strip:
-    """A line behind filters that may have to know what is behind it."""
-    for line_filter in filters:
-        strip = strip.apply_filter(line_filter, background)
-    return strip
-
-
-def runs(rows: Mapping[int, object]) -> list[tuple[int, int]]:
-    """Rows that follow each other: the first of them, and how many."""
+def runs(rows: Mapping[int, object], whole: bool = False) -> list[tuple[int, int]]:
+    """Returns rows that follow each other: the first of them, and how many. ``whole``: all as one, with what lies
+    between: a screen forgets what is behind it once it was asked."""
+    if whole and rows:
+        return [(min(rows), max(rows) + 1 - min(rows))]
     out: list[tuple[int, int]] = []
     for y in rows:  # from the top
         if out and out[-1][0] + out[-1][1] == y:

@@ -1,23 +1,29 @@
-"""The driver: what goes to the terminal beside frames, and what comes from it."""
+"""What is private to Textual beside drawing: the driver, errors, the first theme. Each use does without."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 from textual import constants
 from textual.app import App
+from textual.message_pump import MessagePump
+from textual.widget import Widget
 
 if TYPE_CHECKING:
     from textual.driver import Driver
     from textual.message import Message
 
 
+def driver_of(app: App[Any]) -> Driver | None:
+    """Returns the driver, once there is one."""
+    return getattr(app, "_driver", None)
+
+
 def write_to_terminal(app: App[Any], sequence: str) -> None:
     """Sends a control sequence of ours; nothing happens without a terminal."""
-    driver = app._driver
+    driver = driver_of(app)
     if driver is not None and not driver.is_headless:
         driver.write(sequence)
 
@@ -25,7 +31,7 @@ def write_to_terminal(app: App[Any], sequence: str) -> None:
 def ask_terminal(app: App[Any], question: str, listener: Hears | None) -> None:
     """Asks the terminal; what ``listener``, which goes on to listen, takes of its answer is no key. Nothing happens
     where nobody would answer."""
-    ask = getattr(app._driver, "ask", None)
+    ask = getattr(driver_of(app), "ask", None)
     if ask is not None:
         ask(question, listener)
 
@@ -34,20 +40,16 @@ def tell_server(app: App[Any], kind: str, **facts: object) -> None:
     """Tells the program that shows this one on a page something beside the screen; nothing happens without one."""
     from textual.drivers.web_driver import WebDriver
 
-    driver = app._driver
+    driver = driver_of(app)
     if isinstance(driver, WebDriver):
         driver.write_meta({"type": kind, **facts})
 
 
-def wrap_output(driver: Driver, wrapper: Any) -> None:
+def wrap_output(driver: Driver, wrapper: Callable[[TextIO], object]) -> None:
     """Puts ``wrapper(file)`` in place of the file that the driver writes to."""
     inner = cast(Any, driver)
-    inner._file = wrapper(cast(TextIO, inner._file))
-
-
-def loop_of(driver: Driver) -> asyncio.AbstractEventLoop:
-    """The event loop that the driver sends its messages to."""
-    return driver._loop
+    if hasattr(inner, "_file"):
+        inner._file = wrapper(inner._file)
 
 
 class Hears(Protocol):
@@ -61,10 +63,15 @@ class Hears(Protocol):
 @contextmanager
 def listening(listeners: Sequence[Hears]) -> Iterator[None]:
     """A driver's input that is begun meanwhile goes through the ``listeners`` first; more of them may come later."""
-    from textual._xterm_parser import XTermParser
     from textual.drivers import linux_driver
 
-    class Parser(XTermParser):
+    module = cast(Any, linux_driver)
+    known = getattr(module, "XTermParser", None)
+    if known is None:
+        yield
+        return
+
+    class Parser(known):  # type: ignore[misc, valid-type]
         def feed(self, data: str) -> Iterator[Message]:
             left = data
             for listener in listeners:
@@ -78,12 +85,11 @@ def listening(listeners: Sequence[Hears]) -> Iterator[None]:
                 if held := listener.give_back():
                     yield from super().feed(held)
 
-    module = cast(Any, linux_driver)
     module.XTermParser = Parser
     try:
         yield
     finally:
-        module.XTermParser = XTermParser
+        module.XTermParser = known
 
 
 class _Sequence:
@@ -95,8 +101,10 @@ class _Sequence:
 
 def teach_keys() -> None:
     """Alt+Enter, which terminals without a key protocol send as Esc and Enter: Textual takes it for Enter."""
-    from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
-
+    try:
+        from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+    except ImportError:
+        return
     cast(dict[str, object], ANSI_SEQUENCES_KEYS)["\x1b\r"] = (_Sequence("alt+enter"),)
 
 
@@ -110,6 +118,57 @@ _ESCAPE_DELAY = constants.ESCAPE_DELAY
 
 def messages_of(text: str) -> Iterator[Message]:
     """The keys that a terminal means by ``text``."""
-    from textual._xterm_parser import XTermParser
+    from textual.drivers import linux_driver
 
-    yield from XTermParser().feed(text)
+    parser = getattr(linux_driver, "XTermParser", None)
+    if parser is not None:
+        yield from parser().feed(text)
+
+
+class SurvivesHandlers(MessagePump):
+    """A node of which ``survives`` decides whether it goes on with its next message when a handler has failed."""
+
+    async def _dispatch_message(self, message: Message) -> None:
+        try:
+            await super()._dispatch_message(message)
+        except Exception as error:
+            if not self.survives(error):
+                raise
+
+    def survives(self, error: Exception) -> bool:
+        """Takes care of the error; False leaves it to Textual."""
+        return False
+
+
+class AnswersErrors(App[int]):
+    """An app that is asked what to do with an error that nobody caught."""
+
+    def _handle_exception(self, error: Exception) -> None:
+        self.uncaught(error)
+
+    def uncaught(self, error: Exception) -> None:
+        """Takes care of the error; what is raised here ends the program."""
+        super()._handle_exception(error)
+
+
+def wear_first(app: App[Any], theme: str) -> None:
+    """Starts with a registered theme; setting it later styles everything twice."""
+    if not hasattr(app, "_filters"):
+        app.theme = theme
+        return
+    from textual.filter import ANSIToTruecolor, Monochrome, NoColor
+
+    app.set_reactive(App.theme, theme)
+    app.stylesheet.set_variables(app.get_css_variables())
+    native = app.native_ansi_color
+    for n, each in enumerate(app._filters):
+        if isinstance(each, ANSIToTruecolor):
+            app._filters[n] = ANSIToTruecolor(app.ansi_theme, enabled=not native)
+        elif isinstance(each, Monochrome) and native:
+            app._filters[n] = NoColor()
+
+
+def action_of(widget: Widget, key: str) -> str | None:
+    """Returns the widget's own action for a key, as the user bound it."""
+    active = widget.screen.active_bindings.get(key)
+    return active.binding.action if active is not None and active.node is widget else None

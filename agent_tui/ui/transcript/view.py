@@ -16,8 +16,7 @@ from textual.strip import Strip
 from agent_tui.ui.flow.paint import Mark, found, key, paint
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private.frames import through
-from agent_tui.ui.textual_private.scrolling import JumpingScrollView
+from agent_tui.ui.textual_private.drawing import JumpingScrollView, through
 from agent_tui.ui.transcript.document import Cursor, Document, Slot
 from agent_tui.ui.transcript.entry import Entry, Folding
 from agent_tui.ui.transcript.find import Finder

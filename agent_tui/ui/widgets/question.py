@@ -19,7 +19,7 @@ from agent_tui.text.clean import spelled
 from agent_tui.text.numbers import plural
 from agent_tui.ui.keys import TypingGuard
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private.nodes import bindings_of
+from agent_tui.ui.textual_private.terminal import action_of
 from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.rows import RowList
@@ -339,7 +339,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
 
     def _bound(self, key: str) -> str | None:
         """The panel's own action for a key, as the user bound it."""
-        return next((binding.action for binding in bindings_of(self, key)), None)
+        return action_of(self, key)
 
     async def on_paste(self, event: events.Paste) -> None:
         """A paste is never an answer."""

@@ -13,7 +13,7 @@ from tests.support.commands import World, held, judged
 @pytest.mark.parametrize(
     ("command", "domain", "network"),
     [
-        ("rm -rf build", "work", False),
+        ("rm -rf src", "work", False),
         ("echo x > notes.txt", "work", False),
         ("npm install", "work", True),
         ("pip install requests", "work", True),

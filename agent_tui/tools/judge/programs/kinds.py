@@ -54,7 +54,7 @@ _WITH = {
     "sed": r"-[a-zA-Z]*i.*|--in-place.*",
     "perl": r"-[a-zA-Z0-9]*i.*",
     "ruff": r"format|--fix.*",
-    "cargo": r"fmt|fix|add|remove|new|init|install|update|clean",
+    "cargo": r"fmt|fix|add|remove|new|init|install|update",
     "go": r"fmt|get|mod|generate|clean|install",
     "gofmt": r"-[a-z]*w.*",
     "goimports": r"-[a-z]*w.*",
@@ -70,7 +70,7 @@ _WITH = {
     "npm": r"init|version|pkg|link|uninstall|remove|dedupe",
     "tar": r"-?[a-zA-Z]*x.*|--extract|--get",
     "find": r"-delete|-fprint.*|-fls",
-    "make": r"install|clean|distclean",
+    "make": r"install",
 }
 _ONLY_SAYS = word_set("--check --diff --dry-run -n --list-different -l --verify --version --help")
 _BEFORE = word_set("npx bunx uvx run exec uv poetry pnpm yarn bundle -m")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
+from agent_tui.ui.screen_buffer import ScreenBuffer, can_scroll_regions
 from tests.support.drawn import NO_WRAP
 from tests.support.forms import examples
 from tests.support.screen_model import ScreenModel
@@ -30,6 +30,13 @@ def screens(draw: st.DrawFn) -> list[dict[int, str]]:
     return rows
 
 
+def drawn(buffer: ScreenBuffer, changes: dict[int, dict[int, str]], whole: dict[int, bool]) -> str:
+    """What is sent for a frame, which it is."""
+    frame = buffer.frame(changes, whole)
+    buffer.sent(frame)
+    return frame.text
+
+
 def shown(rows: list[dict[int, str]]) -> ScreenModel:
     model = ScreenModel(WIDTH, len(rows))
     model.feed(NO_WRAP)
@@ -45,11 +52,11 @@ def test_any_rows_become_any_others(
 ) -> None:
     """Moved by some rows, with some of the rows of another screen, what stays left out."""
     height = len(first)
-    glass, model = Glass(regions), ScreenModel(WIDTH, height)
+    buffer, model = ScreenBuffer(regions), ScreenModel(WIDTH, height)
     model.feed(NO_WRAP)
-    glass.fit(WIDTH, height)
+    buffer.fit(WIDTH, height)
     rows = first
-    model.feed(glass.draw(dict(enumerate(rows)), dict.fromkeys(range(height), True)))
+    model.feed(drawn(buffer, dict(enumerate(rows)), dict.fromkeys(range(height), True)))
     assert model.rows == shown(rows).rows
     for by, other in later:
         moved = [rows[y + by] if 0 <= y + by < height else other[y % len(other)] for y in range(height)]
@@ -60,10 +67,10 @@ def test_any_rows_become_any_others(
             for y, row in changes.items()
         }
         rows = moved
-        model.feed(glass.draw(parts, whole))
+        model.feed(drawn(buffer, parts, whole))
         assert model.rows == shown(rows).rows
         assert regions or not model.moves
-    assert glass.draw(dict(enumerate(rows)), dict.fromkeys(range(height), True)) == ""
+    assert drawn(buffer, dict(enumerate(rows)), dict.fromkeys(range(height), True)) == ""
 
 
 def lines(first: int, height: int = 10) -> dict[int, dict[int, str]]:
@@ -72,16 +79,16 @@ def lines(first: int, height: int = 10) -> dict[int, dict[int, str]]:
 
 @pytest.mark.parametrize("by", [1, 3, -1, -2])
 def test_what_only_moved_is_moved(by: int) -> None:
-    glass, whole = Glass(True), dict.fromkeys(range(10), True)
-    glass.fit(51, 10)
-    glass.draw(lines(100), whole)
-    sent = glass.draw(lines(100 + by), whole)
+    buffer, whole = ScreenBuffer(True), dict.fromkeys(range(10), True)
+    buffer.fit(51, 10)
+    drawn(buffer, lines(100), whole)
+    sent = drawn(buffer, lines(100 + by), whole)
     assert sent.count("line") == abs(by)
-    glass.draw(lines(100), whole)
-    without = Glass(False)
+    drawn(buffer, lines(100), whole)
+    without = ScreenBuffer(False)
     without.fit(51, 10)
-    without.draw(lines(100), whole)
-    assert without.draw(lines(100 + by), whole).count("line") == 10
+    drawn(without, lines(100), whole)
+    assert drawn(without, lines(100 + by), whole).count("line") == 10
 
 
 def test_a_terminal_without_scroll_regions_is_known() -> None:

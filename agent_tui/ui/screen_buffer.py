@@ -1,11 +1,11 @@
-"""What the terminal shows, so that only what is different is sent to it, and what only moved is moved there."""
+"""Keeps what the terminal shows, so that only what is different is sent to it, and what only moved is moved there."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Cells: TypeAlias = dict[int, str]
 """A row, or the parts of it that may have changed: the text with its control sequences by the column it begins at."""
@@ -18,7 +18,16 @@ NO_REGIONS = ("", "dumb", "unknown", "emacs", "cons25")
 """Values of ``TERM`` of terminals that cannot scroll a part of the screen; all others do since the VT100."""
 
 
-class Glass:
+class Frame(NamedTuple):
+    text: str
+    """What is to be sent; empty when the terminal shows all of it already."""
+    rows: list[Cells | None]
+    """What the terminal shows then."""
+    shaped: bool
+    """Whether a row may begin its parts at other columns than before."""
+
+
+class ScreenBuffer:
     """Rows as they were sent. A row that is not known (None) has to be sent whole, at the next occasion.
 
     ``regions``: whether the terminal can scroll a part of its screen. ``shapes`` is another number whenever rows
@@ -55,49 +64,51 @@ class Glass:
         row = self._rows[y]
         return row is not None and list(row) == columns
 
-    def draw(self, changes: Mapping[int, Cells], whole: Mapping[int, bool]) -> str:
-        """What has to be sent so that these rows show these parts; ``whole`` rows are given in all their parts, of the
-        others only those that may have changed. Empty when the terminal shows all of it already."""
-        rows = self._rows
+    def frame(self, changes: Mapping[int, Cells], whole: Mapping[int, bool]) -> Frame:
+        """Returns what has to be sent so that these rows show these parts; ``whole`` rows are given in all their parts,
+        of the others only those that may have changed."""
+        rows = self._rows.copy()
         wanted: dict[int, Cells] = {}
-        if any(whole.values()):
-            self.shapes += 1
         for y in sorted(changes):
             have = rows[y]
             want = changes[y] if whole[y] or have is None else {**have, **changes[y]}
             if want != have:
                 wanted[y] = want
-        moved = self._move(wanted) if self.regions and len(wanted) >= LEAST_MOVED else ""
-        out = [moved]
+        out = [_move(rows, wanted) if self.regions and len(wanted) >= LEAST_MOVED else ""]
         for y, want in wanted.items():
             _write(out, y, rows[y], want)
             rows[y] = want
-        return "".join(out)
+        return Frame("".join(out), rows, any(whole.values()))
 
-    def _move(self, wanted: dict[int, Cells]) -> str:
-        """Moves rows on the terminal where that leaves less to send; ``wanted`` may get rows then that moved along."""
-        rows = self._rows
-        top, bottom = min(wanted), max(wanted)
-        region = rows[top : bottom + 1]
-        if any(row is None for row in region):
-            return ""
-        have = [row for row in region if row is not None]
-        want = [wanted.get(y, have[y - top]) for y in range(top, bottom + 1)]
-        by = _shift([_longest(row) for row in have], [_longest(row) for row in want])
-        if by == 0:
-            return ""
-        gap: list[Cells | None] = [None] * abs(by)
-        after = [*have[by:], *gap] if by > 0 else [*gap, *have[:by]]
-        before = sum(_size(a, b) for a, b in zip(have, want, strict=True))
-        if sum(_size(a, b) for a, b in zip(after, want, strict=True)) + MOVING >= before:
-            return ""
-        rows[top : bottom + 1] = after
-        wanted.clear()
-        wanted.update({top + k: row for k, row in enumerate(want) if row != after[k]})
-        margins = f"\x1b[{top + 1};{bottom + 1}r"
-        if by > 0:
-            return f"{margins}\x1b[{bottom + 1};1H" + "\n" * by + "\x1b[r"
-        return f"{margins}\x1b[{top + 1};1H" + "\x1bM" * -by + "\x1b[r"
+    def sent(self, frame: Frame) -> None:
+        """The frame is on its way to the terminal, and nothing was since it was made."""
+        self._rows = frame.rows
+        self.shapes += frame.shaped
+
+
+def _move(rows: list[Cells | None], wanted: dict[int, Cells]) -> str:
+    """Moves rows on the terminal where that leaves less to send; ``wanted`` may get rows then that moved along."""
+    top, bottom = min(wanted), max(wanted)
+    region = rows[top : bottom + 1]
+    if any(row is None for row in region):
+        return ""
+    have = [row for row in region if row is not None]
+    want = [wanted.get(y, have[y - top]) for y in range(top, bottom + 1)]
+    by = _shift([_longest(row) for row in have], [_longest(row) for row in want])
+    if by == 0:
+        return ""
+    gap: list[Cells | None] = [None] * abs(by)
+    after = [*have[by:], *gap] if by > 0 else [*gap, *have[:by]]
+    before = sum(_size(a, b) for a, b in zip(have, want, strict=True))
+    if sum(_size(a, b) for a, b in zip(after, want, strict=True)) + MOVING >= before:
+        return ""
+    rows[top : bottom + 1] = after
+    wanted.clear()
+    wanted.update({top + k: row for k, row in enumerate(want) if row != after[k]})
+    margins = f"\x1b[{top + 1};{bottom + 1}r"
+    if by > 0:
+        return f"{margins}\x1b[{bottom + 1};1H" + "\n" * by + "\x1b[r"
+    return f"{margins}\x1b[{top + 1};1H" + "\x1bM" * -by + "\x1b[r"
 
 
 def _longest(row: Cells) -> str:

@@ -1,0 +1,192 @@
+"""With another Textual, in which a private name is gone or fails, the chat is drawn and works all the same."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_tui.models.messages import Message, user_message
+from agent_tui.models.requests import Delta
+from agent_tui.ui.textual_private.drawing import EchoingScreen
+from agent_tui.ui.textual_private.names import NAMES, PrivateName, missing
+from tests.support.drawn import Drawn, drawn
+from tests.support.real_app import make_home
+from tests.support.renamed import rename
+
+DRAWING = [each for each in NAMES if each.draws]
+IDS = {each: f"{each.owner}.{each.name}" for each in NAMES}
+SIZE = (90, 30)
+FRAMES = "agent_tui.ui.textual_private.frames"
+
+
+FAILURE = "another kind of region"
+
+
+async def use(window: Drawn) -> None:
+    """Types, sends, reads an answer as it comes, opens a dialog and leaves it, scrolls, types on."""
+    run, app = window.run, window.run.app
+
+    def shows(text: str) -> bool:
+        return any(text in row for row in window.terminal.text())
+
+    await run.until(lambda: shows("Ask anything"))
+    await run.type("hello")
+    await run.until(lambda: shows("hello"))
+    await run.pilot.press("enter")
+    await run.until(lambda: shows("Ask anything"))
+    app.transcript.add_message(user_message("hello"))
+    app.transcript.begin_answer(Message("s", "assistant", status="streaming"))
+    for word in ("first\n\n", "second\n\n", *(f"line {n}\n\n" for n in range(SIZE[1])), "third"):
+        app.transcript.apply_delta("s", Delta(0, "text", word))
+        await run.pilot.pause()
+    await run.until(lambda: shows("third"))
+    app.open_screen("help")
+    await run.until(lambda: shows("/compact"))
+    app.transcript.apply_delta("s", Delta(0, "text", " and last"))
+    await run.pilot.pause()
+    await run.pilot.press("escape")
+    await run.until(lambda: not shows("/compact") and shows("third and last"))
+    await run.pilot.press("pageup", "pageup")
+    await run.until(lambda: shows("second"))
+    await run.type("more")
+    await run.until(lambda: shows("more"))
+
+
+def told(window: Drawn) -> str:
+    """What the agent's checks can say."""
+    return next((str(call[1]) for call in window.run.agent.calls if call[0] == "tell_drawing"), "")
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name.startswith("agent_tui.ui.textual_private")]
+
+
+def take_away(monkeypatch: pytest.MonkeyPatch, gone: PrivateName) -> None:
+    """Has Textual call it otherwise."""
+    importlib.import_module(gone.owner.rpartition(".")[0])
+    if gone.draws:
+        monkeypatch.delitem(sys.modules, FRAMES, raising=False)
+    rename(monkeypatch, "textual", gone.name)
+    assert gone in missing()
+
+
+async def test_as_it_is_installed_nothing_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert missing() == []
+    async with drawn(tmp_path, monkeypatch, SIZE) as window:
+        await use(window)
+        assert not window.run.app.drawing.problem and told(window) == ""
+    assert warnings(caplog) == []
+
+
+@pytest.mark.parametrize("gone", NAMES, ids=IDS.__getitem__)
+async def test_a_private_name_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, gone: PrivateName
+) -> None:
+    take_away(monkeypatch, gone)
+    async with drawn(tmp_path, monkeypatch, SIZE) as window:
+        await use(window)
+        assert gone.name in told(window) and ("Textual's own way" in told(window)) == gone.draws
+    assert len(warnings(caplog)) == gone.draws
+
+
+@pytest.mark.parametrize("broken", DRAWING, ids=IDS.__getitem__)
+async def test_a_private_name_fails_when_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken: PrivateName
+) -> None:
+    """Where the program uses it; Textual itself can."""
+    fail_for_us(monkeypatch, broken)
+    assert missing() == []
+    async with drawn(tmp_path, monkeypatch, SIZE) as window:
+        await use(window)
+        assert "Textual's own way" in told(window)
+    assert len(warnings(caplog)) == 1
+
+
+@pytest.mark.parametrize("when", [0, 3, 10])
+async def test_drawing_fails_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, when: int
+) -> None:
+    fail_after(monkeypatch, when)
+    async with drawn(tmp_path, monkeypatch, SIZE) as window:
+        await use(window)
+        assert FAILURE in told(window)
+    assert len(warnings(caplog)) == 1
+
+
+def fail_after(monkeypatch: pytest.MonkeyPatch, frames: int) -> None:
+    """Has the program's own way of drawing fail after about so many whole frames."""
+    module = importlib.import_module(FRAMES)
+    parts, asked = module.FrameCompositor.parts, []
+
+    def fails(self: object, y: int) -> object:
+        asked.append(y)
+        if len(asked) > frames * SIZE[1]:
+            raise TypeError(FAILURE)
+        return parts(self, y)
+
+    monkeypatch.setattr(module.FrameCompositor, "parts", fails)
+
+
+@pytest.mark.parametrize("how", ["gone", "not drawing", "fails later"])
+async def test_the_whole_program_says_so_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """With the demo model, asked by keys, and its ``/doctor``."""
+    if how == "fails later":
+        fail_after(monkeypatch, 3)
+        said = FAILURE
+    else:
+        gone = next(each for each in NAMES if each.name == ("_dirty_regions" if how == "gone" else "_handle_exception"))
+        take_away(monkeypatch, gone)
+        said = gone.name
+    async with make_home(tmp_path, monkeypatch).chat(size=(140, 60)) as chat:
+        await chat.say("hello")
+        await chat.shows("You wrote 1 word")
+        await chat.say("/doctor")
+        await chat.until(lambda: any("textual" in row and said in row for row in chat.screen().splitlines()))
+
+
+def fail_for_us(monkeypatch: pytest.MonkeyPatch, broken: PrivateName) -> None:
+    if broken.name == "_compositor_refresh":  # what fails in Textual's own fails in Textual's way too
+        monkeypatch.setattr(EchoingScreen, "refresh_behind", lambda screen: screen.no_such_thing)
+        return
+    module, _, last = broken.owner.rpartition(".")
+    if not last[0].isupper():  # a class
+        made = getattr(importlib.import_module(broken.owner), broken.name)
+        own = importlib.import_module(FRAMES)
+
+        def fails(*arguments: object, **more: object) -> None:
+            raise RuntimeError(f"{broken.name} is made in another way")
+
+        for each in vars(own).values():
+            if isinstance(each, type) and issubclass(each, made) and each is not made:
+                monkeypatch.setattr(each, "__init__", fails)
+        return
+    owner = getattr(importlib.import_module(module), last)
+    monkeypatch.setattr(owner, broken.name, FailsForUs(broken.name, vars(owner).get(broken.name)), raising=False)
+
+
+class FailsForUs:
+    """An attribute or a method that fails for the program and nobody else."""
+
+    def __init__(self, name: str, method: Any) -> None:
+        self.name = name
+        self.method = method
+
+    def check(self) -> None:
+        if sys._getframe(2).f_globals["__name__"].startswith("agent_tui."):
+            raise RuntimeError(f"{self.name} is something else")
+
+    def __get__(self, node: Any, kind: type) -> Any:
+        if node is None:
+            return self
+        self.check()
+        return self.method.__get__(node, kind) if self.method is not None else vars(node)[self.name]
+
+    def __set__(self, node: Any, value: Any) -> None:
+        self.check()
+        vars(node)[self.name] = value
