@@ -49,7 +49,7 @@ class FetchTool:
 
 
 def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
-    from agent_tui.tools.builtin.fetch import get
+    from agent_tui.tools.builtin.http_get import get
 
     for _ in range(MAX_REDIRECTS):
         response = get(url, TIMEOUT, stop, f"agent-tui/{__version__}")
