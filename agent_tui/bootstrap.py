@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agent_tui.config import Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
@@ -23,8 +22,8 @@ from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
 from agent_tui.paths import Paths, package_themes, private_dir, project_root, strangers_root, user_paths
+from agent_tui.providers.catalog import stored_key
 from agent_tui.providers.demo import DemoProvider
-from agent_tui.providers.keys import stored_key
 from agent_tui.providers.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.locks import remove_left_behind
@@ -36,13 +35,6 @@ from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, Reach
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
 from agent_tui.tools.sandbox.jail import Jail
-
-if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import CommandAgent
-    from agent_tui.ui.agent_protocol import ChatAgent
-
-_COMMANDS: type[CommandAgent] = Agent
-_SCREEN: type[ChatAgent] = Agent
 
 PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
 
@@ -309,7 +301,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         notices=notices,
     )
     agent = Agent(parts)
-    client.on_state = lambda state: agent.publish(BackendChanged(state))
+    client.on_state = lambda state: agent.events.publish(BackendChanged(state))
     return agent
 
 

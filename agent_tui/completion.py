@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import CompletesWords, NamesResources
+    from agent_tui.engine.agent import Agent
     from agent_tui.history import History
 
 Kind = Literal["command", "file", "shell"]
@@ -81,13 +81,13 @@ class FileIndex:
         return [*sorted(folders), *files]
 
 
-def _resources(text: str, agent: NamesResources | None) -> list[Proposal]:
+def _resources(text: str, agent: Agent | None) -> list[Proposal]:
     """What MCP servers offer, named ``@server:uri``."""
     if agent is None:
         return []
     from agent_tui.text.search import match as match_texts
 
-    details = {name: detail for name, detail in agent.mcp_resources() if not any(c.isspace() for c in name)}
+    details = {name: detail for name, detail in agent.project.mcp_resources() if not any(c.isspace() for c in name)}
     return [Proposal(f"@{name} ", name, details[name]) for name in match_texts(text, list(details), 50)]
 
 
@@ -101,7 +101,7 @@ def shell_lines(history: History) -> list[str]:
     return [entry[1:] for entry in history.search("!") if entry.startswith("!") and "\n" not in entry]
 
 
-async def propose(query: Query, agent: CompletesWords | None, files: FileIndex, shell: Sequence[str]) -> list[Proposal]:
+async def propose(query: Query, agent: Agent | None, files: FileIndex, shell: Sequence[str]) -> list[Proposal]:
     """Proposals for a query, best first. ``shell`` are earlier ``!`` commands, newest first."""
     match query.kind:
         case "command":

@@ -25,7 +25,7 @@ CEILINGS = {
     "private names of Textual": 46,
     "files entered from Agent.submit to the provider": 97,
     "files entered by one Anthropic call in the worker": 46,
-    "lines of tests/support": 11_900,
+    "lines of tests/support": 12_150,
 }
 
 

@@ -192,16 +192,20 @@ def _context(values: argparse.Namespace) -> int:
         try:
             usage = await agent.inspect()
             if values.step is not None:
-                view = past_view(agent.history(), values.step, values.diff, {m.id for m in agent.messages})
+                view = past_view(
+                    agent.context.history(), values.step, values.diff, {m.id for m in agent.conversation.path}
+                )
                 if values.json:
                     terminal_output.say_json(past_json(view))
                 else:
                     terminal_output.say(past_text(view))
             elif values.json:
-                terminal_output.say_json(context_json(usage, agent.steps))
+                terminal_output.say_json(context_json(usage, agent.conversation.steps))
             else:
-                info = agent.model_info
-                terminal_output.say(context_text(usage, agent.records, info.prices if info is not None else None))
+                info = agent.models.info
+                terminal_output.say(
+                    context_text(usage, agent.conversation.own_records, info.prices if info is not None else None)
+                )
         finally:
             await agent.close()
 
@@ -336,7 +340,7 @@ def _models(values: argparse.Namespace) -> int:
     async def show() -> None:
         agent = await make_agent(Options(config=values.config), looking=True)
         try:
-            infos = [await agent.describe(spec.key) for spec in agent.models()]
+            infos = [await agent.models.describe(spec.key) for spec in agent.models.all()]
         finally:
             await agent.close()
         if values.json:
@@ -360,7 +364,7 @@ def _models(values: argparse.Namespace) -> int:
 
 
 def _auth_set(values: argparse.Namespace) -> int:
-    from agent_tui.providers.keys import set_key
+    from agent_tui.providers.catalog import set_key
 
     key = terminal_output.ask_secret(f"Key for {values.provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
     set_key(values.provider, key)
@@ -369,7 +373,7 @@ def _auth_set(values: argparse.Namespace) -> int:
 
 
 def _auth_remove(values: argparse.Namespace) -> int:
-    from agent_tui.providers.keys import remove_key
+    from agent_tui.providers.catalog import remove_key
 
     remove_key(values.provider)
     terminal_output.tell(f"Removed the key for {values.provider}.")
@@ -377,7 +381,7 @@ def _auth_remove(values: argparse.Namespace) -> int:
 
 
 def _auth_list(values: argparse.Namespace) -> int:
-    from agent_tui.providers.keys import list_providers
+    from agent_tui.providers.catalog import list_providers
 
     for name in list_providers():
         terminal_output.say(clean_line(name))
@@ -395,9 +399,11 @@ def _doctor(values: argparse.Namespace) -> int:
     async def check() -> list[tuple[str, str, str]]:
         agent = await make_agent(Options(config=values.config), looking=True)
         try:
-            agent.tell_pictures((await asyncio.to_thread(ask_terminal, agent.settings.ui.images, os.environ)).detail)
-            agent.tell_drawing(problem(missing()))
-            return await agent.doctor()
+            agent.project.tell_pictures(
+                (await asyncio.to_thread(ask_terminal, agent.settings.ui.images, os.environ)).detail
+            )
+            agent.project.tell_drawing(problem(missing()))
+            return await agent.project.doctor()
         finally:
             await agent.close()
 

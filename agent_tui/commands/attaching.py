@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import ReadsAttachments
+    from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import AttachmentPart
 
 Says: TypeAlias = "Callable[[str, str], None]"
@@ -18,26 +18,26 @@ MayAttach: TypeAlias = "Callable[[Path], Awaitable[bool]]"
 
 
 async def collect(
-    agent: ReadsAttachments, text: str, given: Sequence[AttachmentPart], say: Says, may_attach: MayAttach
+    agent: Agent, text: str, given: Sequence[AttachmentPart], say: Says, may_attach: MayAttach
 ) -> list[AttachmentPart]:
     """``given``, and what ``text`` names, as the model takes them. What could not be read, was changed or left out is
     said. ``text`` is the user's own: hosts named in it may be fetched from."""
-    agent.heard(text)
+    agent.project.heard(text)
     if "@" not in text:
         return await _fitting(agent, given, say)
     from agent_tui.commands.mentions import expand_mentions, outside
 
-    beyond = await asyncio.to_thread(outside, text, agent.cwd, agent.folders)
+    beyond = await asyncio.to_thread(outside, text, agent.cwd, agent.project.folders)
     allowed = [path for path in beyond if await may_attach(path)]
-    found, problems = await asyncio.to_thread(expand_mentions, text, agent.cwd, agent.folders, allowed)
-    resources, unread = await agent.mcp_attachments(text)
+    found, problems = await asyncio.to_thread(expand_mentions, text, agent.cwd, agent.project.folders, allowed)
+    resources, unread = await agent.project.mcp_attachments(text)
     for problem in [*problems, *unread]:
         say("warning", f"Not attached: {problem}")
     return await _fitting(agent, [*given, *found, *resources], say)
 
 
-async def _fitting(agent: ReadsAttachments, parts: Sequence[AttachmentPart], say: Says) -> list[AttachmentPart]:
-    attached, scaled, refused = await agent.fit_images(parts)
+async def _fitting(agent: Agent, parts: Sequence[AttachmentPart], say: Says) -> list[AttachmentPart]:
+    attached, scaled, refused = await agent.project.fit_images(parts)
     for line in scaled:
         say("info", line)
     for line in refused:

@@ -13,7 +13,7 @@ from agent_tui.models.session import BUDGETS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agent_tui.commands.agent_protocol import CommandAgent
+    from agent_tui.engine.agent import Agent
 
 _LABELS: dict[BudgetName, str] = {
     "run": "Run",
@@ -32,14 +32,14 @@ _TOKENS = rf"{_NUMBER}[km]?"
 _FACTORS = {"k": 1_000, "m": 1_000_000}
 
 
-def _choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
-    for line in agent.budgets():
+def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
+    for line in agent.budget.lines():
         if line.name != "run":
             yield f"{line.name} ", _amounts(line)
 
 
 @command("budget", args="[turn|session|day|tokens AMOUNT|off]", choices=_choices)
-async def budget(agent: CommandAgent, args: str) -> CommandResult:
+async def budget(agent: Agent, args: str) -> CommandResult:
     """Shows what may be spent and what is left, or sets it for this session.
 
     /budget session 5 allows this session $5, /budget tokens 500k so many tokens, /budget turn off takes a limit away.
@@ -47,13 +47,13 @@ async def budget(agent: CommandAgent, args: str) -> CommandResult:
     """
     name, _, wanted = args.partition(" ")
     if not args:
-        return Text("\n".join(f"{_LABELS[line.name]:<9} {_amounts(line)}" for line in agent.budgets()))
+        return Text("\n".join(f"{_LABELS[line.name]:<9} {_amounts(line)}" for line in agent.budget.lines()))
     chosen = next((one for one in _LABELS if one == name and one in BUDGETS), None)
     limit = _limit(wanted, chosen == "tokens")
     if chosen is None or limit == 0:
         return Text("/budget takes nothing, or turn, session, day or tokens with an amount or off.", error=True)
-    agent.set_budget(chosen, limit)
-    line = next(line for line in agent.budgets() if line.name == chosen)
+    agent.budget.set(chosen, limit)
+    line = next(line for line in agent.budget.lines() if line.name == chosen)
     return Text(f"{_LABELS[chosen]}: {_amounts(line)}.")
 
 

@@ -23,8 +23,8 @@ from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import clock, grouped, plural, share, tokens
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import ExplainsContext
     from agent_tui.commands.past_words import PastView
+    from agent_tui.engine.agent import Agent
     from agent_tui.models.steps import CompactionRecord
 
 CHILDREN = 12
@@ -33,12 +33,12 @@ CALLS = 20
 """Calls of the cache's list."""
 
 
-def rows_text(agent: ExplainsContext) -> str:
+def rows_text(agent: Agent) -> str:
     """All rows as numbered sentences, and the sum that proves them."""
-    usage, info = agent.context_usage(), agent.model_info
+    usage, info = agent.context.usage(), agent.models.info
     prices = info.prices if info is not None else None
-    lines = [in_words(usage), facts(usage, agent.in_flight, prices), "", *row_sentences(usage)]
-    lines += ["", *proof_sentences(usage, agent.trigger_total(), agent.records)]
+    lines = [in_words(usage), facts(usage, agent.context.in_flight, prices), "", *row_sentences(usage)]
+    lines += ["", *proof_sentences(usage, agent.context.usage().total, agent.conversation.own_records)]
     return "\n".join(lines)
 
 
@@ -90,12 +90,12 @@ def proof_sentences(usage: ContextUsage, trigger: int, records: Sequence[Compact
         yield f"{entry.name}: {entry.text}"
 
 
-def row_text(agent: ExplainsContext, path: str) -> str:
+def row_text(agent: Agent, path: str) -> str:
     """One row by its number (``3``, ``3.12``): all that is known of it, what stands below it, and what is sent behind
     it. Raises ConfigError where there is no such row."""
     from agent_tui.commands.context_texts import ADDED, part_text, row_facts, sent_text
 
-    usage = agent.context_usage()
+    usage = agent.context.usage()
     rows: Sequence[ContextRow] = usage.rows
     row: ContextRow | None = None
     top = rows[0].id if rows else ""
@@ -110,22 +110,22 @@ def row_text(agent: ExplainsContext, path: str) -> str:
     for at, child in enumerate(row.children, 1):
         lines += _row(f"{path.rstrip('.')}.{at}.", child, None, 0)
     if row.message_id is not None:
-        lines += ["", sent_text(agent.sent_message(row.message_id))]
+        lines += ["", sent_text(agent.conversation.sent_message(row.message_id))]
     elif row.fingerprint is not None:
-        lines += ["", part_text(agent.part_text(row.fingerprint), tool=top == "tools")]
+        lines += ["", part_text(agent.context.part_text(row.fingerprint), tool=top == "tools")]
     elif top == "tools" and not row.children:
         lines.append(ADDED)
     return "\n".join(lines)
 
 
-def why_text(agent: ExplainsContext) -> str:
+def why_text(agent: Agent) -> str:
     """How the number was made, the proof, and why it compacts or does not."""
-    usage = agent.context_usage()
-    lines = list(proof_sentences(usage, agent.trigger_total(), agent.records))
+    usage = agent.context.usage()
+    lines = list(proof_sentences(usage, agent.context.usage().total, agent.conversation.own_records))
     return "\n".join([*lines, *([one_line(usage.why, 2_000)] if usage.why else [])])
 
 
-def step_text(agent: ExplainsContext, words: str) -> str:
+def step_text(agent: Agent, words: str) -> str:
     """``N`` or ``N M``: the context as it was before step N was sent, compared with the one before or step M. Raises
     ConfigError."""
     numbers = words.split()
@@ -134,13 +134,13 @@ def step_text(agent: ExplainsContext, words: str) -> str:
     return past_text(_past(agent, int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else None))
 
 
-def _past(agent: ExplainsContext, number: int, compared: int | None = None) -> PastView:
-    return past_view(agent.history(), number, compared, {message.id for message in agent.messages})
+def _past(agent: Agent, number: int, compared: int | None = None) -> PastView:
+    return past_view(agent.context.history(), number, compared, {message.id for message in agent.conversation.path})
 
 
-def cache_text(agent: ExplainsContext) -> str:
+def cache_text(agent: Agent) -> str:
     """What each call read from the provider's cache and should have read, the newest first."""
-    entries = cache_entries(agent.steps)
+    entries = cache_entries(agent.conversation.steps)
     if not entries:
         return "No call has been answered yet."
     lines: list[str] = []
@@ -151,22 +151,26 @@ def cache_text(agent: ExplainsContext) -> str:
     return "\n".join(lines)
 
 
-async def exact_line(agent: ExplainsContext) -> str:
+async def exact_line(agent: Agent) -> str:
     """What the provider says of the size of the next request."""
     if agent.settings.context.exact_counting == "off":
         return EXACT_OFF
-    return exact_text(await agent.count_exact())
+    return exact_text(await agent.context.count_exact())
 
 
-async def export_line(agent: ExplainsContext, words: str, cwd: Path) -> str:
+async def export_line(agent: Agent, words: str, cwd: Path) -> str:
     """Writes the numbers, or those of a step, as JSON into the folder of exports, or where the user says, and tells
     where. Raises AgentError."""
     first, _, rest = words.partition(" ")
     number = int(first) if first.isdecimal() and len(first) < 8 else None
     where = words if number is None else rest.strip()
-    data = context_json(agent.context_usage(), agent.steps) if number is None else past_json(_past(agent, number))
+    data = (
+        context_json(agent.context.usage(), agent.conversation.steps)
+        if number is None
+        else past_json(_past(agent, number))
+    )
     text = json.dumps(data, indent=2) + "\n"
     if where:
         return f"Written to {await write_told(text, cwd / Path(where).expanduser())}"
-    name = f"context-{agent.info.id}{'' if number is None else f'-step-{number}'}"
+    name = f"context-{agent.conversation.info.id}{'' if number is None else f'-step-{number}'}"
     return f"Written to {await write_export(text, agent.paths.exports, name, '.json')}"

@@ -11,12 +11,12 @@ from agent_tui.text.clean import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agent_tui.commands.agent_protocol import CommandAgent
+    from agent_tui.engine.agent import Agent
     from agent_tui.models.jobs import JobInfo
 
 
-def _choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
-    for job in agent.jobs():
+def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
+    for job in agent.background.infos():
         yield f"output {job.id}", one_line(job.command, 60)
         if job.state == "running":
             line = one_line(job.command, 60)
@@ -35,7 +35,7 @@ def state_word(job: JobInfo) -> str:
 
 
 @command("jobs", args="[output ID | stop ID | keep ID | end ID]", choices=_choices)
-async def jobs(agent: CommandAgent, args: str) -> CommandResult:
+async def jobs(agent: Agent, args: str) -> CommandResult:
     """Commands in the background: output, stop, keep beyond the end.
 
     They end with the session. /jobs keep ID lets one go on, and says how to end it then; /jobs end ID takes that back.
@@ -43,12 +43,12 @@ async def jobs(agent: CommandAgent, args: str) -> CommandResult:
     what, _, id = args.partition(" ")
     id = id.strip()
     if not args:
-        return OpenScreen("jobs") if agent.jobs() else Text("No commands run in the background.")
+        return OpenScreen("jobs") if agent.background.infos() else Text("No commands run in the background.")
     if not id or what not in ("output", "stop", "keep", "end"):
         return Text("/jobs takes nothing, or output, stop, keep or end with an id.", error=True)
     if what == "output":
-        output = agent.job_output(id)
+        output = agent.background.output(id)
         return Text(output, foreign=True) if output else Text("No output yet.")
     if what == "stop":
-        return Text(await agent.stop_job(id))
-    return Text(agent.keep_job(id, what == "keep"))
+        return Text(await agent.background.stop(id))
+    return Text(agent.background.keep(id, what == "keep"))

@@ -18,22 +18,22 @@ from agent_tui.text.numbers import money, share_in, tokens
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from agent_tui.commands.agent_protocol import CommandAgent
+    from agent_tui.engine.agent import Agent
 
 STATUS_WIDTH = 64
 """Columns of a long value of ``/status``: with its name and the frame, 80."""
 
 
-def _models(agent: CommandAgent) -> Iterable[tuple[str, str]]:
-    return ((spec.key, spec.model if spec.model != spec.key else "") for spec in agent.models())
+def _models(agent: Agent) -> Iterable[tuple[str, str]]:
+    return ((spec.key, spec.model if spec.model != spec.key else "") for spec in agent.models.all())
 
 
 @command("model", args="[name]", choices=_models)
-async def model(agent: CommandAgent, args: str) -> CommandResult:
+async def model(agent: Agent, args: str) -> CommandResult:
     """Chooses the model; any LiteLLM name works, e.g. /model openai/gpt-5."""
     if not args:
         return OpenScreen("models")
-    info, lost = await agent.set_model(args)
+    info, lost = await agent.models.switch(args)
     if info.problem:
         return Text(f"Model is now {info.spec.key}. {info.problem} {lost_text(lost)}".rstrip(), error=True)
     origin = f", {info.limits.origin}" if info.limits.source == "learned" else ""
@@ -41,15 +41,17 @@ async def model(agent: CommandAgent, args: str) -> CommandResult:
     return Text(f"Model is now {info.spec.key} ({window}). {lost_text(lost)}".rstrip())
 
 
-def _efforts(agent: CommandAgent) -> Iterable[tuple[str, str]]:
-    return ((level.effort, "current" if level.current else level.words) for level in agent.levels() if not level.only)
+def _efforts(agent: Agent) -> Iterable[tuple[str, str]]:
+    return (
+        (level.effort, "current" if level.current else level.words) for level in agent.models.levels() if not level.only
+    )
 
 
 @command("thinking", args="[off|low|medium|high]", choices=_efforts)
-async def thinking(agent: CommandAgent, args: str) -> CommandResult:
+async def thinking(agent: Agent, args: str) -> CommandResult:
     """Sets how much the model thinks; alone it shows the levels and what a change costs."""
-    await agent.until_described()
-    levels = agent.levels()
+    await agent.models.until_described()
+    levels = agent.models.levels()
     wanted = args.lower()
     if levels[0].only:
         rest = "nothing is changed" if args else "there is nothing to choose"
@@ -59,27 +61,27 @@ async def thinking(agent: CommandAgent, args: str) -> CommandResult:
     for level in levels:
         for effort in level.names:
             if effort == wanted:
-                lost = agent.set_effort(effort)
-                when = ", from your next message on" if agent.busy else ""
+                lost = agent.models.set_effort(effort)
+                when = ", from your next message on" if agent.turns.busy else ""
                 return Text(f"Thinking: {level.told(effort)}{when}. {lost_text(lost)}".rstrip())
     names = ", ".join(level.effort for level in levels)
-    return Text(f"Thinking is {agent.effort}. Choices: {names}.", error=True)
+    return Text(f"Thinking is {agent.models.effort}. Choices: {names}.", error=True)
 
 
-def _themes(agent: CommandAgent) -> Iterable[tuple[str, str]]:
+def _themes(agent: Agent) -> Iterable[tuple[str, str]]:
     folders = (package_themes(), agent.paths.themes)
     names = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
     return [("auto", "as the terminal's background is"), *((name, "") for name in names)]
 
 
 @command("theme", args="[name]", choices=_themes)
-async def theme(agent: CommandAgent, args: str) -> CommandResult:
+async def theme(agent: Agent, args: str) -> CommandResult:
     """Changes the colours, with a live preview."""
     return OpenScreen("themes", args)
 
 
 @command("vim", args="[on|off]", choices=lambda agent: [("on", ""), ("off", "")])
-async def vim(agent: CommandAgent, args: str) -> CommandResult:
+async def vim(agent: Agent, args: str) -> CommandResult:
     """Switches vim's keys on the prompt; `[ui] vim = true` has them from the start."""
     if args not in ("", "on", "off"):
         return Text("/vim takes on, off or nothing.", error=True)
@@ -87,12 +89,12 @@ async def vim(agent: CommandAgent, args: str) -> CommandResult:
 
 
 @command("config")
-async def config(agent: CommandAgent, args: str) -> CommandResult:
+async def config(agent: Agent, args: str) -> CommandResult:
     """Shows where the configuration is read from."""
     project = agent.root / ".agent-tui" / "config.toml"
     files = [("user", agent.paths.config_file), ("project", project)]
     lines = [f"{name:<8} {path}{'' if path.exists() else '  (not there)'}" for name, path in files]
-    if project.exists() and not agent.trusted:
+    if project.exists() and not agent.project.trusted:
         lines[-1] += "  (ignored until /trust)"
     lines += [
         f"{'themes':<8} {agent.paths.themes}",
@@ -104,9 +106,9 @@ async def config(agent: CommandAgent, args: str) -> CommandResult:
 
 
 @command("status")
-async def status(agent: CommandAgent, args: str) -> CommandResult:
+async def status(agent: Agent, args: str) -> CommandResult:
     """Shows session, model, folder, permissions and context in short."""
-    usage = agent.context_usage()
+    usage, spec = agent.context.usage(), agent.models.spec
     window = usage.window
     where = "unknown window"
     if window is not None:
@@ -115,19 +117,22 @@ async def status(agent: CommandAgent, args: str) -> CommandResult:
     if usage.window_origin.startswith("learned"):
         where += f", window {usage.window_origin}"
     rows = [
-        ("Session", f"{one_line(agent.info.title, 80) or 'untitled'}  ({agent.info.id})"),
-        ("Model", f"{agent.spec.key}  ({agent.spec.model})" if agent.spec.key != agent.spec.model else agent.spec.key),
-        ("Thinking", "no levels" if agent.levels()[0].only else agent.effort),
-        ("Folder", f"{agent.cwd}{'' if agent.trusted else '  (not trusted: /trust)'}"),
-        ("Branch", agent.branch or "none"),
-        ("Mode", agent.mode),
-        *(("" if index else "Sandbox", line) for index, line in enumerate(_narrow(await agent.sandbox_lines()))),
+        ("Session", f"{one_line(agent.conversation.info.title, 80) or 'untitled'}  ({agent.conversation.info.id})"),
+        ("Model", f"{spec.key}  ({spec.model})" if spec.key != spec.model else spec.key),
+        ("Thinking", "no levels" if agent.models.levels()[0].only else agent.models.effort),
+        ("Folder", f"{agent.cwd}{'' if agent.project.trusted else '  (not trusted: /trust)'}"),
+        ("Branch", agent.project.branch or "none"),
+        ("Mode", agent.mode.now),
+        *(
+            ("" if index else "Sandbox", line)
+            for index, line in enumerate(_narrow(await agent.project.sandbox_lines()))
+        ),
         ("Context", f"{where}, {usage.basis}"),
-        ("Messages", f"{len(agent.messages):,}"),
+        ("Messages", f"{len(agent.conversation.path):,}"),
         ("Cost", money(usage.session.cost)),
     ]
-    if agent.read_only:
-        rows.append(("State", f"read-only: {agent.read_only_reason or OPEN_ELSEWHERE}"))
+    if agent.conversation.read_only:
+        rows.append(("State", f"read-only: {agent.conversation.read_only_reason or OPEN_ELSEWHERE}"))
     return Text("\n".join(f"{name:<9} {value}" for name, value in rows))
 
 
@@ -138,12 +143,12 @@ def _narrow(lines: Iterable[str]) -> Iterator[str]:
 
 
 @command("usage", aliases=("cost",))
-async def usage(agent: CommandAgent, args: str) -> CommandResult:
+async def usage(agent: Agent, args: str) -> CommandResult:
     """Shows tokens and cost of this session."""
-    totals = agent.context_usage().session
-    if not totals.steps and not agent.steps:
+    totals = agent.context.usage().session
+    if not totals.steps and not agent.conversation.steps:
         return Text("Nothing was sent in this session yet, and nothing spent.")
-    return Text(usage_text(totals, agent.steps))
+    return Text(usage_text(totals, agent.conversation.steps))
 
 
 def model_line(info: ModelInfo) -> str:

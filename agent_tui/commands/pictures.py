@@ -12,7 +12,7 @@ from agent_tui.models.messages import AttachmentPart, images_in
 from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import CommandAgent
+    from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import Message
 
 NONE = "There is no picture in this conversation."
@@ -23,8 +23,8 @@ def pictures_of(messages: Sequence[Message]) -> list[AttachmentPart]:
     return [part for message in messages for part in images_in(message.parts)]
 
 
-def _names(agent: CommandAgent) -> Iterator[tuple[str, str]]:
-    known = {one_line(part.name, 100): described(part) for part in pictures_of(agent.messages)}
+def _names(agent: Agent) -> Iterator[tuple[str, str]]:
+    known = {one_line(part.name, 100): described(part) for part in pictures_of(agent.conversation.path)}
     yield from reversed(known.items())
 
 
@@ -35,20 +35,20 @@ def described(part: AttachmentPart) -> str:
     return f"{size[0]} × {size[1]}, {kind}" if size is not None else kind
 
 
-def named_pictures(agent: CommandAgent) -> str:
+def named_pictures(agent: Agent) -> str:
     """A line for each picture, and where its file is, for whoever cannot be shown it."""
     rows = []
-    for part in pictures_of(agent.messages):
+    for part in pictures_of(agent.conversation.path):
         where = f" at {one_line(part.path, 300)}" if part.path else ""
         rows.append(f"{one_line(part.name, 100)} ({described(part)}){where}")
     return "\n".join(rows)
 
 
 @command("picture", args="[name]", choices=_names)
-async def picture(agent: CommandAgent, args: str) -> CommandResult:
+async def picture(agent: Agent, args: str) -> CommandResult:
     """Shows a picture of the conversation on a screen of its own: the newest, or that one.
 
     As this terminal can: by kitty's graphics, by iTerm2's protocol, as sixels, else in coarse blocks of colour; /doctor
     says how. ← and → go to the others.
     """
-    return OpenScreen("picture", args) if pictures_of(agent.messages) else Text(NONE)
+    return OpenScreen("picture", args) if pictures_of(agent.conversation.path) else Text(NONE)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from agent_tui.commands.result import CommandResult, Submit, Text
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import CommandAgent, OffersCommands
+    from agent_tui.engine.agent import Agent
 
-Handler: TypeAlias = "Callable[[CommandAgent, str], Awaitable[CommandResult]]"
-Choices: TypeAlias = "Callable[[CommandAgent], Iterable[tuple[str, str]]]"
+Handler: TypeAlias = "Callable[[Agent, str], Awaitable[CommandResult]]"
+Choices: TypeAlias = "Callable[[Agent], Iterable[tuple[str, str]]]"
 
 _MODULES = ("chat", "sessions", "context", "model", "project", "jobs", "queue", "budget", "pictures")
 
@@ -111,9 +111,9 @@ def find(name: str) -> Command | None:
     return load().get(_ALIASES.get(name, name))
 
 
-def nearest(name: str, agent: OffersCommands | None = None, count: int = 3) -> list[str]:
+def nearest(name: str, agent: Agent | None = None, count: int = 3) -> list[str]:
     """The names most like an unknown one, best first."""
-    names = [*load(), *_ALIASES, *(c.name for c in agent.user_commands())] if agent else [*load(), *_ALIASES]
+    names = [*load(), *_ALIASES, *(c.name for c in agent.project.user_commands())] if agent else [*load(), *_ALIASES]
     name = name.lower()
     close = difflib.get_close_matches(name, names, n=count, cutoff=0.5)
     starts = [n for n in names if n.startswith(name) and n not in close] if name else []
@@ -126,24 +126,24 @@ def split(line: str) -> tuple[str, str]:
     return name, args.strip()
 
 
-def is_command(text: str, agent: OffersCommands | None = None) -> bool:
+def is_command(text: str, agent: Agent | None = None) -> bool:
     """Whether a message is a command: one that starts with ``/word``, and not a path such as ``/usr/bin``."""
     if not text.startswith("/"):
         return False
     name = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
     if not name or text[1].isspace():
         return False
-    known = find(name) is not None or (agent is not None and any(c.name == name for c in agent.user_commands()))
+    known = find(name) is not None or (agent is not None and any(c.name == name for c in agent.project.user_commands()))
     return known or ("/" not in name and "\n" not in text.strip())
 
 
-async def run(agent: CommandAgent, line: str) -> CommandResult:
+async def run(agent: Agent, line: str) -> CommandResult:
     """Runs a slash command. An unknown one is answered with the nearest names; AgentError goes through."""
     name, args = split(line)
     known = find(name)
     if known is not None:
         return await known.handler(agent, args)
-    for own in agent.user_commands():
+    for own in agent.project.user_commands():
         if own.name == name:
             text = own.expand(args)
             return Submit(text if isinstance(text, str) else await text)
@@ -152,7 +152,7 @@ async def run(agent: CommandAgent, line: str) -> CommandResult:
     return Text(f"Unknown command /{name}.{hint}", error=True)
 
 
-def complete(agent: CommandAgent | None, line: str) -> list[Completion]:
+def complete(agent: Agent | None, line: str) -> list[Completion]:
     """Proposals for what was typed after ``/``: names first, then the arguments of the command."""
     name, space, args = line.removeprefix("/").partition(" ")
     if not space:
@@ -166,10 +166,12 @@ def complete(agent: CommandAgent | None, line: str) -> list[Completion]:
     return [Completion(f"/{name} {value}", value, detail) for value, detail in found]
 
 
-def _names(agent: CommandAgent | None, typed: str) -> list[Completion]:
+def _names(agent: Agent | None, typed: str) -> list[Completion]:
     entries = [(c.name, c.aliases, c.args, c.summary) for c in load().values()]
     if agent is not None:
-        entries += [(own.name, (), "", own.description) for own in agent.user_commands() if own.name not in COMMANDS]
+        entries += [
+            (own.name, (), "", own.description) for own in agent.project.user_commands() if own.name not in COMMANDS
+        ]
     ranked: list[tuple[tuple[int, int], Completion]] = []
     for order, (name, aliases, args, summary) in enumerate(entries):
         rank = min((_rank(typed, word) for word in (name, *aliases)), default=9)

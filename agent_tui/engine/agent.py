@@ -1,38 +1,42 @@
-"""The Agent: the one object the UI, the commands and headless mode talk to. Events go out to subscribers."""
+"""The Agent: one chat with one model in one project, and the parts that the screen, commands and headless mode use."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
-from agent_tui.config import PermissionMode
-from agent_tui.context.accounting.lost import LostReasoning
-from agent_tui.context.accounting.spending import BudgetLine, BudgetName
-from agent_tui.context.past.history import History
-from agent_tui.context.past.rebuilt import Session
-from agent_tui.context.project.user_commands import UserCommand
-from agent_tui.context.tokens.metrics import TokenCounterMetrics, format_metrics
-from agent_tui.engine.about.report import Row
-from agent_tui.engine.assembly import assemble
-from agent_tui.engine.models.efforts import EffortChoice
+from agent_tui.engine.about.facts import Project
+from agent_tui.engine.accounts.accounts import Accounts
+from agent_tui.engine.accounts.fixed import FixedParts
+from agent_tui.engine.binding.binder import Binder
+from agent_tui.engine.control.branches import BranchControl
+from agent_tui.engine.control.mode import ModeControl
+from agent_tui.engine.control.models import ModelControl
+from agent_tui.engine.control.sessions import CompactionControl, SessionControl
 from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.project.extensions import ToolRow
+from agent_tui.engine.project.permissions import PermissionDesk
+from agent_tui.engine.project.questions import QuestionDesk
+from agent_tui.engine.project.told_mode import ToldMode
 from agent_tui.engine.project.toolbox import Toolbox
+from agent_tui.engine.project.trusting import Trusting
+from agent_tui.engine.running.background import Background
+from agent_tui.engine.running.relay import TurnRelay
+from agent_tui.engine.running.runner import Runner
+from agent_tui.engine.running.waiting import Waiting
+from agent_tui.engine.runtime.purse import Purse
 from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.conversation import Conversation
+from agent_tui.engine.session.sessions import Sessions
+from agent_tui.engine.session.storing import patiently
+from agent_tui.engine.state.binding import Bindings
+from agent_tui.engine.state.hub import Hub
+from agent_tui.engine.state.run import RunState, RunStates
 from agent_tui.engine.turns.shell import run_shell
-from agent_tui.errors import OPEN_ELSEWHERE
-from agent_tui.models.branches import Branch, FilesMoved, Moved
+from agent_tui.engine.turns.subagent import run_subagent
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import Event, WaitingMessage
-from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message, Metadata, Written, written_in
-from agent_tui.models.questions import ApprovedMode, PlanAnswer, QuestionAnswer
-from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage
-from agent_tui.models.session import SessionInfo
-from agent_tui.models.steps import CompactionRecord, Step
-from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
+from agent_tui.models.events import Event, Notice, SessionChanged, TurnEnded
+from agent_tui.store.search_reader import Filler
+from agent_tui.tools.base import ToolOutcome
 
 
 class Agent:
@@ -42,453 +46,214 @@ class Agent:
     for what the user asked wrongly (an unknown model, a session that does not exist), and while the first session is
     still opening by what needs one.
 
-    It only delegates, to the objects that ``assembly`` lists.
+    What is done with it is done with its parts, each of which knows only those that are made before it.
     """
 
     def __init__(self, parts: AgentParts) -> None:
         self.parts = parts
         self.settings, self.paths, self.store = parts.settings, parts.paths, parts.store
         self.root, self.cwd = parts.root, parts.cwd
-        self._own = assemble(parts)
-
-    async def start(self) -> None:
-        """Opens the session and begins to warm up the worker. Raises AgentError when the session cannot be opened."""
-        await self._own.lifetime.start()
-
-    async def inspect(self) -> ContextUsage:
-        """Opens the session asked for without changing it and says what its next request would cost.
-
-        No MCP server is started: the tools of servers are those of the newest step.
-        """
-        await self._own.lifetime.look()
-        return self.context_usage()
-
-    async def close(self) -> None:
-        """Ends what runs, stores what is left and lets the worker go. Raises StoreError, once all is closed, when
-        something could not be stored to the last."""
-        await self._own.lifetime.close()
-
-    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
-        """Calls ``callback`` with every event from now on; returns what ends that."""
-        return self._own.hub.subscribe(callback)
-
-    def publish(self, event: Event) -> None:
-        """Tells everybody."""
-        self._own.hub.publish(event)
-
-    async def settled(self) -> None:
-        """Waits until nothing goes on in the background."""
-        await self._own.hub.settled()
-
-    @property
-    def toolbox(self) -> Toolbox:
-        return self._own.toolbox
+        self.events = events = Hub()
+        """Who hears what happens, and what goes on in the background."""
+        self._states = states = RunStates()
+        self._bindings = bindings = Bindings()
+        self._opened = opened = Sessions(parts.store, str(parts.root))
+        self.background = Background(events)
+        """The commands that run beside the turns."""
+        trusting = Trusting(parts.trust, parts.trusted)
+        self.mode = ModeControl(events, bindings, parts.permissions, parts.jail)
+        self.permissions = PermissionDesk(parts.permissions, events.publish, parts.jail.ready if parts.jail else None)
+        """Asks whether a tool call may run."""
+        self.questions = QuestionDesk(parts.permissions, events.publish, self.mode.set)
+        """What tools ask the user: plans to approve, questions with choices."""
+        self.toolbox = Toolbox(
+            parts.settings,
+            parts.paths,
+            parts.root,
+            parts.cwd,
+            parts.added_dirs,
+            lambda: self.conversation,
+            extra=parts.extra_tools,
+            subagent=self._subagent,
+            secrets=parts.secrets,
+            hidden=parts.permissions.denies_reading,
+            jail=parts.jail,
+            domain=self.mode.domain,
+            images=lambda: bindings.image_limits,
+            jobs=self.background.jobs,
+            user=self.questions,
+        )
+        fixed = FixedParts(events, bindings, parts.workspace, self.toolbox, trusting)
+        self.context = Accounts(events, states, bindings, fixed, parts.workspace, parts.counter, parts.settings)
+        """What the next request is made of, and its numbers."""
+        self._binder = binder = Binder(parts, events, states, bindings, fixed, self.context)
+        self.waiting = Waiting(events, bindings)
+        """What the user wrote that has no answer on its way."""
+        relay = TurnRelay(
+            events,
+            bindings,
+            fixed,
+            self.context,
+            self.waiting,
+            self.toolbox,
+            self.permissions,
+            parts.workspace,
+            ToldMode(parts.permissions, jail=parts.jail),
+            self.background,
+            binder.prepare_step,
+        )
+        self.turns = Runner(events, states, bindings, self.waiting, relay, parts.secrets)
+        self.sessions = SessionControl(
+            events,
+            bindings,
+            opened,
+            binder,
+            self.context,
+            self.waiting,
+            self.turns,
+            self.toolbox,
+            parts.workspace,
+            self.background,
+            parts.permissions.reach,
+        )
+        self.compaction = CompactionControl(events, bindings, binder, self.context, self.turns)
+        self.branches = BranchControl(events, bindings, self.context, self.turns, self.toolbox)
+        self.models = ModelControl(
+            events, states, bindings, binder, self.context, self.turns, parts.catalogue, parts.store
+        )
+        self.project = Project(parts, events, bindings, fixed, self.context, binder, self.toolbox, trusting)
+        self._filler: Filler | None = None
 
     @property
     def opened(self) -> bool:
         """Whether there is a session: not before ``start`` has opened one."""
-        return self._own.bindings.opened
-
-    @property
-    def runtime(self) -> Runtime:
-        return self._own.bindings.current.runtime
+        return self._bindings.opened
 
     @property
     def conversation(self) -> Conversation:
-        return self._own.bindings.current.conversation
+        """The session in front."""
+        return self._bindings.current.conversation
 
     @property
-    def info(self) -> SessionInfo:
-        return self.conversation.info
+    def runtime(self) -> Runtime:
+        """What its next request is made with."""
+        return self._bindings.current.runtime
 
     @property
-    def messages(self) -> list[Message]:
-        return self.conversation.path
+    def budget(self) -> Purse:
+        """What may be spent in it."""
+        budget = self.runtime.purse
+        assert budget is not None, "every session of an agent has its budget"
+        return budget
 
-    @property
-    def records(self) -> list[CompactionRecord]:
-        return self.conversation.own_records
+    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
+        """Calls ``callback`` with every event from now on; returns what ends that."""
+        return self.events.subscribe(callback)
 
-    @property
-    def steps(self) -> list[Step]:
-        return self.conversation.steps
+    async def start(self) -> None:
+        """Opens the session and begins to warm up the worker; nothing begins where it was closed meanwhile. Raises
+        AgentError when the session cannot be opened."""
+        parts = self.parts
+        conversation = await patiently(
+            lambda: self._opened.open_first(parts.resume, parts.session, parts.continue_newest)
+        )
+        await asyncio.to_thread(parts.workspace.look)
+        if self._states.now is RunState.CLOSING:
+            return
+        parts.permissions.reach.load(conversation.info.state, first=True)
+        chosen = parts.model_key is not None or not conversation.info.model
+        self._binder.bind(conversation, self._binder.first_model(conversation), chosen=chosen)
+        self._states.change(RunState.IDLE)
+        self.events.publish(SessionChanged(conversation.info, reload=True))
+        self.context.tell()
+        self.events.spawn(self._binder.warm_up(), "warm-up")
+        if parts.extensions is not None:
+            parts.extensions.mcp.on_failure(self._tell_server_failed)
+        if parts.extra_tools is not None:
+            parts.extra_tools.start(self.context.tools_changed)
+        self.sessions.tell_read_only()
+        self.sessions.tell_missing()
+        self.sessions.tell_cut_off()
+        self._binder.tell_model_gone()
+        for notice in parts.notices:
+            self.events.publish(notice)
+        self.mode.tell_reach()
+        self._keep_index()
+        self.turns.opened()
 
-    @property
-    def read_only(self) -> bool:
-        return self.conversation.read_only
+    async def inspect(self) -> ContextUsage:
+        """Opens the session asked for without changing it and returns what its next request would cost.
 
-    @property
-    def read_only_reason(self) -> str:
-        return OPEN_ELSEWHERE if self.read_only else ""
+        No MCP server is started: what they offer is what they offered when they were last seen; where that is not
+        known, their tools are those of the newest step.
+        """
+        conversation = self._opened.open_for_reading(self.parts.resume)
+        await asyncio.to_thread(self.parts.workspace.look)
+        known = self.parts.extra_tools is not None and self.parts.extra_tools.recall()
+        self._binder.bind(conversation, self._binder.first_model(conversation))
+        self._states.change(RunState.LOOKING)
+        self.sessions.tell_missing()
+        await self._binder.warm_up()
+        newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.fixed), None)
+        if newest is not None and not known:
+            self.runtime.prelude.add_servers_of(newest)
+        return self.context.usage()
 
-    async def clear(self) -> LostReasoning | None:
-        """Starts a new session; the old one stays and can be resumed. Returns the reasoning that stays with it."""
-        return await self._own.sessions.clear()
-
-    async def resume(self, session_id: str) -> None:
-        """Continues another session; what waits here stays with this one. Raises StoreError when there is none of that
-        id."""
-        await self._own.sessions.resume(session_id)
-
-    async def fork(self, message_id: str | None = None) -> None:
-        """Continues in a copy of the session, up to and including ``message_id``."""
-        await self._own.sessions.fork(message_id)
-
-    def branches(self) -> list[Branch]:
-        """The ways through the session's messages that are not the conversation in front."""
-        return self._own.branches.all()
-
-    def lost_by_going(self, head: str | None) -> LostReasoning | None:
-        """The reasoning that would no longer be sent if the conversation ended with the message ``head``."""
-        return self._own.branches.lost(head)
-
-    def files_by_going(self, head: str | None) -> FilesMoved:
-        """What would become of the files if they were put as the conversation that ends with ``head`` has them."""
-        return self._own.branches.files(head)
-
-    async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
-        """Goes back to before one of the user's messages, which is returned; files too where asked."""
-        return await self._own.branches.rewind(message_id, restore_files)
-
-    async def go_to(self, head: str | None, restore_files: bool = False) -> Moved:
-        """Goes on from any message of the session; files too where asked. Raises AgentError where it is not there."""
-        return await self._own.branches.go_to(head, restore_files)
-
-    async def go_back(self, restore_files: bool = False) -> Moved:
-        """Returns to the branch that was left last. Raises AgentError where there is none."""
-        return await self._own.branches.back(restore_files)
-
-    def rename(self, title: str) -> None:
-        """Gives the session a title."""
-        self._own.sessions.rename(title)
-
-    async def compact(self, focus: str = "") -> None:
-        """Compacts now; ``focus`` tells the summary what matters. The outcome arrives as an event."""
-        await self._own.sessions.compact(focus)
-
-    def compact_preview(self, focus: str = "") -> str:
-        """What ``/compact`` would do now, with numbers and without a model call."""
-        return self._own.sessions.compact_preview(focus)
-
-    async def compact_undo(self) -> None:
-        """Takes the newest compaction back. The outcome arrives as an event."""
-        await self._own.sessions.compact_undo()
-
-    @property
-    def busy(self) -> bool:
-        """Whether a turn or a compaction runs."""
-        return self._own.states.busy
-
-    @property
-    def waiting(self) -> list[WaitingMessage]:
-        """What the user wrote and has no answer on its way, the next first."""
-        return self._own.waiting.listed
-
-    def expect(self, schema: Metadata | None, due: bool = False) -> None:
-        """The JSON Schema that answers from now on have to fit: providers that can are asked to see to it. ``due``: the
-        next answer is to be given without calling tools any more. It holds for the session and model in force."""
-        self.runtime.expect(schema, due)
-
-    def submit(
-        self,
-        text: str,
-        attachments: Sequence[AttachmentPart] = (),
-        pasted: Sequence[list[int]] = (),
-        behind: str | None = None,
-    ) -> None:
-        """Sends a message, or queues it while a turn runs or the session is still opening, ``behind`` another one.
-        ``pasted``: see ``Written``."""
-        self._own.runner.submit(Written(text, list(attachments), list(pasted)), behind)
-
-    def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
-        """A message that goes in before the next step of the running turn."""
-        self._own.runner.steer(Written(text, list(attachments), list(pasted)))
-
-    def send_waiting(self, message_id: str | None = None) -> bool:
-        """Sends what waits, one after the other; or the one of that id before all others, into the running turn where
-        one runs. False when nothing does, or it cannot be now."""
-        return self._own.runner.send_waiting(message_id)
-
-    def take_back(self, message_id: str | None = None) -> Written | None:
-        """Takes a message that waits back, the newest where none is named, with what was attached to it; None when it
-        does not wait any more."""
-        message = self._own.runner.take_back(message_id)
-        return None if message is None else written_in(message)
-
-    def move_waiting(self, message_id: str, by: int) -> bool:
-        """Lets one of what waits go out earlier (``by`` < 0) or later; False where it cannot be."""
-        return self._own.waiting.move(message_id, by)
-
-    def interrupt(self) -> bool:
-        """Ends the running turn, compaction or wait; queued messages stay. False when nothing runs."""
-        return self._own.runner.interrupt()
-
-    async def join(self) -> None:
-        """Waits until no turn runs and nothing that would start one is queued."""
-        await self._own.runner.join()
-
-    def answer_permission(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
-        """The user's word on a PermissionAsked; ``pattern`` is remembered for the project."""
-        self._own.desk.answer(request_id, allow, pattern, feedback)
-
-    def answer_plan(self, request_id: str, mode: ApprovedMode | None, plan: str, feedback: str = "") -> None:
-        """The user's word on a PlanPresented: approved with the mode to carry it out in, or (None) declined. A plan
-        that was answered already is left alone, and the user told so."""
-        self._own.questions.answer_plan(request_id, PlanAnswer(mode, plan, feedback))
-
-    def answer_question(self, request_id: str, chosen: Sequence[str] = (), text: str = "") -> None:
-        """The user's word on a QuestionAsked: what they chose, what they wrote, or neither (declined)."""
-        self._own.questions.answer_question(request_id, QuestionAnswer(tuple(chosen), text))
+    async def close(self) -> None:
+        """Ends what runs, stores what is left and lets the worker go. Raises StoreError, once all is closed, when
+        something could not be stored to the last."""
+        parts, opened = self.parts, self._opened
+        await self.turns.close()
+        await self.background.close()
+        await self.events.close()
+        if parts.extra_tools is not None:
+            await parts.extra_tools.close()
+        await parts.backend.close()
+        if opened.is_open:
+            await self.waiting.save_rest(opened.current)
+        if self._filler is not None:
+            await asyncio.to_thread(self._filler.close)
+        opened.leave()
+        if parts.jail is not None:
+            parts.jail.close()
+        parts.store.close()
+        if opened.lost is not None:
+            raise opened.lost
 
     async def shell(self, command: str) -> None:
         """Runs the user's own command; command and output join the conversation."""
-        self._own.runner.need_idle("run a command")
-        work = run_shell(command, self._own.toolbox.context(), self.conversation, self.publish)
-        await self._own.runner.exclusively(work, "run a command")
-        self._own.accounts.recount()
+        self.turns.need_idle("run a command")
+        work = run_shell(command, self.toolbox.context(), self.conversation, self.events.publish)
+        await self.turns.exclusively(work, "run a command")
+        self.context.recount()
 
-    def jobs(self) -> list[JobInfo]:
-        """The commands in the background, in the order they were started."""
-        return self._own.background.infos()
+    async def _subagent(self, title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
+        parts = self.parts
+        told = ToldMode(parts.permissions, subagent=True, jail=parts.jail)
+        return await run_subagent(
+            self.runtime,
+            self.toolbox,
+            parts.counter,
+            self.permissions.judge,
+            told,
+            title,
+            prompt,
+            emit,
+            self.context.tell,
+        )
 
-    def job_output(self, job_id: str) -> str:
-        """The newest output of one. Raises AgentError when there is none of that id."""
-        return self._own.background.output(job_id)
+    def _keep_index(self) -> None:
+        """Puts what was said into the index of texts from now on, and all that was said before."""
+        if not self.parts.keep_index:
+            return
+        filler = self._filler = self.parts.store.search.filler()
 
-    async def stop_job(self, job_id: str) -> str:
-        """Ends one; a line on how it is then. Raises AgentError when there is none of that id."""
-        return await self._own.background.stop(job_id)
+        def heard(event: Event) -> None:
+            if isinstance(event, (TurnEnded, SessionChanged)):
+                filler.wake()
 
-    def keep_job(self, job_id: str, keep: bool = True) -> str:
-        """Whether one goes on when the program ends; a line that says so. Raises AgentError when there is none of that
-        id, or it has ended."""
-        return self._own.background.keep(job_id, keep)
+        self.events.subscribe(heard)
+        filler.begin()
 
-    def left_running(self) -> list[str]:
-        """After ``close``: a line for each command that goes on."""
-        return self._own.background.left_running()
-
-    def heard(self, own_words: str) -> None:
-        """The user wrote this themselves: hosts named in it may be fetched from."""
-        self.parts.permissions.reach.name(own_words)
-
-    async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
-        """Attachments as the model in use takes them: a line for each image that was scaled down, and one for each
-        that had to be left out."""
-        limits = self._own.bindings.image_limits
-        if not needs_fitting(parts, limits):
-            return list(parts), [], []
-        return await asyncio.to_thread(fit_attachments, parts, limits)
-
-    @property
-    def spec(self) -> ModelSpec:
-        return self.runtime.info.spec
-
-    @property
-    def model_info(self) -> ModelInfo | None:
-        """What is known about the model; None until it has been described."""
-        return self.runtime.info if self._own.bindings.opened and self._own.bindings.current.described else None
-
-    @property
-    def effort(self) -> Effort:
-        return self.runtime.wanted_effort
-
-    def set_effort(self, effort: Effort) -> LostReasoning | None:
-        """How much the model thinks, from the user's next message on; kept with the session. Returns the reasoning
-        that is no longer sent then."""
-        return self._own.models.set_effort(effort)
-
-    async def until_described(self) -> None:
-        """Waits until the model's facts have come, or could not be had."""
-        await self._own.bindings.current.until_described()
-
-    def levels(self) -> list[EffortChoice]:
-        """The levels of thinking that the model has, as far as its facts are known."""
-        return self._own.models.levels()
-
-    def efforts(self) -> list[EffortChoice]:
-        """The same, with what a change to each would lose and cost."""
-        return self._own.models.efforts()
-
-    def models(self) -> list[ModelSpec]:
-        """Configured and detected models, the demo model last."""
-        return self._own.models.all()
-
-    async def describe(self, key: str) -> ModelInfo:
-        """What is known about a model. Raises ConfigError for an unknown name."""
-        return await self._own.models.describe(key)
-
-    def lost_by_model(self, info: ModelInfo) -> LostReasoning | None:
-        """The reasoning that would no longer be sent if this model went on."""
-        return self._own.models.lost_by(info)
-
-    async def set_model(self, key: str) -> tuple[ModelInfo, LostReasoning | None]:
-        """Talks to another model from the next step on, after compacting with the old one where it must be. The
-        reasoning that is no longer sent then comes with the model's facts.
-
-        Raises ConfigError for an unknown name and AgentError while a turn runs.
-        """
-        return await self._own.models.switch(key)
-
-    async def forget_limits(self) -> int:
-        """Forgets what servers said of models' limits; how many models that was. This session's is described anew.
-        Raises StoreError, and AgentError while a turn runs."""
-        return await self._own.models.forget_limits()
-
-    @property
-    def metrics(self) -> TokenCounterMetrics:
-        return self._own.accounts.metrics
-
-    @property
-    def in_flight(self) -> int:
-        """Estimated tokens of the answer that is streaming."""
-        return self.runtime.in_flight if self._own.bindings.opened else 0
-
-    @property
-    def pinned(self) -> list[str]:
-        return self._own.fixed.pinned
-
-    def context_usage(self) -> ContextUsage:
-        """The calculator's answer for the next request, now."""
-        return self._own.accounts.usage()
-
-    def budgets(self) -> list[BudgetLine]:
-        """Every budget, with its limit and what was spent of it."""
-        purse = self.runtime.purse
-        return purse.lines() if purse is not None else []
-
-    def set_budget(self, name: BudgetName, limit: float | None) -> None:
-        """What may be spent in this session, whatever the configuration says; None is no limit. Raises AgentError."""
-        if self.runtime.purse is not None:
-            self.runtime.purse.set(name, limit)
-
-    def trigger_total(self) -> int:
-        """The very integer the compactor compares with the limit."""
-        return self._own.accounts.usage().total
-
-    def part_text(self, fingerprint: str) -> str | None:
-        """The text of a fixed part of the next request, deferred tools included; None where it is not at hand."""
-        return self.runtime.prelude.texts.get(fingerprint)
-
-    def sent_message(self, message_id: str) -> SentMessage | None:
-        """A message as the next request sends it; None where it does not."""
-        return next((item for item in self.conversation.view() if item.message.id == message_id), None)
-
-    def history(self) -> History:
-        """The session as it was before each of its steps. It stays with this session, and grows with it."""
-        c = self.conversation
-        return History(Session(c.messages, c.steps, c.every_record, c.summaries, self.runtime.policy(), c.inherited))
-
-    async def refresh_context(self) -> bool:
-        """Looks whether memory files or pinned files have changed and takes them as they are now; while a turn runs
-        pinned files only. True when that changed what the next request is made of; then the numbers are told."""
-        return await self._own.accounts.refresh()
-
-    def recount(self) -> None:
-        """Shows the numbers as they are now and counts what has no count yet."""
-        self._own.accounts.recount()
-
-    async def ready(self) -> None:
-        """Waits until the model's window and limits are known and everything is counted: the numbers are final."""
-        await self._own.accounts.ready()
-
-    async def count_exact(self) -> int | None:
-        """Asks the provider for the exact size of the next request; None where it cannot say, or must not be asked."""
-        return await self._own.accounts.count_exact()
-
-    def context_stats(self) -> str:
-        """The token counter's metrics with what they mean, as text."""
-        return format_metrics(self.metrics)
-
-    def reset_context_stats(self) -> None:
-        self.metrics.reset()
-
-    def pin(self, path: str) -> None:
-        """Sends a file with every request, as it is at that time. Raises AgentError when it cannot be read."""
-        self._own.accounts.pin(path)
-
-    def unpin(self, path: str) -> None:
-        """Stops sending a pinned file. Raises AgentError when it is not pinned."""
-        self._own.accounts.unpin(path)
-
-    @property
-    def branch(self) -> str:
-        """The git branch at the start of the session; empty outside a repository."""
-        return self.parts.workspace.git.branch
-
-    @property
-    def folders(self) -> list[Path]:
-        """Where files are read and attached without asking: the project and the folders added to it."""
-        return [self.root, *self.parts.added_dirs]
-
-    @property
-    def mode(self) -> PermissionMode:
-        return self._own.mode.now
-
-    def set_mode(self, mode: PermissionMode) -> None:
-        """Changes the permission mode, at once."""
-        self._own.mode.set(mode)
-
-    @property
-    def trusted(self) -> bool:
-        return self._own.trusting.trusted
-
-    def trust(self, sure: bool = False) -> str:
-        """Trusts what the project brings along, from now on; ``sure`` is the answer to what was shown first."""
-        return self._own.project.trust(sure)
-
-    def trust_details(self) -> str:
-        """What the folder brings along that is new to the user, or differs from what they trusted."""
-        return self._own.trusting.details()
-
-    def permission_rules(self) -> list[Row]:
-        """(decision, rule, source) of every rule."""
-        return self._own.project.permission_rules()
-
-    def remove_permission_rule(self, rule: str) -> bool:
-        """Forgets a remembered rule; False when there was none. Rules of the configuration are changed there."""
-        return self._own.project.remove_permission_rule(rule)
-
-    def tools(self) -> list[ToolRow]:
-        """(name, group, description, tokens, enabled) of every tool."""
-        return self._own.project.tools()
-
-    def user_commands(self) -> list[UserCommand]:
-        """The user's and the project's commands, and the prompts of MCP servers."""
-        return self._own.project.user_commands()
-
-    def skills(self) -> list[Row]:
-        """(name, description, path) of every skill."""
-        return self._own.project.skills()
-
-    def mcp_servers(self) -> list[Row]:
-        """(name, state, detail) of every MCP server."""
-        return self._own.project.mcp_servers()
-
-    async def mcp_reconnect(self, name: str) -> str:
-        """Connects an MCP server again; one line on how that went."""
-        return await self._own.project.mcp_reconnect(name)
-
-    def mcp_resources(self) -> list[tuple[str, str]]:
-        """(``server:uri``, description) of every MCP resource, as it is named after ``@``."""
-        return self._own.project.mcp_resources()
-
-    async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
-        """The MCP resources that ``@server:uri`` words of a message name, and a line for each that failed."""
-        return await self._own.project.mcp_attachments(text)
-
-    async def sandbox_lines(self) -> list[str]:
-        """Which sandbox holds, and what each domain means under it."""
-        return await self._own.project.sandbox_lines()
-
-    def tell_pictures(self, detail: str) -> None:
-        """How the terminal shows pictures, as a screen has found out by asking it: what ``doctor`` says then."""
-        self._own.project.tell_pictures(detail)
-
-    def tell_drawing(self, problem: str) -> None:
-        """What of the installed Textual cannot be used, as a screen has found out: what ``doctor`` says then."""
-        self._own.project.tell_drawing(problem)
-
-    async def doctor(self) -> list[Row]:
-        """Checks of the installation: (ok, warn or fail; what; detail)."""
-        return await self._own.project.doctor()
+    def _tell_server_failed(self, name: str, why: str) -> None:
+        self.events.publish(Notice("warning", f"MCP server {name}: {why}", "mcp"))

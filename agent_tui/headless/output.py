@@ -80,7 +80,7 @@ class Printer:
 
     def begin(self) -> None:
         """The session is open: the steps from here on are those of the run."""
-        self._first_step = len(self._agent.steps)
+        self._first_step = len(self._agent.conversation.steps)
 
     def begin_turn(self) -> None:
         """A message is about to be sent."""
@@ -110,7 +110,7 @@ class Printer:
         """One event of the turn."""
         match event:
             case SessionChanged(info, True):
-                self._line({"type": "session", "session_id": info.id, "model": self._agent.spec.key})
+                self._line({"type": "session", "session_id": info.id, "model": self._agent.models.spec.key})
             case StepStarted(step, _):
                 self._line(
                     {
@@ -240,11 +240,11 @@ class Printer:
         self._out.flush()
 
     def _summary(self) -> Metadata:
-        usage = self._agent.context_usage()
-        steps = self._agent.steps[self._first_step :]
+        usage = self._agent.context.usage()
+        steps = self._agent.conversation.steps[self._first_step :]
         summary = {
-            "session_id": self._agent.info.id,
-            "model": self._agent.spec.key,
+            "session_id": self._agent.conversation.info.id,
+            "model": self._agent.models.spec.key,
             "text": self.answer,
             "reasoning": "".join(self._reasoning),
             "stop_reason": self.stop_reason,

@@ -40,7 +40,7 @@ async def expanded(agent: Agent, typed: str, piped: str) -> str:
     if not prompt.startswith("/"):
         return prompt
     name, args = registry.split(prompt)
-    for own in agent.user_commands():
+    for own in agent.project.user_commands():
         if own.name == name:
             text = own.expand(args)
             return text if isinstance(text, str) else await text
@@ -58,7 +58,7 @@ def need_model(agent: Agent, options: Options) -> None:
     must not go on with made-up text."""
     settings = agent.settings
     named = options.model is not None or settings.default_model is not None or DEMO in settings.models
-    if agent.spec.model == DEMO and not named:
+    if agent.models.spec.model == DEMO and not named:
         raise ConfigError(
             "No model is configured. Set a provider's key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …) or "
             f"name a model in {agent.paths.config_file} (agent-tui config init writes an example); -m demo tries the "

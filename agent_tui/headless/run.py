@@ -61,7 +61,7 @@ class Run:
         except OSError as error:
             self.output_error = error
             self._stopped.set()
-            self.agent.interrupt()
+            self.agent.turns.interrupt()
         finally:
             if isinstance(event, TurnEnded):
                 self._over.set()
@@ -70,7 +70,7 @@ class Run:
         """Ends the turn, and the run with it."""
         self._stopped.set()
         self.code = self.code or EXIT_INTERRUPTED
-        if not self.agent.interrupt():
+        if not self.agent.turns.interrupt():
             self.printer.stop_reason = "interrupted"
             self._over.set()
 
@@ -128,7 +128,7 @@ class Run:
                 if not isinstance(item, Interrupt):
                     self._unsent += 1
                     await waiting.put(item)
-                elif not self.agent.interrupt() and self._unsent:
+                elif not self.agent.turns.interrupt() and self._unsent:
                     self._broken.set()
         except ConfigError as error:
             await waiting.put(error)
@@ -137,7 +137,7 @@ class Run:
     async def _message(self, prepare: Callable[[], Awaitable[tuple[str, list[AttachmentPart]]]]) -> None:
         """One message, its turn, and what it takes until its answer fits the schema."""
         self.printer.begin_turn()
-        self._steps_before = len(self.agent.steps)
+        self._steps_before = len(self.agent.conversation.steps)
         preparing = asyncio.ensure_future(prepare())
         ending = {asyncio.create_task(event.wait()) for event in (self._stopped, self._broken)}
         await asyncio.wait({preparing, *ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -157,10 +157,10 @@ class Run:
     async def _turn(self, text: str, attachments: Sequence[AttachmentPart] = (), *, due: bool = False) -> None:
         self._over.clear()
         if self._schema is not None:
-            self.agent.expect(self._schema.schema, due)
-        self.agent.submit(text, attachments)
+            self.agent.runtime.expect(self._schema.schema, due)
+        self.agent.turns.submit(text, attachments)
         await self._over.wait()
-        await self.agent.join()
+        await self.agent.turns.join()
 
     async def _fit_schema(self) -> None:
         if self._schema is None:
@@ -177,7 +177,7 @@ class Run:
             except SchemaFaultError as error:
                 self.printer.fits_not(f"The answer cannot be checked against the schema: {error}")
                 return
-            if left and sum(step.kind == "turn" for step in self.agent.steps[begun:]) >= limit:
+            if left and sum(step.kind == "turn" for step in self.agent.conversation.steps[begun:]) >= limit:
                 self.printer.fits_not(f"The answer does not fit the schema: {problem}; --max-turns {limit} is used up")
                 return
             if left:
@@ -209,24 +209,24 @@ class Run:
         agent = self.agent
         if agent.parts.extensions is not None:
             await agent.parts.extensions.ready()
-        agent.heard(typed)
+        agent.project.heard(typed)
         prompt = await expanded(agent, typed, piped)
         found = [*given, *await asyncio.to_thread(pictures, images, agent.cwd, self._options.written)]
         if "@" in typed:
             from agent_tui.commands.mentions import expand_mentions
 
-            named, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.folders)
-            resources, unread = await agent.mcp_attachments(typed)
+            named, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.project.folders)
+            resources, unread = await agent.project.mcp_attachments(typed)
             found += [*named, *resources]
             for problem in [*problems, *unread]:
                 self.printer.problem(f"Not attached: {problem}", "attachment")
         if not found:
             return prompt, []
-        attached, scaled, refused = await agent.fit_images(found)
+        attached, scaled, refused = await agent.project.fit_images(found)
         for problem in refused:
             self.printer.problem(f"Not attached: {problem}", "attachment")
         for line in scaled:
-            agent.publish(Notice("info", line, "attachment"))
+            agent.events.publish(Notice("info", line, "attachment"))
         return prompt, attached
 
 
@@ -274,7 +274,7 @@ async def run_headless(
     try:
         await agent.start()
         printer.begin()
-        if agent.read_only:
+        if agent.conversation.read_only:
             run.code = EXIT_ERROR
         else:
             need_model(agent, options)
@@ -284,7 +284,7 @@ async def run_headless(
         run.fail(error)
         raise
     finally:
-        session = agent.info.id if agent.opened else ""
+        session = agent.conversation.info.id if agent.opened else ""
         await agent.close()
         if options.ephemeral and session:
             shutil.rmtree(agent.paths.cache / "output" / session, ignore_errors=True)

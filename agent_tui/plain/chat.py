@@ -81,12 +81,12 @@ class Chat:
         self._settling = False
         if self.left.is_set():
             return
-        if self._agent.busy and self._resting is None:
+        if self._agent.turns.busy and self._resting is None:
             self._resting = asyncio.create_task(self._rest(), name="rest")
         question = self.asking.front
         if question is not None:
             self._ask(Want("answer", question.prompt))
-        elif self._agent.busy or self._tasks or self._resting is not None:
+        elif self._agent.turns.busy or self._tasks or self._resting is not None:
             self._ask(Want("nothing", self._prompt))
         elif self._ending:
             self.leave()
@@ -110,8 +110,8 @@ class Chat:
 
     async def _rest(self) -> None:
         """Until nothing runs and nothing waits that would start by itself."""
-        while self._agent.busy:
-            await self._agent.join()
+        while self._agent.turns.busy:
+            await self._agent.turns.join()
             await asyncio.sleep(0)
         self._resting = None
         self._count_end()
@@ -173,7 +173,7 @@ class Chat:
 
     def _send(self, text: str) -> None:
         if not text.strip():
-            if not self._agent.busy and self._agent.send_waiting():
+            if not self._agent.turns.busy and self._agent.turns.send_waiting():
                 self.settle()
             return
         self._history.add(text)
@@ -221,8 +221,8 @@ class Chat:
         self._wanted = Want("nothing")
         if self.asking.drop_own():
             pass
-        elif self._agent.busy:
-            self._agent.interrupt()
+        elif self._agent.turns.busy:
+            self._agent.turns.interrupt()
             self._writer.say("Interrupting…")
         elif not self._live:
             self.sender.code = EXIT_INTERRUPTED

@@ -37,7 +37,6 @@ from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, plural, tokens
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import OffersCommands
     from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import Message
     from agent_tui.plain.event_printer import EventPrinter
@@ -70,7 +69,7 @@ class Lists:
             found = await found_by(store.search.reader(), search)
         else:
             found = [SessionHit(info) for info in store.sessions.all()]
-        listed = [hit for hit in found if hit.session.messages and hit.session.id != agent.info.id]
+        listed = [hit for hit in found if hit.session.messages and hit.session.id != agent.conversation.info.id]
         here = [hit for hit in listed if hit.session.project == str(agent.root)]
         shown = [*here, *(hit for hit in listed if hit.session.project != str(agent.root))]
         if not shown:
@@ -80,7 +79,7 @@ class Lists:
         more = f" {plural(rest, 'more matches', 'more match')}: /resume BRANCH_WORDS finds them." if rest > 0 else ""
         chosen = await self._asking.pick(f"Sessions.{more}", [self._session(hit) for hit in shown[:MOST_SESSIONS]])
         if chosen is not None:
-            await agent.resume(shown[chosen].session.id)
+            await agent.sessions.resume(shown[chosen].session.id)
 
     def _session(self, hit: SessionHit) -> str:
         info = hit.session
@@ -94,11 +93,11 @@ class Lists:
     async def model(self, search: str) -> None:
         """Another model."""
         agent = self._agent
-        specs = [s for s in agent.models() if search.lower() in f"{s.key} {s.model}".lower()]
+        specs = [s for s in agent.models.all() if search.lower() in f"{s.key} {s.model}".lower()]
         rows = []
         for spec in specs:
-            current = " (in use)" if spec.key == agent.spec.key else ""
-            rows.append(" ".join(model_line(await agent.describe(spec.key)).split()) + current)
+            current = " (in use)" if spec.key == agent.models.spec.key else ""
+            rows.append(" ".join(model_line(await agent.models.describe(spec.key)).split()) + current)
         chosen = await self._asking.pick("Models. Any LiteLLM name works as well: /model NAME.", rows)
         if chosen is not None:
             from agent_tui.commands.registry import run
@@ -111,9 +110,9 @@ class Lists:
     async def rewind(self) -> None:
         """Back to before one of the user's messages, or to the end of a branch that was left."""
         agent = self._agent
-        path = agent.messages
+        path = agent.conversation.path
         leave = {message.id: len(path) - at for at, message in enumerate(path)}
-        entries = list(tree(path, agent.branches()))
+        entries = list(tree(path, agent.branches.all()))
         rows = [
             self._branch(entry) if isinstance(entry, Branch) else self._message(entry, leave[entry.id])
             for entry in entries
@@ -149,8 +148,8 @@ class Lists:
     async def _go(self, entry: Message | Branch, leave: Mapping[str, int]) -> None:
         agent, head = self._agent, head_of(entry)
         facts = branch_text(entry) if isinstance(entry, Branch) else leaves_text(leave[entry.id])
-        files = agent.files_by_going(head)
-        said = [facts, files_text(files, agent.root, "Choice 2"), lost_text(agent.lost_by_going(head), would=True)]
+        files = agent.branches.files(head)
+        said = [facts, files_text(files, agent.root, "Choice 2"), lost_text(agent.branches.lost(head), would=True)]
         ways = ["Go there", "Continue in a copy that ends there; this session stays as it is"]
         if files.put:
             ways.insert(1, "Go there, and put the files as they were then")
@@ -158,12 +157,14 @@ class Lists:
         if how is None:
             return
         if how == len(ways) - 1:
-            await agent.fork(entry.end if isinstance(entry, Branch) else entry.id)
+            await agent.sessions.fork(entry.end if isinstance(entry, Branch) else entry.id)
             self._writer.say("now in a copy that ends there; the original is unchanged, /resume.", "Note")
             return
         restore = how == 1
         moved = await (
-            agent.go_to(entry.end, restore) if isinstance(entry, Branch) else agent.rewind(entry.id, restore)
+            agent.branches.go_to(entry.end, restore)
+            if isinstance(entry, Branch)
+            else agent.branches.rewind(entry.id, restore)
         )
         self._writer.say(moved_text(moved, agent.root), "Note")
         self._sender.give_back(moved.text)
@@ -171,7 +172,7 @@ class Lists:
     def jobs(self) -> None:
         """The commands in the background, the newest last."""
         now = time.time()
-        for job in self._agent.jobs():
+        for job in self._agent.background.infos():
             said = f", last line: {one_line(job.last_line, 200)}" if job.last_line else ""
             line = f"{job.id}: {one_line(job.command, 200)}: {state_word(job)}, {duration(job.seconds(now))}{said}"
             self._writer.quote(line)
@@ -284,7 +285,7 @@ class Commands:
             case "context":
                 from agent_tui.commands.context_parts import rows_text
 
-                await self._agent.refresh_context()
+                await self._agent.context.refresh()
                 self._writer.say(rows_text(self._agent))
             case "help":
                 self._help(result.data)
@@ -298,8 +299,8 @@ class Commands:
                 self._writer.say("pictures are not shown as text. In this conversation:", "Note")
                 self._writer.quote(named_pictures(self._agent), indent="  ")
             case "efforts":
-                levels = "; ".join(f"{level.effort}: {level.words}" for level in self._agent.levels())
-                self._writer.say(f"thinking is {self._agent.effort}. {levels}. /thinking LEVEL sets it.", "Note")
+                levels = "; ".join(f"{level.effort}: {level.words}" for level in self._agent.models.levels())
+                self._writer.say(f"thinking is {self._agent.models.effort}. {levels}. /thinking LEVEL sets it.", "Note")
             case "sessions":
                 await self._lists.resume(result.data)
             case "models":
@@ -346,7 +347,7 @@ class Commands:
     async def _history(self, args: str) -> None:
         if args != "all" and args and not (args.isdecimal() and int(args[:6]) > 0):
             self._sender.problem("/history takes nothing, a number of your messages, or all.")
-        elif not self._agent.messages:
+        elif not self._agent.conversation.path:
             self._writer.say("nothing was said yet.", "Note")
         else:
             exchanges = None if args == "all" else int(args[:6] or EXCHANGES)
@@ -361,7 +362,7 @@ class Commands:
         if args:
             self._sender.problem("/reasoning takes nothing, on or off.")
             return
-        answers = [m for m in self._agent.messages if m.role == "assistant"]
+        answers = [m for m in self._agent.conversation.path if m.role == "assistant"]
         reasoning = answers[-1].reasoning.strip() if answers else ""
         if reasoning:
             self._writer.quote(reasoning, "Thought")
@@ -374,13 +375,13 @@ class Commands:
         if verb not in ("", "drop", "send") or (number and chosen is None):
             self._sender.problem("/queue takes nothing, or drop or send, with the number of a message if you like.")
         elif verb == "drop":
-            taken = self._agent.take_back(chosen.id if chosen is not None else None)
+            taken = self._agent.turns.take_back(chosen.id if chosen is not None else None)
             if taken is None:
                 self._writer.say("nothing waits.", "Note")
             else:
                 self._writer.quote(taken.text, "Taken back")
         elif verb == "send":
-            if not self._agent.send_waiting(chosen.id if chosen is not None else None):
+            if not self._agent.turns.send_waiting(chosen.id if chosen is not None else None):
                 self._writer.say("nothing can be sent now.", "Note")
         else:
             self._writer.quote("\n".join(self._sender.queue.lines()) or "Nothing waits.")
@@ -420,7 +421,7 @@ INSTEAD = {
 """What commands do otherwise here."""
 
 
-def help_lines(agent: OffersCommands, own: Sequence[tuple[str, str]], topic: str = "") -> Iterator[str]:
+def help_lines(agent: Agent, own: Sequence[tuple[str, str]], topic: str = "") -> Iterator[str]:
     """Everything there is to know; of a ``topic`` that command alone, with all its help. ``own`` are the commands that
     only plain mode has, or has otherwise."""
     mine = {usage.partition(" ")[0]: (usage, what) for usage, what in own}
@@ -433,7 +434,7 @@ def help_lines(agent: OffersCommands, own: Sequence[tuple[str, str]], topic: str
         return
     rows = [("Typing", ""), *TYPING, ("Commands", "")]
     rows += [(c.usage, INSTEAD.get(c.name, c.summary)) for c in load().values() if f"/{c.name}" not in mine]
-    rows += [(f"/{c.name}", c.description) for c in agent.user_commands()]
+    rows += [(f"/{c.name}", c.description) for c in agent.project.user_commands()]
     rows += [("Commands that are keys on the screen", ""), *own]
     wanted = topic.lower().split()
     for name, what in rows:

@@ -179,7 +179,7 @@ class EventPrinter:
         self._calls: dict[str, str] = {}
         self._own_calls: set[str] = set()
         self._shown = ""
-        self._ticker = ProgressTicker(writer, lambda: agent.busy, lambda: asking.front is not None)
+        self._ticker = ProgressTicker(writer, lambda: agent.turns.busy, lambda: asking.front is not None)
         self._foretold = ""
         self._thinking = False
         self._opened = ""
@@ -215,7 +215,7 @@ class EventPrinter:
             case PartDelta(_, delta):
                 self._delta(delta.kind, delta.text)
             case BackendChanged(state):
-                if state in LOADING and not self._loading and self._ticker.phase and agent.spec.model != "demo":
+                if state in LOADING and not self._loading and self._ticker.phase and agent.models.spec.model != "demo":
                     self._loading = True
                     writer.say("Starting the provider…")
             case StepEnded(step, message):
@@ -284,14 +284,14 @@ class EventPrinter:
         agent, writer = self._agent, self._writer
         self._asking.turn_over()
         self._calls.clear()
-        before, self._opened = self._opened, agent.info.id
-        if before == agent.info.id:
+        before, self._opened = self._opened, agent.conversation.info.id
+        if before == agent.conversation.info.id:
             return
-        if agent.messages:
-            title = one_line(agent.info.title, 80) or "untitled"
-            count = plural(len(agent.messages), "message")
-            rest = " The last of it, /history says more:" if earlier(agent.messages, 1) else ""
-            writer.say(f"session {title}, {count}, {ago(agent.messages[-1].created)}.{rest}", "Note")
+        if agent.conversation.path:
+            title = one_line(agent.conversation.info.title, 80) or "untitled"
+            count = plural(len(agent.conversation.path), "message")
+            rest = " The last of it, /history says more:" if earlier(agent.conversation.path, 1) else ""
+            writer.say(f"session {title}, {count}, {ago(agent.conversation.path[-1].created)}.{rest}", "Note")
             self.tell_past(1)
         elif before:
             writer.say("a new session.", "Note")
@@ -299,7 +299,7 @@ class EventPrinter:
     def tell_past(self, exchanges: int | None) -> int:
         """Says the newest messages of the user's and what followed each, all of them where that is None; returns how
         many messages are earlier."""
-        messages = self._agent.messages
+        messages = self._agent.conversation.path
         begin = earlier(messages, exchanges)
         tell_messages(self._writer, messages[begin:])
         return begin
@@ -358,14 +358,14 @@ class EventPrinter:
         self.failure_retryable = event.failure is not None and event.failure.retryable
         self._asking.turn_over()
         writer.end_answer()
-        if self.show_reasoning and agent.messages and agent.messages[-1].reasoning:
-            writer.quote(agent.messages[-1].reasoning, "Thought")
+        if self.show_reasoning and agent.conversation.path and agent.conversation.path[-1].reasoning:
+            writer.quote(agent.conversation.path[-1].reasoning, "Thought")
         if event.stop_reason == "interrupted":
             writer.say("Interrupted.")
-        for level, text in self._told.ending(event, says_itself(agent.messages), False):
+        for level, text in self._told.ending(event, says_itself(agent.conversation.path), False):
             if event.stop_reason != "interrupted":
                 writer.say(text, LEVELS[level])
-        said = [f"context {self._context(agent.context_usage())}"]
+        said = [f"context {self._context(agent.context.usage())}"]
         if agent.settings.ui.turn_cost and (figure := turn_figure(event.bill)) is not None:
             said.insert(0, figure)
         writer.say(", ".join(said) + ".", "Done" if event.stop_reason == "end" else "Stopped")

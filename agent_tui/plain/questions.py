@@ -369,7 +369,7 @@ class Asking:
 
     def permission(self, agent: Agent, asked: PermissionAsked) -> None:
         def answer(allow: bool, pattern: str | None, feedback: str) -> None:
-            agent.answer_permission(asked.request_id, allow, pattern, feedback)
+            agent.permissions.answer(asked.request_id, allow, pattern, feedback)
 
         self._ask(PermissionQuestion(asked, self._writer, answer))
 
@@ -392,14 +392,18 @@ class Asking:
             PlanQuestion(
                 asked,
                 self._writer,
-                lambda mode, plan, feedback: agent.answer_plan(asked.request_id, mode, plan, feedback),
+                lambda mode, plan, feedback: agent.questions.answer_plan(asked.request_id, mode, plan, feedback),
                 edit,
             )
         )
 
     def question(self, agent: Agent, asked: QuestionAsked) -> None:
         self._ask(
-            AskQuestion(asked, self._writer, lambda chosen, text: agent.answer_question(asked.request_id, chosen, text))
+            AskQuestion(
+                asked,
+                self._writer,
+                lambda chosen, text: agent.questions.answer_question(asked.request_id, chosen, text),
+            )
         )
 
     async def pick(self, title: str, rows: Sequence[str]) -> int | None:

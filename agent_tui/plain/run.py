@@ -142,12 +142,12 @@ class Session:
         try:
             await self._talk(agent)
         finally:
-            session = agent.info if agent.opened else None
-            used = session is not None and bool(agent.messages) and not self._options.ephemeral
+            session = agent.conversation.info if agent.opened else None
+            used = session is not None and bool(agent.conversation.path) and not self._options.ephemeral
             try:
                 await agent.close()
             finally:
-                self.farewell = agent.left_running()
+                self.farewell = agent.background.left_running()
                 if used and session is not None:
                     self.farewell.append(f"Go on with: agent-tui --plain -r {session.id}")
 
@@ -168,8 +168,10 @@ class Session:
         self._chat = chat
         if self._ended:
             chat.leave()
-        demo = " This is the built-in DEMO model; /model chooses a real one." if agent.spec.model == "demo" else ""
-        self.writer.say(f"{agent.spec.key} in {agent.root}, permission mode {agent.mode}.{demo}")
+        demo = (
+            " This is the built-in DEMO model; /model chooses a real one." if agent.models.spec.model == "demo" else ""
+        )
+        self.writer.say(f"{agent.models.spec.key} in {agent.root}, permission mode {agent.mode.now}.{demo}")
         if self._options.resume == "":
             chat.line_of_ours("/resume")
         if self._options.prompt:
@@ -182,7 +184,7 @@ class Session:
                 what(chat)
         chat.settle()
         looking = asyncio.create_task(
-            look_now_and_then(lambda: agent.busy, agent.refresh_context, EVERY), name="freshness"
+            look_now_and_then(lambda: agent.turns.busy, agent.context.refresh, EVERY), name="freshness"
         )
         try:
             await chat.left.wait()

@@ -118,15 +118,15 @@ class Sender:
         attachments = await collect(
             agent, text if named is None else named, [], self._say_level, self._asking.may_attach
         )
-        if agent.read_only:
+        if agent.conversation.read_only:
             self.problem(READ_ONLY)
             self.give_back(text)
-        elif agent.busy:
-            (agent.steer if steer else agent.submit)(text, attachments)
+        elif agent.turns.busy:
+            (agent.turns.steer if steer else agent.turns.submit)(text, attachments)
             self._writer.remark(self.queue.queued_words(steer), "Note")
         else:
             self.queue.sent(text)
-            agent.submit(text, attachments)
+            agent.turns.submit(text, attachments)
 
     def give_back(self, text: str) -> None:
         """Lets a text stand in the next line, to be changed and sent."""

@@ -18,15 +18,8 @@ from agent_tui.models.requests import Finished, StreamItem, Target, UsageReport
 from agent_tui.models.usage import ABSURD_WINDOWS, Prices, TokenUsage
 from agent_tui.providers.catalog import dialect_of, family_record, wire_of
 from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
-from agent_tui.providers.dialects.anthropic import AnthropicStream
-from agent_tui.providers.dialects.bedrock import ConverseStream
-from agent_tui.providers.dialects.chat import ChatStream
-from agent_tui.providers.dialects.cohere import CohereStream
 from agent_tui.providers.dialects.decoding import ABSURD_NUMBER, WRITES, Event, PartBuilder, mapping, number
-from agent_tui.providers.dialects.gemini import GeminiStream
-from agent_tui.providers.dialects.ollama import OllamaStream
 from agent_tui.providers.dialects.record import Stream
-from agent_tui.providers.dialects.responses import ResponsesStream
 from agent_tui.providers.limits import billed
 from agent_tui.providers.litellm import kept_chunks
 from agent_tui.providers.net import BODY_LIMIT, finite
@@ -40,13 +33,13 @@ _MISSHAPEN = (TypeError, ValueError, AttributeError, KeyError, IndexError, Overf
 
 
 _STREAMS: tuple[Any, ...] = (
-    ResponsesStream,
-    AnthropicStream,
-    ConverseStream,
-    GeminiStream,
-    ChatStream,
-    CohereStream,
-    OllamaStream,
+    responses.ResponsesStream,
+    anthropic.AnthropicStream,
+    bedrock.ConverseStream,
+    gemini.GeminiStream,
+    chat.ChatStream,
+    cohere.CohereStream,
+    ollama.OllamaStream,
 )
 """The readers, in the order in which they are asked whether an event is theirs, behind the provider's own."""
 
@@ -174,10 +167,9 @@ class Accumulator:
         for chunk in held:
             event = _as_event(chunk)
             if self._stream is None:
-                self._stream = (
-                    ResponsesStream(self._out) if ResponsesStream.knows(event) else ChatStream(self._out, self._tags)
-                )
-            usage = event.pop("usage", None) if isinstance(self._stream, ChatStream) else None
+                own = responses.ResponsesStream
+                self._stream = own(self._out) if own.knows(event) else chat.ChatStream(self._out, self._tags)
+            usage = event.pop("usage", None) if isinstance(self._stream, chat.ChatStream) else None
             self._take_made_up(usage)
             self._take_event(event)
 

@@ -30,13 +30,12 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.providers.accumulate import Accumulator
-from agent_tui.providers.catalog import dialect_of
+from agent_tui.providers.catalog import Called, Key, dialect_of, missing_key_line, resolve_key
 from agent_tui.providers.counting import encoding
 from agent_tui.providers.dialects.chat import WIRE as CHAT
 from agent_tui.providers.direct import Connections, NetworkSettingsError, NoAddressError, encode, exchange, is_direct
 from agent_tui.providers.errors import NotAnAnswerError, StreamError, classify
 from agent_tui.providers.failure_lines import bound_failure, failure
-from agent_tui.providers.keys import Called, Key, missing_key_line, resolve_key
 from agent_tui.providers.litellm import import_quietly, lean_arguments, said_why
 from agent_tui.providers.net import DEFAULT_TOKENS, BoundError, SilenceError, answer_limit, stream_limit
 from agent_tui.providers.request import WireCall, build_call

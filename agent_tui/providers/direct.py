@@ -1,4 +1,5 @@
-"""The connection of direct calls: one pool for the worker's life, no redirects, nothing read without a bound."""
+"""Calls straight to a provider's HTTP API: the connections (one pool for the worker's life, no redirects, nothing read
+without a bound), the address, the request as the provider's record says, and the provider's own count of one."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ from urllib.request import getproxies
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Target
 from agent_tui.providers import net
-from agent_tui.providers.catalog import dialect_of, wire_of
-from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, Wire
+from agent_tui.providers.catalog import dialect_of, near_url, resolve_key, shown_address, variable_base, wire_of
+from agent_tui.providers.dialects.encoding import fields_of
+from agent_tui.providers.dialects.record import Dialect, ExactCount, Wire
 from agent_tui.providers.failure_lines import words_of
-from agent_tui.providers.keys import near_url, resolve_key, shown_address, variable_base
 from agent_tui.providers.net import BoundError, Unpacker, is_loopback, is_of_httpx
 from agent_tui.providers.request import WireCall, build_call
 from agent_tui.providers.secrets import redact
@@ -248,7 +249,7 @@ def encode(call: WireCall, spec: ModelSpec, target: Target, key: str | None) -> 
     """Returns the request of a call. Raises NoAddressError."""
     url, dialect, wire = url_of(spec, target), dialect_of(target.provider), wire_of(target)
     assert wire is not None, "it has an address"
-    fields = Fields.of(call.kwargs)
+    fields = fields_of(call.kwargs)
     headers = {"user-agent": USER_AGENT, "accept": "text/event-stream, application/json", **dialect.headers}
     headers |= _authorization(dialect, key)
     headers |= {name.lower(): value for name, value in fields.extra_headers.items()}

@@ -1,4 +1,5 @@
-"""What users read when a call fails: what happened, whether their text is safe, what to do."""
+"""What users read when a call fails: what happened, whether their text is safe, what to do. What a server says in the
+body of an error, and what its refusals teach."""
 
 from __future__ import annotations
 
@@ -10,8 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from agent_tui.models.failure import TEXT_KEPT, Failure, FailureKind, Overflow
-from agent_tui.providers.catalog import dialect_of
-from agent_tui.providers.keys import Called
+from agent_tui.providers.catalog import Called, dialect_of
 from agent_tui.providers.net import BoundError, RedirectError
 from agent_tui.providers.secrets import redact
 from agent_tui.text.clean import printable, program_output

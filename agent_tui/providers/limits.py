@@ -1,4 +1,5 @@
-"""What is known about a model before it is called: limits, prices, abilities."""
+"""What is known about a model before it is called: limits, prices, abilities. LiteLLM's table of models is read from
+its file: looking a model up needs no import of LiteLLM (3–6 s, 165 MB)."""
 
 from __future__ import annotations
 
@@ -10,9 +11,15 @@ from typing import Any
 
 from agent_tui.models.requests import ModelInfo, ModelSpec, Target
 from agent_tui.models.usage import Limits, LimitSource, Prices, PriceTier, Rates
-from agent_tui.providers.catalog import dialect_of, family_record, has_record, resolve_target
+from agent_tui.providers.catalog import (
+    dialect_of,
+    family_record,
+    has_record,
+    missing_key_line,
+    resolve_key,
+    resolve_target,
+)
 from agent_tui.providers.dialects.chat import is_openai_reasoning
-from agent_tui.providers.keys import missing_key_line, resolve_key
 from agent_tui.providers.litellm import PROVIDERS_FILE, TABLE_FILE, data_file
 from agent_tui.providers.net import finite
 

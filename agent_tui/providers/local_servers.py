@@ -1,4 +1,5 @@
-"""What can be used on this machine without configuration: keys in the environment, and local servers that run.
+"""What can be used on this machine without configuration: keys in the environment, and local servers that run; and
+what context those have loaded (Ollama, LM Studio, llama.cpp, vLLM).
 
 Cheap enough for the UI process before its first model: plain sockets and ``urllib`` in threads, at most 300 ms.
 """
@@ -22,9 +23,8 @@ from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
-from agent_tui.providers.catalog import DIALECTS, dialect_of
+from agent_tui.providers.catalog import DIALECTS, dialect_of, near_url, variable_base
 from agent_tui.providers.dialects import ollama
-from agent_tui.providers.keys import near_url, variable_base
 
 MOST_BYTES = 4_000_000
 """Bytes of an answer: a list of thousands of models."""

@@ -1,4 +1,9 @@
-"""What is read of a provider at most, and the lines that say so. Beyond these bounds nobody answers in good faith."""
+"""What is read of a provider at most, and the lines that say so: beyond these bounds nobody answers in good faith.
+
+The guard of what httpx reads, and everything of httpx that it does not promise: methods put in the place of its own,
+names of events and modules. LiteLLM and the OpenAI SDK below it make clients of their own, so the class is the only way
+to all of them. httpx itself is not imported here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every known spelling of "the input is larger than the context"."""
+"""Every known spelling of "the input is larger than the context", and the numbers that come with it."""
 
 from __future__ import annotations
 

@@ -16,13 +16,12 @@ from typing import Any
 from agent_tui import __version__
 from agent_tui.models.messages import Message, Metadata, ToolCallPart
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, Target
-from agent_tui.providers.catalog import dialect_of, forgets, images_of
+from agent_tui.providers.catalog import Called, dialect_of, forgets, images_of, variable_base
 from agent_tui.providers.dialects.anthropic import marked_places
-from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking, is_summary, sendable
-from agent_tui.providers.dialects.record import Fields, Wire
+from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking, fields_of, is_summary, sendable
+from agent_tui.providers.dialects.record import Wire
 from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.direct import direct_wire, is_for_litellm
-from agent_tui.providers.keys import Called, variable_base
 from agent_tui.providers.request import ChatForm, call_arguments, chat_messages
 
 OWN_SERVER = "own "
@@ -140,7 +139,7 @@ class PieceMaker:
         return end
 
     def _marks(self, request: ModelRequest, target: Target) -> list[int]:
-        """Where ``wire.claude`` puts its markers, as numbers of messages."""
+        """Returns where ``add_breakpoints`` puts its markers, as numbers of messages."""
         # An answer of which nothing is sent is none on the wire.
         roles = [item.message.role if blocks else "" for item, blocks in zip(self._items, self._blocks, strict=True)]
         places = marked_places(roles, bool(self._items) and is_summary(self._items[0].message), forgets(target))
@@ -162,7 +161,7 @@ class _Encoder:
         self._info, self._plan, self._wire = info, plan, wire
         self._dialect = dialect_of(info.target.provider)
         self._form = ChatForm.of(info.target, info.images)
-        self._fields = Fields.of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
+        self._fields = fields_of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
 
     def known(self, item: SentMessage, earlier: Known) -> tuple[str, int] | None:
         """What an earlier version of this maker found, of a message that can only be sent in one way: a stored message
@@ -214,7 +213,7 @@ def _settings(request: ModelRequest, info: ModelInfo, kwargs: Metadata) -> dict[
         settings["server"] = f"{OWN_SERVER if own else ''}{_digest(address)}"
     body = kwargs
     if (wire := direct_wire(request.spec, target)) is not None:
-        body = wire.body(Fields.of(kwargs), target, dialect)
+        body = wire.body(fields_of(kwargs), target, dialect)
     if request.spec.cache_ttl is not None:
         settings["cache ttl"] = request.spec.cache_ttl
     grouped: dict[str, dict[str, Any]] = {}

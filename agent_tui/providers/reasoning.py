@@ -1,4 +1,5 @@
-"""The one rule about old reasoning: what of it goes into the next request and what the provider counts there.
+"""The one rule about old reasoning: what of it goes into the next request and what the provider counts there. And how
+the model is asked to think anew: from our four effort levels to every provider's own parameter.
 
 The calculator asks it, the conversion to the wire obeys it, the screen shows its reasons. Pure and O(n).
 """

@@ -1,4 +1,5 @@
-"""From our request to the arguments of a LiteLLM call, for every provider."""
+"""From our request to the arguments of a call: the conversation in the chat-completion format, with what each provider
+wants back of its answers. LiteLLM takes it so, and the dialects make their bodies of it."""
 
 from __future__ import annotations
 
@@ -315,6 +316,8 @@ def call_arguments(
 
 def _hold_to(kwargs: Metadata, request: ModelRequest, info: ModelInfo) -> None:
     """Adds what holds the answer to its schema. What the user configured under the same name stands alone."""
+    if request.output_schema is None:
+        return
     tools = bool(kwargs.get("tools")) and not dialect_of(info.target.provider).no_tools
     wanted = output_arguments(request, info, tools)
     if not wanted or wanted.keys() & (request.spec.extra.keys() | request.spec.extra.get("extra_body", {}).keys()):

@@ -11,10 +11,9 @@ from typing import Any
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest
-from agent_tui.providers.catalog import dialect_of, wire_of
+from agent_tui.providers.catalog import Called, dialect_of, variable_base, wire_of
 from agent_tui.providers.dialects.openai import STRICT
 from agent_tui.providers.dialects.record import OWN_SCHEMAS, Beside, Dialect, Schemas, Subset
-from agent_tui.providers.keys import Called, variable_base
 
 NAME = "answer"
 """What the schema is called where it needs a name."""

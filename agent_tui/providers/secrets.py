@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from agent_tui.providers.keys import KEY_VARIABLES
+from agent_tui.providers.catalog import KEY_VARIABLES
 
 MASK = "[secret]"
 MIN_LENGTH = 8

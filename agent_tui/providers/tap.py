@@ -1,4 +1,4 @@
-"""Lets us see the provider's own bytes beside what LiteLLM makes of them.
+"""Reads the provider's own bytes as events, also beside what LiteLLM makes of them.
 
 LiteLLM (seen in 1.105–1.109) loses parts of what providers stream: redacted blocks on Bedrock, details-only chunks
 of OpenRouter, the order of interleaved thinking, message ids of the Responses API, usage in vendor fields. All its

@@ -41,7 +41,7 @@ from agent_tui.ui.theme import (
 if TYPE_CHECKING:
     from textual.driver import Driver
 
-    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.engine.agent import Agent
     from agent_tui.ui.chat.status_command import StatusCommand
     from agent_tui.ui.chat.view import Opened
     from agent_tui.ui.prompt.completing import Completions
@@ -73,7 +73,7 @@ class Start(NamedTuple):
     """Whether the terminal is asked for its background and how many colours it has."""
     served: Served | None = None
     """The page of the browser that shows the chat instead of a terminal."""
-    last_words: Callable[[ChatAgent], list[str]] = lambda agent: []
+    last_words: Callable[[Agent], list[str]] = lambda agent: []
     """What is said of a session on the terminal once the screen is gone."""
 
 
@@ -253,9 +253,9 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
     def _tell_session(self, event: object = None) -> None:
         """The server learns which session a page that comes after the end of this process is to show."""
         agent = self.chat.holder.agent
-        if agent is not None and agent.messages and agent.info.id != self._told_session:
-            self._told_session = agent.info.id
-            tell_server(self, "session", id=agent.info.id)
+        if agent is not None and agent.conversation.path and agent.conversation.info.id != self._told_session:
+            self._told_session = agent.conversation.info.id
+            tell_server(self, "session", id=agent.conversation.info.id)
 
     def _drawing_failed(self) -> None:
         """Textual draws from now on, everything once more."""
@@ -268,7 +268,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
             return
         others = problem([name for name in missing() if not name.draws])
         if told := "; ".join(filter(None, (self.drawing.problem, others))):
-            self.chat.holder.agent.tell_drawing(told)
+            self.chat.holder.agent.project.tell_drawing(told)
 
     def leave(self) -> None:
         """Ends the program with everything stored."""
@@ -458,7 +458,7 @@ def run_ui(
     the first frame) or from the start of its agent leaves the screen, and its line goes to stderr. ``again`` is how
     the program was called, as far as that matters for going on with a session."""
 
-    def last_words(agent: ChatAgent) -> list[str]:
+    def last_words(agent: Agent) -> list[str]:
         from shutil import get_terminal_size
 
         from agent_tui.ui.chat.leaving import scrollback, way_back

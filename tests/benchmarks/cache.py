@@ -45,7 +45,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from agent_tui.providers.keys import KEY_VARIABLES
+from agent_tui.providers.catalog import KEY_VARIABLES
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.cache_outcomes import Outcome
 from tests.support.cached_models import KEPT, kinds_of

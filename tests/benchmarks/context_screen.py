@@ -55,12 +55,12 @@ def agent_of(conversation: Any) -> type[FakeAgent]:
 async def measure(conversation: Any) -> dict[str, float]:
     out: dict[str, float] = {}
     async with app(agent_of(conversation)) as run:
-        run.agent.context_usage()
+        run.agent.context.usage()
         out["open"] = await milliseconds(run, lambda: run.app.push_screen(ContextScreen(run.agent)))
         screen = run.app.screen
         assert isinstance(screen, ContextScreen)
         out["frame"] = await milliseconds(run, screen.refresh)
-        event = ContextChanged(run.agent.context_usage(), 100)
+        event = ContextChanged(run.agent.context.usage(), 100)
         out["refresh"] = await milliseconds(run, lambda: run.agent.publish(event))
         keys = {s.key for s in screen.view.rows.shown}
         screen.view.opened |= keys

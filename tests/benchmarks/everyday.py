@@ -98,7 +98,7 @@ async def one_mode(project: Project, mode: str, chosen: Sequence[Case]) -> dict[
     def answer(event: object) -> None:
         if isinstance(event, PermissionAsked):
             asked.append(event.reason)
-            asyncio.get_running_loop().call_soon(agent.answer_permission, event.request_id, allow)
+            asyncio.get_running_loop().call_soon(agent.permissions.answer, event.request_id, allow)
 
     agent.subscribe(answer)
     await agent.start()
@@ -108,9 +108,9 @@ async def one_mode(project: Project, mode: str, chosen: Sequence[Case]) -> dict[
             project.refresh(chosen[number - 1].command)
             asked.clear()
             allow = bool(case.check)
-            agent.submit(f"task {number}")
-            await agent.join()
-            parts = [part for m in agent.messages for part in m.parts if isinstance(part, ToolResultPart)]
+            agent.turns.submit(f"task {number}")
+            await agent.turns.join()
+            parts = [part for m in agent.conversation.path for part in m.parts if isinstance(part, ToolResultPart)]
             result = parts[-1]
             ran = "exit_code" in (result.display or {})
             row: Row = {"sign": "?" if asked else "+" if ran else "-", "reasons": list(asked)}

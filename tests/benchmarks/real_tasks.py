@@ -78,15 +78,15 @@ async def _worked(mode: str) -> dict[str, Any]:
     def answer(event: object) -> None:
         if isinstance(event, PermissionAsked):
             asked.append(f"{event.summary[:90]} ({event.reason})")
-            asyncio.get_running_loop().call_soon(agent.answer_permission, event.request_id, True)
+            asyncio.get_running_loop().call_soon(agent.permissions.answer, event.request_id, True)
 
     agent.subscribe(answer)
     await agent.start()
     try:
-        agent.submit("Do the task.")
-        await agent.join()
-        made = [call for message in agent.messages for call in message.tool_calls]
-        results = {p.call_id: p for m in agent.messages for p in m.parts if isinstance(p, ToolResultPart)}
+        agent.turns.submit("Do the task.")
+        await agent.turns.join()
+        made = [call for message in agent.conversation.path for call in message.tool_calls]
+        results = {p.call_id: p for m in agent.conversation.path for p in m.parts if isinstance(p, ToolResultPart)}
         calls = [
             {"name": call.name, "arguments": json.loads(call.arguments), "result": results.get(call.call_id)}
             for call in made

@@ -9,7 +9,7 @@ import pytest
 
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.engine.models.choices import ModelCatalogue
-from agent_tui.providers.keys import stored_key
+from agent_tui.providers.catalog import stored_key
 from tests.support.cli import Cli
 
 

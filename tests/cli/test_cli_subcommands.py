@@ -103,10 +103,10 @@ def test_a_look_works_while_the_session_is_open_elsewhere(cli: Cli, session: str
 async def test_tools_of_servers_are_those_of_the_newest_step(cli: Cli) -> None:
     home, project = cli.home, cli.project
     async with running(parts_for(home, project)) as (agent, _):
-        agent.submit("hello")
-        await agent.join()
-        session, step = agent.info.id, agent.steps[-1]
-        alone = agent.context_usage().total
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        session, step = agent.conversation.info.id, agent.conversation.steps[-1]
+        alone = agent.context.usage().total
         read = FixedPart("tools", "mcp:files", "files_read", 400, "fp", raw_tokens=100, ascii_chars=400)
         step.fixed = (*step.fixed, read)
         agent.store.steps.write(session, step)

@@ -56,7 +56,7 @@ async def test_doctor_says_what_to_do_at_the_end_of_a_long_line(
     async def doctor() -> list[tuple[str, str, str]]:
         return [("warn", "search index", detail)]
 
-    monkeypatch.setattr(agent, "doctor", doctor)
+    monkeypatch.setattr(agent.project, "doctor", doctor)
     answer = await run(agent, "/doctor")
     assert isinstance(answer, results.Text) and answer.text.endswith(detail)
 
@@ -106,7 +106,7 @@ async def test_permissions_are_shown_set_and_removed(tmp_path: Path) -> None:
     shown = await run(agent, "/permissions")
     assert isinstance(shown, results.Text) and "bash(git status*)" in shown.text
     await run(agent, "/permissions plan")
-    assert agent.mode == "plan"
+    assert agent.mode.now == "plan"
     removed = await run(agent, "/permissions remove bash(git status*)")
     assert removed == results.Text("Removed bash(git status*).")
 
@@ -189,7 +189,7 @@ async def test_what_the_sandbox_enforces_fits_on_80_columns(tmp_path: Path, monk
     async def lines() -> list[str]:
         return ["bubblewrap", words]
 
-    monkeypatch.setattr(agent, "sandbox_lines", lines)
+    monkeypatch.setattr(agent.project, "sandbox_lines", lines)
     shown = await run(agent, "/status")
     assert isinstance(shown, results.Text)
     part = shown.text[shown.text.index("Sandbox") : shown.text.index("Context")]

@@ -232,7 +232,9 @@ async def test_a_remembered_rule_is_asked_again_in_another_repository_at_the_pat
     git(root, "init", "-q")
     agent = await opened()
     assert agent.parts.permissions.decide("bash", call).action == "ask"
-    assert [(decision, rule) for decision, rule, _ in agent.permission_rules()] == [("asked", "bash(make install)")]
-    assert agent.remove_permission_rule("bash(make install)")
-    assert agent.permission_rules() == []
+    assert [(decision, rule) for decision, rule, _ in agent.project.permission_rules()] == [
+        ("asked", "bash(make install)")
+    ]
+    assert agent.project.remove_permission_rule("bash(make install)")
+    assert agent.project.permission_rules() == []
     agent.store.close()

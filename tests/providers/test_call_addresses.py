@@ -4,8 +4,7 @@ import pytest
 
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.calling import api_base, connection
-from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.keys import DUMMY_KEY, Key, resolve_key
+from agent_tui.providers.catalog import DUMMY_KEY, Key, resolve_key, resolve_target
 from agent_tui.providers.litellm import prepare_environment
 from tests.support.model_calls import environment, make_request
 

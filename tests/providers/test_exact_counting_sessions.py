@@ -34,7 +34,7 @@ async def _count(product: Product) -> int | None:
     agent = product.agent("other")
     try:
         await agent.start()
-        return await agent.count_exact()
+        return await agent.context.count_exact()
     finally:
         await agent.close()
 
@@ -120,9 +120,9 @@ async def test_a_long_conversation_is_counted_when_the_model_changes(
     agent = product.agent("one")
     try:
         await agent.start()
-        await agent.set_model("other")
-        await agent.settled()
-        assert any(step.kind == "count" and step.model_key == "other" for step in agent.steps)
-        assert agent.context_usage().total == 54_321
+        await agent.models.switch("other")
+        await agent.events.settled()
+        assert any(step.kind == "count" and step.model_key == "other" for step in agent.conversation.steps)
+        assert agent.context.usage().total == 54_321
     finally:
         await agent.close()

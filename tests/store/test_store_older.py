@@ -94,10 +94,10 @@ async def test_the_chat_goes_on_where_it_was(tmp_path: Path) -> None:
     restore(home / "data" / "sessions.db")
     first = next(s for s in as_it_read()["sessions"] if s["state"]["thinking"] and s["messages"] == 8)
     async with running(parts_for(home, tmp_path / "project", resume=first["id"])) as (agent, _):
-        assert [m.text for m in agent.messages if m.role == "user"] == ["Where is add?", "Plan it again"]
-        assert agent.pinned == [f"{PROJECT}/notes.md"]
-        assert agent.effort == "high"
-        assert agent.info.state == SessionState(
+        assert [m.text for m in agent.conversation.path if m.role == "user"] == ["Where is add?", "Plan it again"]
+        assert agent.context.pinned == [f"{PROJECT}/notes.md"]
+        assert agent.models.effort == "high"
+        assert agent.conversation.info.state == SessionState(
             pinned=(f"{PROJECT}/notes.md",),
             compaction_failures=3,
             compaction_paused=True,
@@ -107,12 +107,12 @@ async def test_the_chat_goes_on_where_it_was(tmp_path: Path) -> None:
         )
         assert len(waiting(agent, "held")) == 2
         assert waiting(agent, "held")[0] == "and then the changelog"
-        assert agent.context_usage().anchor_step is not None
-        agent.submit("go on")
-        await agent.join()
-        assert agent.messages[-1].role == "assistant"
-        await agent.fork()
-        assert (agent.info.kind, agent.info.parent_session) == ("user", first["id"])
+        assert agent.context.usage().anchor_step is not None
+        agent.turns.submit("go on")
+        await agent.turns.join()
+        assert agent.conversation.path[-1].role == "assistant"
+        await agent.sessions.fork()
+        assert (agent.conversation.info.kind, agent.conversation.info.parent_session) == ("user", first["id"])
 
 
 def test_deleting_takes_the_subagents_along(path: Path) -> None:

@@ -83,7 +83,7 @@ class Recorder:
 
 def waiting(agent: Agent, kind: WaitingKind | None = None) -> list[str]:
     """What waits, the next first; only what waits as ``kind`` where that is given."""
-    return [waits.text for waits in agent.waiting if kind in (None, waits.kind)]
+    return [waits.text for waits in agent.waiting.listed if kind in (None, waits.kind)]
 
 
 def parts_for(
@@ -143,9 +143,9 @@ async def running(parts: AgentParts) -> AsyncIterator[tuple[Agent, Recorder]]:
 
 async def say(agent: Agent, text: str, attachments: tuple[AttachmentPart, ...] = ()) -> None:
     async with asyncio.timeout(60):
-        agent.submit(text, attachments)
-        await agent.join()
+        agent.turns.submit(text, attachments)
+        await agent.turns.join()
 
 
 def results(agent: Agent) -> list[ToolResultPart]:
-    return [m.tool_result for m in agent.messages if m.tool_result is not None]
+    return [m.tool_result for m in agent.conversation.path if m.tool_result is not None]

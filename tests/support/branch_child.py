@@ -27,12 +27,12 @@ def die_after_one(restore: snapshots.FileRestore) -> None:
 
 async def main(folder: Path) -> None:
     async with running(parts_for(folder / "home", folder / "p", script=SCRIPT)) as (agent, _):
-        agent.submit("write both")
-        await agent.join()
-        (folder / "session").write_text(agent.info.id)
-        (folder / "end").write_text(str(agent.info.head_id))
+        agent.turns.submit("write both")
+        await agent.turns.join()
+        (folder / "session").write_text(agent.conversation.info.id)
+        (folder / "end").write_text(str(agent.conversation.info.head_id))
         snapshots._restore = die_after_one
-        await agent.rewind(agent.messages[0].id, restore_files=True)
+        await agent.branches.rewind(agent.conversation.path[0].id, restore_files=True)
 
 
 _restore = snapshots._restore

@@ -141,9 +141,9 @@ class CachedRun:
                         server.turn = self._turn
                     self._failed = "it never ended"
                     self.about_to_send(agent)
-                    agent.submit(f"[turn {self._turn}] {Script.words(_rng(self._turn), 40)}")
-                    await agent.join()
-                    self._session = agent.info.id
+                    agent.turns.submit(f"[turn {self._turn}] {Script.words(_rng(self._turn), 40)}")
+                    await agent.turns.join()
+                    self._session = agent.conversation.info.id
                     if self._failed:
                         raise AssertionError(f"turn {self._turn}: {self._failed}")
             finally:
@@ -164,7 +164,7 @@ class CachedRun:
         agent = self._make()
         agent.subscribe(self._listen)
         await agent.start()
-        await agent.ready()
+        await agent.context.ready()
         if agent.parts.extensions is not None:
             await agent.parts.extensions.ready()
         return agent
@@ -180,7 +180,7 @@ class CachedRun:
                 # Alone it would wait, and be told with the next message: a pinned file ends that.
                 self._edit_memory()
                 (self.folder / "project" / "notes.txt").write_text("Tea at five.", "utf-8")
-                (agent.unpin if agent.pinned else agent.pin)("notes.txt")
+                (agent.context.unpin if agent.context.pinned else agent.context.pin)("notes.txt")
             case "edited":
                 await agent.close()
                 self._edit_memory()
@@ -194,38 +194,38 @@ class CachedRun:
                     self.mcp = {"github": configured} if what == "server came" else {}
                 agent = await self._open()
                 if self.key != "m":
-                    await agent.set_model(self.key)
+                    await agent.models.switch(self.key)
             case "resumed" | "a day":
                 await agent.close()
                 if what == "a day":
                     self.clock.moved += 24 * 60 * MINUTE
                 agent = await self._open()
                 if self.key != "m":
-                    await agent.set_model(self.key)
+                    await agent.models.switch(self.key)
             case "forked":
-                await agent.fork()
+                await agent.sessions.fork()
             case "there and back":
-                await agent.set_model("n" if self.key == "m" else "m")
-                await agent.ready()
-                await agent.set_model(self.key)
-                await agent.ready()
+                await agent.models.switch("n" if self.key == "m" else "m")
+                await agent.context.ready()
+                await agent.models.switch(self.key)
+                await agent.context.ready()
             case "compacted":
-                await agent.compact()
+                await agent.compaction.now()
             case "undone":
-                await agent.compact_undo()
+                await agent.compaction.undo()
             case "pruned":
                 self._prune(agent)
             case "rewound":
-                users = [m for m in agent.messages if m.role == "user"]
-                await agent.rewind(users[-2].id)
+                users = [m for m in agent.conversation.path if m.role == "user"]
+                await agent.branches.rewind(users[-2].id)
             case "model" | "model back":
                 self.key = "n" if what == "model" else "m"
-                await agent.set_model(self.key)
-                await agent.ready()
+                await agent.models.switch(self.key)
+                await agent.context.ready()
             case "thinking" | "thinking back":
-                agent.set_effort("low" if what == "thinking" else "medium")
+                agent.models.set_effort("low" if what == "thinking" else "medium")
             case "schema" | "schema off":
-                agent.expect(SCHEMA if what == "schema" else None, False)
+                agent.runtime.expect(SCHEMA if what == "schema" else None, False)
             case "expired":
                 self.clock.moved += (self.kept.life or 10 * 60 * MINUTE) + MINUTE
             case "waited":
@@ -243,7 +243,7 @@ class CachedRun:
         older = results[: len(results) // 2]
         record = CompactionRecord(new_id("cmp"), new_id("op"), "prune", older, created=time.time())
         agent.conversation.commit_compaction([record], None, None)
-        agent.recount()
+        agent.context.recount()
 
     def _listen(self, event: Event) -> None:
         """An error in here would only be logged by the agent."""

@@ -42,18 +42,18 @@ def opened(
 
 
 async def turn(agent: Agent, seen: Recorder, text: str) -> TurnEnded:
-    agent.submit(text)
-    await agent.join()
-    await agent.ready()
+    agent.turns.submit(text)
+    await agent.turns.join()
+    await agent.context.ready()
     assert_valid(agent.conversation.view())
     return seen.last_end
 
 
 async def fill(agent: Agent, seen: Recorder, share: float = 1.0) -> int:
     """Talks until the next input is above ``share`` of the limit; returns it."""
-    await agent.ready()
+    await agent.context.ready()
     number = 0
-    while (usage := agent.context_usage()).total <= share * (usage.limit or 0):
+    while (usage := agent.context.usage()).total <= share * (usage.limit or 0):
         number += 1
         await turn(agent, seen, f"{number}: tell me a lot")
     assert not seen.of(CompactionStarted)

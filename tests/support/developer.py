@@ -72,14 +72,14 @@ def answering(agent: Agent, allow: bool = True, always: bool = False, feedback: 
         if isinstance(event, PermissionAsked):
             asked.append(event)
             pattern = event.patterns[0] if always and event.patterns else None
-            agent.answer_permission(event.request_id, allow, pattern, feedback)
+            agent.permissions.answer(event.request_id, allow, pattern, feedback)
 
     agent.subscribe(answer)
     return asked
 
 
 def row(agent: Agent, name: str) -> ContextRow:
-    rows = agent.context_usage().rows
+    rows = agent.context.usage().rows
     found = {r.id: r for one in rows for r in (one, *one.children)}
     return found[name]
 

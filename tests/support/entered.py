@@ -76,11 +76,11 @@ def to_the_provider(folder: Path) -> set[str]:
 
         async with running(parts_for(home, home / "project", provider=provider)) as (agent, _):
             async with asyncio.timeout(PATIENCE):
-                await agent.settled()
+                await agent.events.settled()
                 entered.files.clear()
                 entered.noting = True
-                agent.submit("hello")
-                await agent.join()
+                agent.turns.submit("hello")
+                await agent.turns.join()
 
     with watched() as entered:
         # What is imported and remembered by the first of a process is no part of it: the second is counted.

@@ -1,4 +1,8 @@
-"""An agent without engine, store or provider: the same attributes, answers that a test puts there, events on demand."""
+"""An agent without engine, store or provider: the same parts, answers that a test puts there, events on demand.
+
+For the type checker each part is one of the real ones, so that what is faked keeps its signature. What no test of the
+screen or of a command needs is not there: asking for it is an AttributeError.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_tui.config import PermissionMode, Settings
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.past.history import History
 from agent_tui.context.past.rebuilt import Session
+from agent_tui.context.tokens.metrics import TokenCounterMetrics
 from agent_tui.engine.models.efforts import EffortChoice
 from agent_tui.errors import AgentError
 from agent_tui.models.branches import Branch, FilesMoved, Moved
@@ -38,9 +43,28 @@ from agent_tui.models.usage import Limits, Prices
 from agent_tui.paths import Paths
 from agent_tui.providers.dialects.anthropic import IMAGES as CLAUDE
 from agent_tui.tools.files.pictures import fit_attachments
-from agent_tui.ui.agent_protocol import ChatAgent
 from tests.support.fake_store import FakeStore
 from tests.support.usages import sample_usage
+
+if TYPE_CHECKING:
+    from agent_tui.context.project.user_commands import UserCommand as AnyCommand
+    from agent_tui.engine.about.facts import Project
+    from agent_tui.engine.accounts.accounts import Accounts
+    from agent_tui.engine.agent import Agent
+    from agent_tui.engine.control.branches import BranchControl
+    from agent_tui.engine.control.mode import ModeControl
+    from agent_tui.engine.control.models import ModelControl
+    from agent_tui.engine.control.sessions import CompactionControl, SessionControl
+    from agent_tui.engine.project.permissions import PermissionDesk
+    from agent_tui.engine.project.questions import QuestionDesk
+    from agent_tui.engine.running.background import Background
+    from agent_tui.engine.running.runner import Runner
+    from agent_tui.engine.running.waiting import Waiting
+    from agent_tui.engine.runtime.purse import Purse
+    from agent_tui.engine.session.conversation import Conversation
+else:
+    Agent = Project = Accounts = BranchControl = ModeControl = ModelControl = CompactionControl = object
+    SessionControl = PermissionDesk = QuestionDesk = Background = Runner = Waiting = Purse = Conversation = object
 
 
 @dataclass
@@ -52,60 +76,57 @@ class UserCommand:
         return f"{self.name}: {args}"
 
 
-class FakeAgent:
-    """What the UI and the commands use of the real one; calls are kept in ``calls``."""
+def _info(key: str) -> ModelInfo:
+    return ModelInfo(
+        ModelSpec(key, key),
+        Target("anthropic", "chat", key, "claude"),
+        Limits(200_000, None, 64_000, "table"),
+        Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6),
+        reasoning=True,
+        images=True,
+    )
+
+
+class FakeAgent(Agent):
+    """The parts of the real one that the screen and the commands use; calls are kept in ``calls``."""
+
+    settings: Settings
+    store: FakeStore
+    conversation: FakeConversation
+    context: FakeContext
+    turns: FakeTurns
+    waiting: FakeWaiting
+    branches: FakeBranches
+    models: FakeModels
+    mode: FakeMode
+    project: FakeProject
+    background: FakeBackground
+    budget: FakeBudget
 
     def __init__(self, home: Path, messages: Sequence[Message] = (), usage: ContextUsage | None = None) -> None:
         self.paths = Paths(home / "config", home / "data", home / "state", home / "cache")
         self.settings = Settings()
         self.root = self.cwd = home
-        self.folders = [home]
-        self.info = SessionInfo("ses_1", str(home), title="A session", model="demo")
-        self.read_only = False
-        self.read_only_reason = ""
-        self.busy = False
-        self.spec = ModelSpec("demo", "demo")
-        self.model_info: ModelInfo | None = self._info("demo")
-        self.lost: LostReasoning | None = None
-        self.others: list[Branch] = []
-        self.moving = FilesMoved()
-        self.mode: PermissionMode = "ask"
-        self.effort: Effort = "medium"
-        self.messages: list[Message] = list(messages)
-        self.records: list[CompactionRecord] = []
-        self.parts: dict[str, str] = {}
-        self.steps: list[Step] = []
         self.store = FakeStore()
-        self.waiting: list[WaitingMessage] = []
-        self.queued: dict[str, Written] = {}
-        self.pinned: list[str] = []
-        self.branch: str | None = "main"
-        self.trusted = False
-        self.usage = usage or sample_usage()
         self.calls: list[tuple[str, Any]] = []
-        self.own_commands: list[UserCommand] = []
-        self.resources: list[tuple[str, str]] = []
-        self.exact: int | None = 84_211
-        self.in_flight = 0
-        self.background: dict[str, JobInfo] = {}
-        self.outputs: dict[str, str] = {}
+        self.lost: LostReasoning | None = None
+        self.moving = FilesMoved()
+        self.usage = usage or sample_usage()
+        self.conversation = FakeConversation(home, messages)
+        self.context = FakeContext(self)
+        self.turns = FakeTurns(self)
+        self.waiting = FakeWaiting(self)
+        self.sessions = FakeSessions(self)
+        self.compaction = FakeCompaction(self)
+        self.branches = FakeBranches(self)
+        self.models = FakeModels(self)
+        self.mode = FakeMode()
+        self.permissions = FakePermissions(self)
+        self.questions = FakeQuestions(self)
+        self.background = FakeBackground(self)
+        self.project = FakeProject(self)
+        self.budget = FakeBudget(self)
         self._subscribers: list[Callable[[Event], None]] = []
-
-    def budgets(self) -> list[BudgetLine]:
-        return [BudgetLine("turn", None), BudgetLine("session", 5.0, Cost(0.42)), BudgetLine("tokens", None)]
-
-    def set_budget(self, name: BudgetName, limit: float | None) -> None:
-        self.calls.append(("budget", (name, limit)))
-
-    def _info(self, key: str) -> ModelInfo:
-        return ModelInfo(
-            ModelSpec(key, key),
-            Target("anthropic", "chat", key, "claude"),
-            Limits(200_000, None, 64_000, "table"),
-            Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6),
-            reasoning=True,
-            images=True,
-        )
 
     def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
         self._subscribers.append(callback)
@@ -118,181 +139,68 @@ class FakeAgent:
     def called(self, name: str) -> list[Any]:
         return [what for called, what in self.calls if called == name]
 
-    async def start(self) -> None:
-        self.publish(SessionChanged(self.info, reload=True))
-        self.publish(ContextChanged(self.usage))
-
-    def submit(
-        self,
-        text: str,
-        attachments: Sequence[AttachmentPart] = (),
-        pasted: Sequence[list[int]] = (),
-        behind: str | None = None,
-    ) -> None:
-        self.calls.append(("submit", (text, list(attachments))))
-        if self.busy:
-            at = next((n + 1 for n, w in enumerate(self.waiting) if w.id == behind), 0 if behind == "" else None)
-            self._wait(Written(text, list(attachments), list(pasted)), "queued", at)
-            return
-        message = user_message(text, attachments=list(attachments))
-        self.messages.append(message)
-        self.publish(MessageAdded(message))
-
     def answer(self, text: str) -> Message:
         """Adds a complete answer without streaming it."""
-        message = Message(f"msg_answer_{len(self.messages)}", "assistant", [TextPart(text)])
-        self.messages.append(message)
+        message = Message(f"msg_answer_{len(self.conversation.path)}", "assistant", [TextPart(text)])
+        self.conversation.path.append(message)
         self.publish(MessageAdded(message))
         return message
 
-    def _wait(self, typed: Written, kind: WaitingKind, at: int | None = None) -> None:
-        waits = WaitingMessage(f"wait_{len(self.calls)}", typed.text, kind)
-        self.waiting.insert(len(self.waiting) if at is None else at, waits)
-        self.queued[waits.id] = typed
-        self.publish(QueueChanged(list(self.waiting)))
+    def reload(self) -> None:
+        """Another conversation is in front."""
+        self.publish(SessionChanged(self.conversation.info, reload=True))
 
-    def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
-        self.calls.append(("steer", (text, list(attachments))))
-        self._wait(Written(text, list(attachments), list(pasted)), "steer")
+    async def start(self) -> None:
+        self.reload()
+        self.publish(ContextChanged(self.usage))
 
-    def take_back(self, message_id: str | None = None) -> Written | None:
-        named = [waits for waits in self.waiting if message_id in (None, waits.id)]
-        if not named:
-            return None
-        self.waiting.remove(named[-1])
-        self.publish(QueueChanged(list(self.waiting)))
-        return self.queued.pop(named[-1].id)
+    async def shell(self, command: str) -> None:
+        self.calls.append(("shell", command))
 
-    def send_waiting(self, message_id: str | None = None) -> bool:
-        if self.busy:
-            return False
-        self.calls.append(("send_waiting", message_id))
-        return bool(self.waiting)
+    async def close(self) -> None:
+        self.calls.append(("close", None))
 
-    def move_waiting(self, message_id: str, by: int) -> bool:
-        self.calls.append(("move_waiting", (message_id, by)))
-        return True
 
-    def interrupt(self) -> bool:
-        self.calls.append(("interrupt", None))
-        was, self.busy = self.busy, False
-        return was
+class Part:
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent = agent
 
-    def answer_permission(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
-        self.calls.append(("answer_permission", (request_id, allow, pattern, feedback)))
 
-    def answer_plan(self, request_id: str, mode: ApprovedMode | None, plan: str, feedback: str = "") -> None:
-        self.calls.append(("answer_plan", (request_id, mode, plan, feedback)))
+class FakeConversation(Conversation):
+    read_only_reason: str
 
-    def answer_question(self, request_id: str, chosen: Sequence[str] = (), text: str = "") -> None:
-        self.calls.append(("answer_question", (request_id, tuple(chosen), text)))
+    def __init__(self, home: Path, messages: Sequence[Message]) -> None:
+        self.info = SessionInfo("ses_1", str(home), title="A session", model="demo")
+        self.read_only = False
+        self.read_only_reason = ""
+        self.path: list[Message] = list(messages)
+        self.own_records: list[CompactionRecord] = []
+        self.steps: list[Step] = []
 
-    def context_usage(self) -> ContextUsage:
-        return self.usage
+    def sent_message(self, message_id: str) -> SentMessage | None:
+        return next((SentMessage(m, m.id) for m in self.path if m.id == message_id), None)
 
-    def trigger_total(self) -> int:
-        return self.usage.total
+
+class FakeContext(Accounts):
+    pinned: list[str]
+    in_flight: int
+
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent = agent
+        self.metrics = TokenCounterMetrics()
+        self.texts: dict[str, str] = {}
+        self.pinned = []
+        self.exact: int | None = 84_211
+        self.in_flight = 0
+
+    def usage(self) -> ContextUsage:
+        return self._agent.usage
 
     def part_text(self, fingerprint: str) -> str | None:
-        return self.parts.get(fingerprint)
+        return self.texts.get(fingerprint)
 
     def history(self) -> History:
         return History(Session({}, [], [], {}))
-
-    def sent_message(self, message_id: str) -> SentMessage | None:
-        return next((SentMessage(m, m.id) for m in self.messages if m.id == message_id), None)
-
-    async def set_model(self, key: str) -> tuple[ModelInfo, LostReasoning | None]:
-        if key == "nonsense":
-            raise AgentError("Unknown model nonsense.")
-        self.calls.append(("set_model", key))
-        self.spec, self.model_info = ModelSpec(key, key), self._info(key)
-        return self.model_info, self.lost
-
-    def lost_by_model(self, info: ModelInfo) -> LostReasoning | None:
-        return self.lost if info.spec.key != self.spec.key else None
-
-    def branches(self) -> list[Branch]:
-        return self.others
-
-    def lost_by_going(self, head: str | None) -> LostReasoning | None:
-        return self.lost
-
-    def files_by_going(self, head: str | None) -> FilesMoved:
-        return self.moving
-
-    def set_mode(self, mode: PermissionMode) -> None:
-        self.mode = mode
-
-    async def until_described(self) -> None: ...
-
-    def levels(self) -> list[EffortChoice]:
-        words: dict[Effort, str] = {"off": "does not think", "medium": "thinks up to 8.2k tokens a step"}
-        return [EffortChoice(effort, said, effort == self.effort, (effort,)) for effort, said in words.items()]
-
-    def efforts(self) -> list[EffortChoice]:
-        return [level if level.current else replace(level, lost=self.lost) for level in self.levels()]
-
-    def set_effort(self, effort: Effort) -> LostReasoning | None:
-        self.effort = effort
-        return self.lost
-
-    async def sandbox_lines(self) -> list[str]:
-        return ["bubblewrap", "look (bubblewrap): reads only"]
-
-    def models(self) -> list[ModelSpec]:
-        return [
-            ModelSpec("sonnet", "anthropic/claude-sonnet-4-6"),
-            ModelSpec("gpt", "openai/gpt-5"),
-            ModelSpec("local", "ollama/qwen3", api_base="http://127.0.0.1:11434"),
-            ModelSpec("demo", "demo"),
-        ]
-
-    async def describe(self, key: str) -> ModelInfo:
-        return self._info(key)
-
-    async def compact(self, focus: str = "") -> None:
-        self.calls.append(("compact", focus))
-
-    def compact_preview(self, focus: str = "") -> str:
-        return "Would summarise 12 messages."
-
-    async def compact_undo(self) -> None:
-        self.calls.append(("compact_undo", None))
-
-    async def clear(self) -> LostReasoning | None:
-        self.calls.append(("clear", None))
-        self.messages.clear()
-        self.publish(SessionChanged(self.info, reload=True))
-        return self.lost
-
-    async def resume(self, session_id: str) -> None:
-        self.calls.append(("resume", session_id))
-        self.publish(SessionChanged(self.info, reload=True))
-
-    def rename(self, title: str) -> None:
-        self.info.title = title
-
-    async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
-        self.calls.append(("rewind", (message_id, restore_files)))
-        index = next(i for i, m in enumerate(self.messages) if m.id == message_id)
-        text, left = self.messages[index].text, len(self.messages) - index
-        del self.messages[index:]
-        self.publish(SessionChanged(self.info, reload=True))
-        return Moved(left, 0, text, self.moving if restore_files else None)
-
-    async def go_to(self, head: str | None, restore_files: bool = False) -> Moved:
-        self.calls.append(("go_to", (head, restore_files)))
-        self.publish(SessionChanged(self.info, reload=True))
-        return Moved(2, 4, files=self.moving if restore_files else None)
-
-    async def go_back(self, restore_files: bool = False) -> Moved:
-        self.calls.append(("go_back", restore_files))
-        self.publish(SessionChanged(self.info, reload=True))
-        return Moved(2, 4, files=self.moving if restore_files else None)
-
-    async def fork(self, message_id: str | None = None) -> None:
-        self.calls.append(("fork", message_id))
 
     def pin(self, path: str) -> None:
         self.pinned.append(path)
@@ -303,11 +211,240 @@ class FakeAgent:
     async def count_exact(self) -> int | None:
         return self.exact
 
-    async def shell(self, command: str) -> None:
-        self.calls.append(("shell", command))
+    async def refresh(self) -> bool:
+        self._agent.calls.append(("refresh_context", None))
+        return False
 
-    def user_commands(self) -> list[UserCommand]:
-        return self.own_commands
+
+class FakeTurns(Runner):
+    busy: bool
+
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent = agent
+        self.busy = False
+
+    def submit(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart] = (),
+        pasted: Sequence[list[int]] = (),
+        behind: str | None = None,
+    ) -> None:
+        agent = self._agent
+        agent.calls.append(("submit", (text, list(attachments))))
+        if self.busy:
+            listed = agent.waiting.listed
+            at = next((n + 1 for n, w in enumerate(listed) if w.id == behind), 0 if behind == "" else None)
+            self._wait(Written(text, list(attachments), list(pasted)), "queued", at)
+            return
+        message = user_message(text, attachments=list(attachments))
+        agent.conversation.path.append(message)
+        agent.publish(MessageAdded(message))
+
+    def _wait(self, typed: Written, kind: WaitingKind, at: int | None = None) -> None:
+        agent, listed = self._agent, self._agent.waiting.listed
+        waits = WaitingMessage(f"wait_{len(agent.calls)}", typed.text, kind)
+        listed.insert(len(listed) if at is None else at, waits)
+        agent.waiting.queued[waits.id] = typed
+        agent.publish(QueueChanged(list(listed)))
+
+    def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
+        self._agent.calls.append(("steer", (text, list(attachments))))
+        self._wait(Written(text, list(attachments), list(pasted)), "steer")
+
+    def take_back(self, message_id: str | None = None) -> Written | None:
+        waiting = self._agent.waiting
+        named = [waits for waits in waiting.listed if message_id in (None, waits.id)]
+        if not named:
+            return None
+        waiting.listed.remove(named[-1])
+        self._agent.publish(QueueChanged(list(waiting.listed)))
+        return waiting.queued.pop(named[-1].id)
+
+    def send_waiting(self, message_id: str | None = None) -> bool:
+        if self.busy:
+            return False
+        self._agent.calls.append(("send_waiting", message_id))
+        return bool(self._agent.waiting.listed)
+
+    def interrupt(self) -> bool:
+        self._agent.calls.append(("interrupt", None))
+        was, self.busy = self.busy, False
+        return was
+
+    async def join(self) -> None:
+        await asyncio.sleep(0)
+
+
+class FakeWaiting(Waiting):
+    listed: list[WaitingMessage]
+
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent = agent
+        self.listed = []
+        self.queued: dict[str, Written] = {}
+
+    def move(self, message_id: str, by: int) -> bool:
+        self._agent.calls.append(("move_waiting", (message_id, by)))
+        return True
+
+
+class FakeSessions(Part, SessionControl):
+    async def clear(self) -> LostReasoning | None:
+        self._agent.calls.append(("clear", None))
+        self._agent.conversation.path.clear()
+        self._agent.reload()
+        return self._agent.lost
+
+    async def resume(self, session_id: str) -> None:
+        self._agent.calls.append(("resume", session_id))
+        self._agent.reload()
+
+    async def fork(self, message_id: str | None = None) -> None:
+        self._agent.calls.append(("fork", message_id))
+
+    def rename(self, title: str) -> None:
+        self._agent.conversation.info.title = title
+
+
+class FakeCompaction(Part, CompactionControl):
+    async def now(self, focus: str = "") -> None:
+        self._agent.calls.append(("compact", focus))
+
+    def preview(self, focus: str = "") -> str:
+        return "Would summarise 12 messages."
+
+    async def undo(self) -> None:
+        self._agent.calls.append(("compact_undo", None))
+
+
+class FakeBranches(BranchControl):
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent = agent
+        self.others: list[Branch] = []
+
+    def all(self) -> list[Branch]:
+        return self.others
+
+    def lost(self, head: str | None) -> LostReasoning | None:
+        return self._agent.lost
+
+    def files(self, head: str | None) -> FilesMoved:
+        return self._agent.moving
+
+    async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
+        agent, path = self._agent, self._agent.conversation.path
+        agent.calls.append(("rewind", (message_id, restore_files)))
+        index = next(i for i, m in enumerate(path) if m.id == message_id)
+        text, left = path[index].text, len(path) - index
+        del path[index:]
+        agent.reload()
+        return Moved(left, 0, text, agent.moving if restore_files else None)
+
+    async def go_to(self, head: str | None, restore_files: bool = False) -> Moved:
+        return self._moved("go_to", (head, restore_files), restore_files)
+
+    async def back(self, restore_files: bool = False) -> Moved:
+        return self._moved("go_back", restore_files, restore_files)
+
+    def _moved(self, called: str, how: object, files: bool) -> Moved:
+        self._agent.calls.append((called, how))
+        self._agent.reload()
+        return Moved(2, 4, files=self._agent.moving if files else None)
+
+
+class FakeModels(ModelControl):
+    spec: ModelSpec
+    info: ModelInfo | None
+    effort: Effort
+
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent = agent
+        self.spec = ModelSpec("demo", "demo")
+        self.info = _info("demo")
+        self.effort = "medium"
+
+    def all(self) -> list[ModelSpec]:
+        return [
+            ModelSpec("sonnet", "anthropic/claude-sonnet-4-6"),
+            ModelSpec("gpt", "openai/gpt-5"),
+            ModelSpec("local", "ollama/qwen3", api_base="http://127.0.0.1:11434"),
+            ModelSpec("demo", "demo"),
+        ]
+
+    async def describe(self, key: str) -> ModelInfo:
+        return _info(key)
+
+    async def switch(self, key: str) -> tuple[ModelInfo, LostReasoning | None]:
+        if key == "nonsense":
+            raise AgentError("Unknown model nonsense.")
+        self._agent.calls.append(("set_model", key))
+        self.spec, info = ModelSpec(key, key), _info(key)
+        self.info = info
+        return info, self._agent.lost
+
+    def lost_by(self, info: ModelInfo) -> LostReasoning | None:
+        return self._agent.lost if info.spec.key != self.spec.key else None
+
+    async def until_described(self) -> None: ...
+
+    def levels(self) -> list[EffortChoice]:
+        words: dict[Effort, str] = {"off": "does not think", "medium": "thinks up to 8.2k tokens a step"}
+        return [EffortChoice(effort, said, effort == self.effort, (effort,)) for effort, said in words.items()]
+
+    def efforts(self) -> list[EffortChoice]:
+        return [level if level.current else replace(level, lost=self._agent.lost) for level in self.levels()]
+
+    def set_effort(self, effort: Effort) -> LostReasoning | None:
+        self.effort = effort
+        return self._agent.lost
+
+    async def forget_limits(self) -> int:
+        self._agent.calls.append(("forget_limits", None))
+        return 0
+
+
+class FakeMode(ModeControl):
+    now: PermissionMode
+
+    def __init__(self) -> None:
+        self.now = "ask"
+
+    def set(self, mode: PermissionMode) -> None:
+        self.now = mode
+
+
+class FakePermissions(Part, PermissionDesk):
+    def answer(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
+        self._agent.calls.append(("answer_permission", (request_id, allow, pattern, feedback)))
+
+
+class FakeQuestions(Part, QuestionDesk):
+    def answer_plan(self, request_id: str, mode: ApprovedMode | None, plan: str, feedback: str = "") -> None:
+        self._agent.calls.append(("answer_plan", (request_id, mode, plan, feedback)))
+
+    def answer_question(self, request_id: str, chosen: Sequence[str] = (), text: str = "") -> None:
+        self._agent.calls.append(("answer_question", (request_id, tuple(chosen), text)))
+
+
+class FakeProject(Project):
+    branch: str
+    folders: list[Path]
+    trusted: bool
+
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent = agent
+        self.branch = "main"
+        self.folders = [agent.root]
+        self.trusted = False
+        self.own_commands: list[UserCommand] = []
+        self.resources: list[tuple[str, str]] = []
+
+    async def sandbox_lines(self) -> list[str]:
+        return ["bubblewrap", "look (bubblewrap): reads only"]
+
+    def user_commands(self) -> list[AnyCommand]:
+        return [*self.own_commands]
 
     def skills(self) -> list[tuple[str, str, str]]:
         return [("pdf", "reads PDF files", "/skills/pdf/SKILL.md")]
@@ -346,60 +483,50 @@ class FakeAgent:
         self.trusted = True
         return "Trusted."
 
-    def context_stats(self) -> str:
-        return "Token Counter Metrics:\n  Cache Hits: 90"
-
-    async def refresh_context(self) -> bool:
-        self.calls.append(("refresh_context", None))
-        return False
-
-    async def forget_limits(self) -> int:
-        self.calls.append(("forget_limits", None))
-        return 0
-
-    def reset_context_stats(self) -> None:
-        self.calls.append(("reset", None))
-
     def tell_pictures(self, detail: str) -> None:
-        self.calls.append(("tell_pictures", detail))
+        self._agent.calls.append(("tell_pictures", detail))
 
     def tell_drawing(self, problem: str) -> None:
-        self.calls.append(("tell_drawing", problem))
+        self._agent.calls.append(("tell_drawing", problem))
 
     async def doctor(self) -> list[tuple[str, str, str]]:
         return [("ok", "database", "opens"), ("warn", "keys", "none found")]
 
-    def jobs(self) -> list[JobInfo]:
-        return list(self.background.values())
 
-    def job_output(self, job_id: str) -> str:
-        if job_id not in self.background:
-            raise AgentError(f"There is no background command {job_id!r}.")
-        return self.outputs.get(job_id, "")
+class FakeBackground(Background):
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent = agent
+        self.known: dict[str, JobInfo] = {}
+        self.outputs: dict[str, str] = {}
 
-    async def stop_job(self, job_id: str) -> str:
-        self.calls.append(("stop_job", job_id))
-        return self._change(job_id, state="stopped", finished=self.background[job_id].started + 3, kept=False)
+    def infos(self) -> list[JobInfo]:
+        return list(self.known.values())
 
-    def keep_job(self, job_id: str, keep: bool = True) -> str:
-        self.calls.append(("keep_job", (job_id, keep)))
-        return self._change(job_id, kept=keep)
+    def output(self, id: str) -> str:
+        if id not in self.known:
+            raise AgentError(f"There is no background command {id!r}.")
+        return self.outputs.get(id, "")
 
-    def _change(self, job_id: str, **facts: Any) -> str:
-        self.background[job_id] = replace(self.background[job_id], **facts)
-        self.publish(JobsChanged(sum(job.state == "running" for job in self.background.values())))
-        return f"{job_id} is {'kept' if facts['kept'] else 'stopped'}."
+    async def stop(self, id: str) -> str:
+        self._agent.calls.append(("stop_job", id))
+        return self._change(id, state="stopped", finished=self.known[id].started + 3, kept=False)
+
+    def keep(self, id: str, going_on: bool = True) -> str:
+        self._agent.calls.append(("keep_job", (id, going_on)))
+        return self._change(id, kept=going_on)
+
+    def _change(self, id: str, **facts: Any) -> str:
+        self.known[id] = replace(self.known[id], **facts)
+        self._agent.publish(JobsChanged(sum(job.state == "running" for job in self.known.values())))
+        return f"{id} is {'kept' if facts['kept'] else 'stopped'}."
 
     def left_running(self) -> list[str]:
-        return [f"Goes on: {job.command}" for job in self.background.values() if job.kept]
-
-    async def join(self) -> None:
-        await asyncio.sleep(0)
-
-    async def close(self) -> None:
-        self.calls.append(("close", None))
+        return [f"Goes on: {job.command}" for job in self.known.values() if job.kept]
 
 
-def conforming(agent: FakeAgent) -> ChatAgent:
-    """What the screen asks of an agent, this one has: the type check says what is missing."""
-    return agent
+class FakeBudget(Part, Purse):
+    def lines(self) -> list[BudgetLine]:
+        return [BudgetLine("turn", None), BudgetLine("session", 5.0, Cost(0.42)), BudgetLine("tokens", None)]
+
+    def set(self, name: BudgetName, limit: float | None) -> None:
+        self._agent.calls.append(("budget", (name, limit)))

@@ -29,8 +29,8 @@ async def rewind_tree(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> Non
         *said("now the tests", 1),
     ]
     one, two, inner = [*said("use a tuple", 20), *said("with a name", 18)], said("use a dict", 25), said("typed", 22)
-    agent.messages = path
-    agent.others = [
+    agent.conversation.path = path
+    agent.branches.others = [
         Branch(one[-1].id, path[1].id, one, 2, 3_100),
         Branch(two[-1].id, path[1].id, two, 2, 420),
         Branch(inner[-1].id, two[0].id, inner, 3, 80, under=two[-1].id, depth=1),

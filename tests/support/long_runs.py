@@ -124,7 +124,7 @@ class LongRun:
                     agent = await self._open()
                 self.server.turn = turn
                 if self.plan.manual and turn % self.plan.manual == 0:
-                    await agent.compact()
+                    await agent.compaction.now()
                 await self._turn(agent, turn)
         finally:
             await agent.close()
@@ -141,17 +141,17 @@ class LongRun:
         self._shown = None
         agent.subscribe(self._listen)
         await agent.start()
-        await agent.ready()
+        await agent.context.ready()
         return agent
 
     async def _turn(self, agent: Agent, turn: int) -> None:
         text = self._message(turn)
         self._ended, self._full = None, ""
-        agent.submit(text)
-        await agent.join()
+        agent.turns.submit(text)
+        await agent.turns.join()
         outcome = self.outcome
         outcome.turns += 1
-        self._session = agent.info.id
+        self._session = agent.conversation.info.id
         if self._ended is None:
             outcome.failed.append(f"{turn}: it never ended")
             return

@@ -23,7 +23,7 @@ from agent_tui.models.requests import (
     ToolSchema,
     UsageReport,
 )
-from agent_tui.providers.keys import KEY_VARIABLES
+from agent_tui.providers.catalog import KEY_VARIABLES
 
 KEY = "sk-test-0123456789abcdef"
 

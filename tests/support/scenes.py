@@ -97,7 +97,7 @@ async def chat_opened(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> Non
 
 async def streaming(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """An answer on its way: thought, half a text, a command that runs."""
-    agent.busy = True
+    agent.turns.busy = True
     agent.publish(StepStarted(calls()[0], Message("live", "assistant", status="streaming")))
     for delta in (
         Delta(0, "reasoning", "The changelog is missing. I look at how the others are written, then add a line."),
@@ -146,7 +146,7 @@ async def question(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
 
 
 async def jobs(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    agent.background = showcase.background()
+    agent.background.known = showcase.background()
     agent.publish(JobsChanged(2))
     await opening("jobs", "down")(app, pilot, agent)
 
@@ -171,7 +171,7 @@ async def several(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
 async def job_output(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """What a command in the background has said."""
     await jobs(app, pilot, agent)
-    agent.outputs = {id: f"line of {id}\n" * 60 for id in agent.background}
+    agent.background.outputs = {id: f"line of {id}\n" * 60 for id in agent.background.known}
     await pilot.press("enter")
 
 
@@ -180,10 +180,10 @@ async def completions(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> Non
 
 
 async def queue(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    agent.busy = True
+    agent.turns.busy = True
     for text in ("Then write the changelog line.", "And look whether the docs name the old greeting anywhere."):
-        agent.submit(text)
-    agent.steer("Leave the tests as they are.")
+        agent.turns.submit(text)
+    agent.turns.steer("Leave the tests as they are.")
     app.view.phase("Working")
 
 
@@ -197,7 +197,7 @@ async def context_open(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> No
 
 async def cache(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """The calls of a session and what each read from the cache."""
-    agent.steps.extend(calls())
+    agent.conversation.steps.extend(calls())
     await opening("context", "c")(app, pilot, agent)
     await _until(pilot, lambda: len(app.screen_stack) > 2 and app.screen.query("#rows"))
 

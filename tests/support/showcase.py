@@ -152,11 +152,11 @@ def agent(home: Path, messages: list[Message] | None = None) -> FakeAgent:
     """An agent with the conversation, sessions of two projects and a compaction behind it."""
     made = FakeAgent(home, conversation() if messages is None else messages)
     made.root = made.cwd = Path("/project")
-    made.info = SessionInfo("ses_1", "/project", title="Fix the greeting", model="demo")
-    for message in made.messages:
+    made.conversation.info = SessionInfo("ses_1", "/project", title="Fix the greeting", model="demo")
+    for message in made.conversation.path:
         message.created = NOW - 600
     made.store.kept = {"sum_1": Message("sum_1", "user", [SummaryPart("# Goal\n\nThe greeting.", "cmp_1")])}
-    made.records = [
+    made.conversation.own_records = [
         CompactionRecord(
             "cmp_1",
             "op_1",

@@ -90,7 +90,7 @@ class Soak:
     async def turn(self) -> None:
         """One turn, until it is over and drawn."""
         self._ended.clear()
-        self.agent.submit(f"Question {self.turns}: what does part {self.turns} do, and what follows from it?")
+        self.agent.turns.submit(f"Question {self.turns}: what does part {self.turns} do, and what follows from it?")
         async with asyncio.timeout(PATIENCE):
             await self._ended.wait()
         # What was heard for the tests' own sake is not the program's to hold.
@@ -113,7 +113,7 @@ class Soak:
             "fixed parts": sum(type(thing) is FixedPart for thing in gc.get_objects()),
             "laid out lines": transcript.document._kept_lines,
         }
-        return Held(self.turns, len(self.agent.messages), self.compactions, resident(), things)
+        return Held(self.turns, len(self.agent.conversation.path), self.compactions, resident(), things)
 
 
 def resident() -> int:

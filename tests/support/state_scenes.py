@@ -64,14 +64,14 @@ def picture() -> str:
 
 
 def _show(agent: FakeAgent, *messages: Message) -> None:
-    agent.messages[:] = messages
-    agent.records = []
-    agent.publish(SessionChanged(agent.info, reload=True))
+    agent.conversation.path[:] = messages
+    agent.conversation.own_records = []
+    agent.publish(SessionChanged(agent.conversation.info, reload=True))
 
 
 async def start(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """Nothing said yet."""
-    agent.info.title = ""
+    agent.conversation.info.title = ""
     _show(agent)
 
 
@@ -79,25 +79,25 @@ async def failed(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """A turn whose request failed: the line, and the message that has no answer."""
     asked = user_message("And now write the changelog, please.")
     answer = Message("broken", "assistant", status="failed", note=OVERLOADED.message)
-    agent.messages.append(asked)
+    agent.conversation.path.append(asked)
     agent.publish(MessageAdded(asked))
     agent.publish(TurnStarted("turn_2"))
     agent.publish(StepStarted(step(), Message("broken", "assistant", status="streaming")))
     agent.publish(StepEnded(step(failure=OVERLOADED), answer))
     waits = WaitingMessage(asked.id, asked.text, "unanswered", OVERLOADED.message)
-    agent.waiting = [waits, WaitingMessage("w2", "Then the documentation.", "failed", "The project is gone.")]
+    agent.waiting.listed = [waits, WaitingMessage("w2", "Then the documentation.", "failed", "The project is gone.")]
     agent.publish(TurnEnded("error", OVERLOADED))
-    agent.publish(QueueChanged(agent.waiting, True))
+    agent.publish(QueueChanged(agent.waiting.listed, True))
 
 
 async def failed_queue(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """The dialog of what waits, with a message of each kind."""
     kinds = ("unanswered", "failed", "held", "steer", "queued")
-    agent.waiting = [
+    agent.waiting.listed = [
         WaitingMessage(f"w{n}", f"Message number {n}, which is {kind} 日本語 and " + "goes on " * n * 3, kind, why)  # type: ignore[arg-type]
         for n, (kind, why) in enumerate(zip(kinds, (OVERLOADED.message, "No network.", "", "", ""), strict=True))
     ]
-    agent.publish(QueueChanged(agent.waiting))
+    agent.publish(QueueChanged(agent.waiting.listed))
     app.open_screen("queue")
 
 
@@ -223,8 +223,8 @@ async def wide(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
         user_message("日本語の文章はどこで折り返されますか。" * 6 + f" {family} é 🇩🇪 " + "w" * 230),
         Message("m1", "assistant", [TextPart(f"{said}\n\n{table}\n\n```\n{code}\n```\n\n- {link}")]),
     )
-    agent.info.title = f"日本語のセッション {family}"
-    agent.publish(SessionChanged(agent.info))
+    agent.conversation.info.title = f"日本語のセッション {family}"
+    agent.publish(SessionChanged(agent.conversation.info))
 
 
 STATES = {

@@ -31,13 +31,13 @@ async def test_a_message_waits_for_the_command_before_it(tmp_path: Path) -> None
     import asyncio
 
     agent = FakeAgent(tmp_path)
-    gate, choose = asyncio.Event(), agent.set_model
+    gate, choose = asyncio.Event(), agent.models.switch
 
     async def slow(key: str) -> object:
         await gate.wait()
         return await choose(key)
 
-    agent.set_model = slow  # type: ignore[assignment]
+    agent.models.switch = slow  # type: ignore[assignment]
     async with running(tmp_path, agent) as run:
         burst(run, *"/model gpt", "enter", *"hello", "enter")
         await run.until(lambda: "Waiting for the command" in run.shown())
@@ -64,8 +64,8 @@ async def test_a_paste_and_enter_at_once_sends_the_paste(tmp_path: Path) -> None
 
 async def test_a_queued_message_comes_back_before_the_next_key(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.busy = True
-        run.agent.submit("later")
+        run.agent.turns.busy = True
+        run.agent.turns.submit("later")
         burst(run, "up", "!")
         await run.until(lambda: run.app.prompt.text == "later!")
 

@@ -10,7 +10,7 @@ from tests.support.app import running
 
 async def test_after_a_compaction_that_was_asked_for_nothing_works(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         run.agent.publish(CompactionStarted(5_200, "asked for"))
         await run.until(lambda: "Compacting ~5.2k" in run.shown())
         run.agent.publish(CompactionEnded("done", "5.2k → 1.2k · /compact undo"))

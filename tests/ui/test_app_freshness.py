@@ -12,9 +12,9 @@ async def test_looks_only_with_the_focus_and_while_idle(tmp_path: Path) -> None:
         looks = len(run.agent.called("refresh_context"))
         run.app.chat.freshness.look()
         await run.until(lambda: len(run.agent.called("refresh_context")) == looks + 1)
-        run.agent.busy = True
+        run.agent.turns.busy = True
         run.app.chat.freshness.look()
-        run.agent.busy = False
+        run.agent.turns.busy = False
         run.app.app_focus = False
         run.app.chat.freshness.look()
         await run.pilot.pause()

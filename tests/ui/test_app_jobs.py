@@ -24,8 +24,8 @@ def job(id: str, command: str, **more: object) -> JobInfo:
 def with_jobs(agent: FakeAgent) -> None:
     done = {"state": "ended", "code": 1, "finished": time.time() - 5}
     for info in (job("b1", "npm run dev"), job("b2", "make \x1b]0;x\x07[b]all[/b]", **done), job("b3", "sleep 60")):
-        agent.background[info.id] = info
-    agent.outputs["b1"] = "\n".join(f"line {number}" for number in range(200)) + "\n\x1b[31mend\x07"
+        agent.background.known[info.id] = info
+    agent.background.outputs["b1"] = "\n".join(f"line {number}" for number in range(200)) + "\n\x1b[31mend\x07"
     agent.publish(JobsChanged(2))
 
 
@@ -58,7 +58,7 @@ async def test_it_lists_those_that_run_first_and_nothing_acts(tmp_path: Path) ->
 async def test_it_says_when_the_users_browser_reaches_no_port_of_one(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for id, reach in (("b1", "all"), ("b2", "sandbox")):
-            run.agent.background[id] = job(id, "npm run dev", reach=reach)
+            run.agent.background.known[id] = job(id, "npm run dev", reach=reach)
         await run.type("/jobs")
         await run.pilot.press("enter")
         await run.screen(JobPicker)
@@ -72,7 +72,7 @@ async def test_keys_stop_keep_and_take_back(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await opened(run)
         await run.pilot.press("ctrl+y")
-        await run.until(lambda: run.agent.background["b3"].kept)
+        await run.until(lambda: run.agent.background.known["b3"].kept)
         await run.until(lambda: "b3 is kept." in run.shown())
         await run.pilot.press("ctrl+y")
         assert run.agent.called("keep_job") == [("b3", True), ("b3", False)]
@@ -88,13 +88,13 @@ async def test_enter_shows_the_output_from_its_end_as_it_grows(tmp_path: Path) -
         await run.pilot.press("down", "enter")
         await run.screen(JobOutput)
         await run.until(lambda: "line 199" in run.shown())
-        run.agent.outputs["b1"] += "\none line more"
+        run.agent.background.outputs["b1"] += "\none line more"
         screen = run.app.screen
         assert isinstance(screen, JobOutput)
         screen._look_again()
         await run.until(lambda: "one line more" in run.shown())
         await run.pilot.press("home")
-        run.agent.outputs["b1"] += "\nthe newest"
+        run.agent.background.outputs["b1"] += "\nthe newest"
         screen._look_again()
         await run.pilot.pause()
         assert screen.query_one(TextRows).scroll_offset.y == 0

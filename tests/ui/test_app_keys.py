@@ -62,21 +62,21 @@ async def test_what_was_not_sent_is_shown_and_enter_on_empty_sends_it(tmp_path: 
         assert shown_waiting(run) == [("held", "from before")]
         await run.pilot.pause()
         assert "Enter sends" in run.shown()
-        run.agent.busy = True
+        run.agent.turns.busy = True
         await run.pilot.press("enter")
         assert not run.agent.called("send_waiting")
-        run.agent.busy = False
+        run.agent.turns.busy = False
         await run.pilot.press("enter")
         assert run.agent.called("send_waiting")
 
 
 async def test_enter_while_busy_queues_visibly_and_up_takes_it_back(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         run.agent.publish(TurnStarted("t"))
         await run.type("later please")
         await run.pilot.press("enter")
-        await run.until(lambda: run.agent.waiting)
+        await run.until(lambda: run.agent.waiting.listed)
         assert shown_waiting(run) == [("queued", "later please")]
         assert "later please" in run.shown()
         await run.pilot.press("up")
@@ -87,7 +87,7 @@ async def test_enter_while_busy_queues_visibly_and_up_takes_it_back(tmp_path: Pa
 
 async def test_ctrl_s_steers_the_running_turn(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         await run.type("use pytest")
         await run.pilot.press("ctrl+s")
         await run.until(lambda: run.agent.called("steer"))
@@ -96,11 +96,11 @@ async def test_ctrl_s_steers_the_running_turn(tmp_path: Path) -> None:
 
 async def test_escape_interrupts_and_keeps_the_queue(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         run.agent.publish(TurnStarted("t"))
         await run.type("next")
         await run.pilot.press("enter")
-        await run.until(lambda: run.agent.waiting)
+        await run.until(lambda: run.agent.waiting.listed)
         await run.pilot.press("escape")
         await run.until(lambda: run.agent.called("interrupt"))
         assert shown_waiting(run) == [("queued", "next")]
@@ -112,7 +112,7 @@ async def test_escape_interrupts_and_keeps_the_queue(tmp_path: Path) -> None:
 
 async def test_ctrl_c_interrupts_clears_and_quits_only_twice(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         await run.pilot.press("ctrl+c")
         await run.pilot.pause()
         assert len(run.agent.called("interrupt")) == 1
@@ -134,7 +134,7 @@ async def test_ctrl_c_interrupts_clears_and_quits_only_twice(tmp_path: Path) -> 
 
 async def test_ctrl_c_copies_a_selection_first(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         await run.type("copy me")
         run.app.prompt.select_all()
         await run.pilot.press("ctrl+c")
@@ -173,15 +173,15 @@ async def test_shift_tab_goes_through_the_permission_modes(tmp_path: Path) -> No
         for _ in range(4):
             await run.pilot.press("shift+tab")
             await run.pilot.pause()
-            modes.append(run.agent.mode)
+            modes.append(run.agent.mode.now)
         assert modes == ["accept-edits", "plan", "ask", "accept-edits"], "auto is not one key away"
         assert "edits" in run.shown().splitlines()[-1]
         for mode in ("auto", "bypass"):
-            run.agent.set_mode(mode)
-            run.agent.publish(SessionChanged(run.agent.info))
+            run.agent.mode.set(mode)
+            run.agent.publish(SessionChanged(run.agent.conversation.info))
             await run.until(lambda mode=mode: mode in run.shown().splitlines()[-1])  # type: ignore[misc]
             await run.pilot.press("shift+tab")
-            assert run.agent.mode == "ask"
+            assert run.agent.mode.now == "ask"
 
 
 async def test_question_mark_on_empty_shows_keys_and_is_a_character_otherwise(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ async def test_escape_twice_on_empty_goes_back_to_a_message(tmp_path: Path) -> N
         await run.pilot.press("down", "enter")
         await run.until(lambda: agent.called("rewind"))
         await run.until(lambda: run.app.prompt.text == "the first question")
-        assert agent.messages == []
+        assert agent.conversation.path == []
 
 
 async def test_keys_can_be_rebound(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ async def test_keys_can_be_rebound(tmp_path: Path) -> None:
 
 async def test_palette_runs_commands_and_offers_the_users_own(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
-    agent.own_commands = [UserCommand("review", "reviews the diff")]
+    agent.project.own_commands = [UserCommand("review", "reviews the diff")]
     async with running(tmp_path, agent) as run:
         await run.pilot.press("ctrl+p")
         await run.screen(Palette)

@@ -177,8 +177,8 @@ def test_history_is_per_project_and_survives_broken_lines(tmp_path: Path) -> Non
 
 async def test_hostile_titles_and_names_are_text(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
-    agent.info.title = "[red]x[/red] \x1b]2;evil\x07\x1b[31m"
-    agent.branch = "[bold]\x1b[2Jbranch"
+    agent.conversation.info.title = "[red]x[/red] \x1b]2;evil\x07\x1b[31m"
+    agent.project.branch = "[bold]\x1b[2Jbranch"
     agent.usage.model = "[link=javascript:1]m\x00odel"
     async with running(tmp_path, agent, size=(140, 30)) as run:
         assert "[bold][2Jbranch" in run.shown()
@@ -213,7 +213,7 @@ async def test_a_burst_of_keys_is_taken_in_order(tmp_path: Path, text: str) -> N
 
 async def test_resources_of_mcp_servers_complete_after_the_sign(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
-    agent.resources = [("docs:file:///guide", "The guide"), ("docs:two words", "cannot be named")]
+    agent.project.resources = [("docs:file:///guide", "The guide"), ("docs:two words", "cannot be named")]
     async with running(tmp_path, agent) as run:
         await run.type("read @docs:")
         await run.until(lambda: run.app.completions.open)

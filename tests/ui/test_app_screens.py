@@ -58,7 +58,7 @@ def asked(**more: Any) -> PermissionAsked:
 )
 async def test_permission_by_keyboard_alone(tmp_path: Path, keys: list[str], answer: tuple[object, ...]) -> None:
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         run.agent.publish(asked())
         await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
         assert "make test && echo ␛[31mdone" in run.shown()
@@ -72,7 +72,7 @@ async def test_permission_by_keyboard_alone(tmp_path: Path, keys: list[str], ans
 
 async def test_permission_does_not_take_keys_meant_for_the_prompt(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         await run.type("typing alread")
         run.agent.publish(asked())
         await run.until(lambda: run.app.chat.questions.panel is not None)
@@ -89,7 +89,7 @@ async def test_permission_does_not_take_keys_meant_for_the_prompt(tmp_path: Path
 
 async def test_several_permissions_come_one_after_the_other_and_end_with_the_turn(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         run.agent.publish(asked())
         run.agent.publish(asked(request_id="r2", call_id="c2", summary="second"))
         await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
@@ -103,7 +103,7 @@ async def test_several_permissions_come_one_after_the_other_and_end_with_the_tur
 @pytest.mark.parametrize("size", [(80, 24), (60, 16), (20, 5), (200, 50)])
 async def test_permission_choices_are_visible_at_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
     async with running(tmp_path, size=size) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         run.agent.publish(asked(display={"kind": "diff", "text": "\n".join(f"+line {i}" for i in range(300))}))
         await run.until(lambda: run.app.chat.questions.panel is not None)
         await run.pilot.pause()
@@ -213,9 +213,9 @@ async def test_resize_storms_and_every_screen_at_every_size(tmp_path: Path, size
 @pytest.mark.parametrize("width", [60, 80, 200])
 async def test_status_line_always_has_everything(tmp_path: Path, width: int) -> None:
     agent = FakeAgent(tmp_path)
-    agent.branch = "feature/a-rather-long-branch-name-that-goes-on"
-    agent.info.state = SessionState(compaction_paused=True)
-    agent.mode = "accept-edits"
+    agent.project.branch = "feature/a-rather-long-branch-name-that-goes-on"
+    agent.conversation.info.state = SessionState(compaction_paused=True)
+    agent.mode.now = "accept-edits"
     async with running(tmp_path, agent, size=(width, 24)) as run:
         line = run.shown().splitlines()[-1]
         for part in ("demo", "DEMO", "edits", "feat", "42", "84.2k", "200k", "$0.42", "paused"):
@@ -233,7 +233,7 @@ async def test_status_line_marks_estimates(tmp_path: Path) -> None:
 
 async def test_retry_counts_down_and_escape_gives_up(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         run.agent.publish(TurnStarted("t"))
         run.agent.publish(RetryWaiting(8, 2, 4, Failure("rate_limit", "Rate limited")))
         await run.until(lambda: "Retry 2 of 3 in 8 s · Esc gives up · Rate limited" in run.shown())

@@ -82,7 +82,7 @@ async def test_an_interrupted_turn_says_so_once(tmp_path: Path) -> None:
         run.agent.publish(StepStarted(step(), message))
         run.agent.publish(PartDelta("msg_a", Delta(0, "text", "half an answer")))
         stopped = answer("half an answer", "stopped")
-        run.agent.messages.append(stopped)
+        run.agent.conversation.path.append(stopped)
         run.agent.publish(StepEnded(step(status="stopped"), stopped))
         run.agent.publish(TurnEnded("interrupted"))
         await run.until(lambda: INTERRUPTED in run.shown())
@@ -104,7 +104,7 @@ async def test_the_wait_before_a_retry_shows_its_countdown_and_the_way_out(tmp_p
 
 async def test_a_first_request_that_waits_for_the_provider_says_so(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
-    agent.spec = ModelSpec("sonnet", "anthropic/claude-sonnet-4-6")
+    agent.models.spec = ModelSpec("sonnet", "anthropic/claude-sonnet-4-6")
     async with running(tmp_path, agent) as run:
         agent.publish(BackendChanged("litellm_loading"))
         await run.pilot.pause()
@@ -125,11 +125,11 @@ async def test_a_queued_image_comes_back_and_is_sent_again(tmp_path: Path) -> No
     image = tmp_path / "shot.png"
     image.write_bytes(b"\x89PNG\r\n\x1a\nrest")
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         run.app.prompt.post_message(events.Paste(str(image)))
         await run.type(" look")
         await run.pilot.press("enter")
-        await run.until(lambda: run.agent.waiting)
+        await run.until(lambda: run.agent.waiting.listed)
         await run.pilot.press("up")
         await run.until(lambda: run.app.prompt.text == "[Image #2] look")
         await run.pilot.press("ctrl+s")
@@ -141,7 +141,7 @@ async def test_a_queued_image_comes_back_and_is_sent_again(tmp_path: Path) -> No
 
 async def test_a_read_only_session_keeps_what_was_typed_and_takes_commands(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
-    agent.read_only = True
+    agent.conversation.read_only = True
     async with running(tmp_path, agent) as run:
         await run.type("a long thought")
         await run.pilot.press("enter")
@@ -163,7 +163,7 @@ async def test_a_send_that_is_still_prepared_can_be_cancelled(tmp_path: Path, ke
         await never.wait()
         return [], []
 
-    agent.mcp_attachments = hangs  # type: ignore[method-assign]
+    agent.project.mcp_attachments = hangs  # type: ignore[method-assign]
     async with running(tmp_path, agent) as run:
         await run.type("what is @docs:x")
         await run.pilot.press("enter")
@@ -180,7 +180,7 @@ async def test_the_context_screen_leaves_the_reader_at_the_end(tmp_path: Path, s
     async with running(tmp_path, size=size) as run:
         for n in range(12):
             agent_says = f"Paragraph {n}.\n\n" * 6
-            run.agent.submit(f"question {n}")
+            run.agent.turns.submit(f"question {n}")
             run.agent.publish(TurnStarted("t"))
             run.agent.answer(agent_says)
             run.agent.publish(TurnEnded("end"))

@@ -39,7 +39,7 @@ def steps() -> list[Step]:
 
 
 async def opened(run: Running, found: list[Step]) -> CachePicker:
-    run.agent.steps.extend(found)
+    run.agent.conversation.steps.extend(found)
     await run.type("/context")
     await run.pilot.press("enter")
     await run.screen(ContextScreen)

@@ -134,7 +134,7 @@ async def test_what_happens_now_does_not_move_a_step_of_the_past(home: Home) -> 
         await chat.shows("Step 1 of 2")
         screen = chat.app.screen
         assert isinstance(screen, ContextScreen)
-        screen.agent.submit("question 2")  # type: ignore[attr-defined]
+        screen.agent.turns.submit("question 2")
         await chat.seen.next(TurnEnded)
         await chat.shows("Step 1 of 2")
         await chat.press("right")
@@ -148,9 +148,9 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
         await ask(chat, "question 1")
         agent = chat.app.chat.holder.agent
         assert agent is not None
-        await agent.ready()  # type: ignore[attr-defined]  # what is still counted becomes a step anew
+        await agent.context.ready()  # what is still counted becomes a step anew
         # Before the screen is there: it makes moments of the past when it has time.
-        agent.steps[0].sent_fingerprint, agent.steps[1].estimated_input = "another", 1
+        agent.conversation.steps[0].sent_fingerprint, agent.conversation.steps[1].estimated_input = "another", 1
         await chat.say("/context")
         await chat.shows("how known")
         screen = chat.app.screen

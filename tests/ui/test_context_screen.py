@@ -81,7 +81,7 @@ async def test_the_text_behind_fixed_rows_can_be_read(tmp_path: Path) -> None:
     github.children = [row("note", 6_200, fingerprint="f-tool", deferred_tokens=700, detail="deferred")]
     agent = FakeAgent(tmp_path, usage=usage)
     tool = {"name": "note", "description": "Reads\na note", "parameters": {"type": "object", "properties": {"id": {}}}}
-    agent.parts = {"f-system": HOSTILE, "f-tool": json.dumps(tool)}
+    agent.context.texts = {"f-system": HOSTILE, "f-tool": json.dumps(tool)}
     async with running(tmp_path, agent, size=(120, 40)) as run:
         screen = await open_context(run)
         screen.view.opened |= {"tools", "tools/mcp:github"}
@@ -160,7 +160,7 @@ async def test_context_exact_count_stats_and_preview(tmp_path: Path) -> None:
 
 async def test_compaction_history_shows_its_summary(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
-    agent.records = [
+    agent.conversation.own_records = [
         CompactionRecord(
             "r1",
             "op1",

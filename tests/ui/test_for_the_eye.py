@@ -186,7 +186,7 @@ async def test_columns_of_hits_and_of_what_waits_do_not_jump(tmp_path: Path, siz
             if scene == "found":
                 places = {cell_len(line[: line.index(word)]) for line in lines if word in line and "parser" in line}
             else:
-                texts = [w.text[:12] for w in agent.waiting]
+                texts = [w.text[:12] for w in agent.waiting.listed]
                 places = {line.index(t) for line in lines if line.startswith(" ⋯") for t in texts if t in line}
             assert len(places) == 1, lines
 

@@ -64,8 +64,10 @@ def test_nothing_in_it_acts_and_it_has_an_end(tmp_path: Path) -> None:
 def test_there_is_a_way_back_where_there_is_something_to_go_back_to(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path, [user("hello")])
     again = called_as(parse_options(["-C", "a b", "-m", "demo"]))
-    assert way_back(agent, again) == [f"Go on with this session: agent-tui -C 'a b' --resume {agent.info.id}"]
-    agent.read_only = True
+    assert way_back(agent, again) == [
+        f"Go on with this session: agent-tui -C 'a b' --resume {agent.conversation.info.id}"
+    ]
+    agent.conversation.read_only = True
     assert way_back(agent, again) == []
     assert way_back(FakeAgent(tmp_path), again) == []
 

@@ -39,7 +39,7 @@ def panel(run: Running) -> QuestionPanel:
 
 
 async def shown(run: Running, asked: Event) -> None:
-    run.agent.busy = True
+    run.agent.turns.busy = True
     run.agent.publish(asked)
     await run.until(lambda: run.app.chat.questions.panel is not None and panel(run).has_focus)
     await run.pilot.pause()
@@ -74,13 +74,13 @@ async def test_a_plan_is_changed_before_it_is_approved(tmp_path: Path) -> None:
 async def test_the_mode_does_not_change_beneath_an_open_plan(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan())
-        before = run.agent.mode
+        before = run.agent.mode.now
         await run.pilot.press("shift+tab")
         await run.pilot.pause()
         assert "in which mode to go on" in run.shown()
         await run.pilot.press("e")
         await run.until(lambda: run.agent.called("answer_plan"))
-        assert run.agent.called("answer_plan") == [("p1", "accept-edits", PLAN, "")] and run.agent.mode == before
+        assert run.agent.called("answer_plan") == [("p1", "accept-edits", PLAN, "")] and run.agent.mode.now == before
 
 
 async def test_an_emptied_plan_is_as_it_was(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ async def test_foreign_text_is_only_drawn(tmp_path: Path) -> None:
 async def test_a_plan_that_waits_no_more_goes_away(tmp_path: Path, ending: Event) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan())
-        run.agent.busy = False
+        run.agent.turns.busy = False
         run.agent.publish(ending)
         await run.until(lambda: not run.app.view.screen.query("PlanPanel"))
         assert not run.agent.called("answer_plan") and run.app.prompt.has_focus

@@ -34,7 +34,7 @@ def question(request_id: str = "r1", **more: Any) -> PermissionAsked:
 
 
 async def shown(run: Running, asked: PermissionAsked, *, focus: bool = True) -> None:
-    run.agent.busy = True
+    run.agent.turns.busy = True
     run.agent.publish(asked)
     await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.is_mounted)
     if focus:
@@ -231,7 +231,7 @@ async def asking_to_attach(run: Running, tmp_path: Path) -> Path:
     project, secret = tmp_path / "project", tmp_path / "id_rsa"
     project.mkdir()
     secret.write_text("PRIVATE")
-    run.agent.cwd, run.agent.folders = project, [project]
+    run.agent.cwd, run.agent.project.folders = project, [project]
     await run.type(f"see @{secret}")
     await run.pilot.press("enter")
     await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
@@ -266,7 +266,7 @@ async def test_escape_takes_the_message_back_and_the_question_away(tmp_path: Pat
 
 async def test_the_end_of_a_turn_leaves_the_question_about_a_file(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         await asking_to_attach(run, tmp_path)
         run.agent.publish(TurnEnded("end"))
         await run.pilot.pause()
@@ -293,7 +293,7 @@ async def test_the_key_for_the_mode_works_while_a_question_is_open(tmp_path: Pat
         run.clock.now += 1
         await run.pilot.press("shift+tab")
         await run.pilot.pause()
-        assert run.agent.mode == "accept-edits" and not run.agent.called("answer_permission")
+        assert run.agent.mode.now == "accept-edits" and not run.agent.called("answer_permission")
 
 
 @pytest.mark.parametrize("size", [(60, 20), (80, 24), (200, 50)])

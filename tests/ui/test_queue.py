@@ -80,7 +80,7 @@ async def test_what_waits_is_ordered_dropped_edited_and_sent(home: Home, size: t
         await chat.until(lambda: not chat.app.queue_view.entries)
         for _ in range(2):
             assert (await chat.seen.next(TurnEnded)).stop_reason == "end"
-        sent = [m.text for m in chat.app.chat.holder.agent.messages if m.role == "user"]  # type: ignore[union-attr]
+        sent = [m.text for m in chat.app.chat.holder.agent.conversation.path if m.role == "user"]  # type: ignore[union-attr]
         assert sent == ["hang on", *(f"{t}!" if t == edited else t for t in ("beta", "alpha"))]
 
 
@@ -105,20 +105,20 @@ async def test_what_failed_comes_back_into_the_prompt(home: Home) -> None:
         await chat.press("up")
         await chat.until(lambda: chat.prompt == "a bad one")
         await chat.hides("unanswered")
-        assert chat.app.chat.holder.agent is not None and chat.app.chat.holder.agent.messages == []
+        assert chat.app.chat.holder.agent is not None and chat.app.chat.holder.agent.conversation.path == []
 
 
 async def test_a_paste_in_a_message_that_waits_comes_back_as_it_was(tmp_path: Path) -> None:
     pasted = "\n".join(f"line {n}" for n in range(30))
     async with running(tmp_path) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         await run.type("see ")
         run.app.chat.pasting.pasted(pasted)
         await run.pilot.press("enter")
-        await run.until(lambda: run.agent.waiting)
+        await run.until(lambda: run.agent.waiting.listed)
         text, _ = run.agent.called("submit")[0]
         assert text == f"see {pasted}"
-        assert run.agent.queued[run.agent.waiting[0].id].pasted == [[4, len(text)]]
+        assert run.agent.waiting.queued[run.agent.waiting.listed[0].id].pasted == [[4, len(text)]]
         await run.pilot.press("up")
         await run.until(lambda: run.app.prompt.text.startswith("see [Pasted text #"))
         assert run.app.prompt.whole_text == text

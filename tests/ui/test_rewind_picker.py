@@ -28,7 +28,7 @@ def forked(folder: Path) -> FakeAgent:
     tuples = [*said("use a tuple", 20), *said("with a name", 18)]
     dicts, inner = [*said("use a dict", 25)], [*said("typed", 22)]
     fork = path[1].id
-    agent.others = [
+    agent.branches.others = [
         Branch(tuples[-1].id, fork, tuples, 2, 3_100),
         Branch(dicts[-1].id, fork, dicts, 2, 420),
         Branch(inner[-1].id, dicts[0].id, inner, 3, 80, under=dicts[-1].id, depth=1),
@@ -67,7 +67,7 @@ async def test_the_tree_is_to_be_read_at_every_size(tmp_path: Path, size: tuple[
 
 async def test_any_branch_is_a_key_away_and_one_line_confirms(tmp_path: Path) -> None:
     agent = forked(tmp_path)
-    ends = [branch.end for branch in agent.others]
+    ends = [branch.end for branch in agent.branches.others]
     async with running(tmp_path, agent, size=(120, 40)) as run:
         for keys, end, files in ((["tab", "tab"], ends[1], False), (["shift+tab"], ends[2], True)):
             agent.calls.clear()
@@ -93,14 +93,14 @@ async def test_a_search_finds_what_was_said_on_a_branch(tmp_path: Path) -> None:
         run.clock.now += 1
         await run.pilot.press("enter")
         await run.until(lambda: agent.called("go_to"))
-        assert agent.called("go_to") == [(agent.others[0].end, False)]
+        assert agent.called("go_to") == [(agent.branches.others[0].end, False)]
 
 
 async def test_what_is_left_before_the_first_message_can_still_be_gone_to(tmp_path: Path) -> None:
     agent = forked(tmp_path)
-    left = Branch(agent.messages[-1].id, None, list(agent.messages), 0, 500)
-    agent.messages.clear()
-    agent.others = [left]
+    left = Branch(agent.conversation.path[-1].id, None, list(agent.conversation.path), 0, 500)
+    agent.conversation.path.clear()
+    agent.branches.others = [left]
     async with running(tmp_path, agent) as run:
         await run.type("/rewind")
         await run.pilot.press("enter")

@@ -87,8 +87,8 @@ def opening(name: Opened, *keys: str) -> Look:
 class TestScreens:
     def test_start(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         agent = showcase.agent(tmp_path, [])
-        agent.info.title = ""
-        agent.records = []
+        agent.conversation.info.title = ""
+        agent.conversation.own_records = []
         picture(snap_compare, tmp_path, size, agent=agent)
 
     def test_chat(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
@@ -152,7 +152,7 @@ class TestScreens:
 
     def test_jobs(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         agent = showcase.agent(tmp_path)
-        agent.background = showcase.background()
+        agent.background.known = showcase.background()
 
         async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
             agent.publish(JobsChanged(2))
@@ -172,8 +172,8 @@ def test_queue(snap_compare: Any, tmp_path: Path, kind: str, dialog: bool) -> No
     waits = WAITS if kind == "waits" else FAILED
 
     async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
-        agent.waiting = list(waits)
-        agent.publish(QueueChanged(agent.waiting, kind == "waits"))
+        agent.waiting.listed = list(waits)
+        agent.publish(QueueChanged(agent.waiting.listed, kind == "waits"))
         await pilot.pause()
         if dialog:
             await opening("queue")(app, pilot)
@@ -195,5 +195,5 @@ def test_markdown_gallery(snap_compare: Any, tmp_path: Path) -> None:
     from agent_tui.models.messages import Message, TextPart
 
     agent = showcase.agent(tmp_path, [Message("g", "assistant", [TextPart(showcase.GALLERY)])])
-    agent.records = []
+    agent.conversation.own_records = []
     picture(snap_compare, tmp_path, (100, 100), agent=agent)

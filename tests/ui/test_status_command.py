@@ -44,7 +44,7 @@ async def test_it_is_told_the_context_as_json_and_its_first_line_is_shown(tmp_pa
         assert "second" not in run.shown() and "evil" not in run.shown()
         assert run.shown().splitlines()[-1].strip() == "first  line"
         assert json.loads((tmp_path / "told").read_text()) == json.loads(
-            json.dumps(context_json(run.agent.context_usage(), run.agent.steps))
+            json.dumps(context_json(run.agent.context.usage(), run.agent.conversation.steps))
         )
 
 
@@ -63,7 +63,7 @@ async def test_that_it_fails_is_told_once(tmp_path: Path) -> None:
     async with running(tmp_path, settings=with_command(f"echo x >> {tmp_path}/ran; echo oh no >&2; exit 3")) as run:
         await run.until(lambda: "oh no" in run.shown())
         for wanted in (2, 3):
-            run.agent.publish(ContextChanged(run.agent.context_usage()))
+            run.agent.publish(ContextChanged(run.agent.context.usage()))
             await run.until(partial(ran, tmp_path / "ran", wanted))
         await run.pilot.pause()
         assert run.shown().count("oh no") == 1
@@ -109,8 +109,8 @@ async def test_it_never_runs_twice_at_once_and_many_changes_are_one_call(tmp_pat
             # Opening waits for the command to be there; what is written lets it end.
             with await asyncio.to_thread(gate.open, "w") as writer:
                 for _ in range(20 if written < 3 else 0):
-                    agent.publish(ContextChanged(agent.context_usage()))
-                    agent.publish(ContextChanged(agent.context_usage(), in_flight=5))
+                    agent.publish(ContextChanged(agent.context.usage()))
+                    agent.publish(ContextChanged(agent.context.usage(), in_flight=5))
                     agent.publish(PartDelta("m", Delta(0, "text", "x")))
                 writer.write(f"{written}\n")
             await shown.until(partial(shown.has, written))
@@ -143,7 +143,7 @@ async def test_leaving_ends_it(tmp_path: Path) -> None:
     with reader:
         await command.close()
         assert await asyncio.wait_for(asyncio.to_thread(reader.read), PATIENCE) == b""
-    agent.publish(ContextChanged(agent.context_usage()))
+    agent.publish(ContextChanged(agent.context.usage()))
     assert (shown.lines, shown.said) == ([], [])
 
 

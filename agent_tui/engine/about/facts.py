@@ -1,8 +1,10 @@
-"""What the Agent says of its project: rules, tools, skills, servers, health."""
+"""The project as commands and screens see it: rules, trust, tools, skills, servers, health."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from pathlib import Path
 
 from agent_tui.context.project.user_commands import UserCommand
 from agent_tui.engine.about import report
@@ -17,10 +19,11 @@ from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.models.events import SessionChanged
 from agent_tui.models.messages import AttachmentPart
+from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 
 
-class ProjectFacts:
-    """Read by commands and screens; changes only trust and remembered rules."""
+class Project:
+    """What the project brings along and allows; changes only trust and remembered rules."""
 
     def __init__(
         self,
@@ -43,6 +46,28 @@ class ProjectFacts:
         self._trusting = trusting
         self._pictures = self._drawing = ""
 
+    @property
+    def branch(self) -> str:
+        """The git branch at the start of the session; empty outside a repository."""
+        return self._parts.workspace.git.branch
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where files are read and attached without asking: the project and the folders added to it."""
+        return [self._parts.root, *self._parts.added_dirs]
+
+    def heard(self, own_words: str) -> None:
+        """The user wrote this themselves: hosts named in it may be fetched from."""
+        self._parts.permissions.reach.name(own_words)
+
+    async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
+        """Attachments as the model in use takes them: a line for each image that was scaled down, and one for each
+        that had to be left out."""
+        limits = self._bindings.image_limits
+        if not needs_fitting(parts, limits):
+            return list(parts), [], []
+        return await asyncio.to_thread(fit_attachments, parts, limits)
+
     def permission_rules(self) -> list[report.Row]:
         """(decision, rule, source) of every rule."""
         parts = self._parts
@@ -62,6 +87,14 @@ class ProjectFacts:
         runtime = self._bindings.current.runtime
         disabled, rows = self._parts.settings.tools.disabled, runtime.usage().rows
         return tool_rows(self._toolbox, runtime.prelude, runtime.info, disabled, rows)
+
+    @property
+    def trusted(self) -> bool:
+        return self._trusting.trusted
+
+    def trust_details(self) -> str:
+        """What the folder brings along that is new to the user, or differs from what they trusted."""
+        return self._trusting.details()
 
     def trust(self, sure: bool = False) -> str:
         """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came.

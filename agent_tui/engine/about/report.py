@@ -18,7 +18,7 @@ from agent_tui.engine.about.pictures import graphics
 from agent_tui.engine.parts import AgentParts
 from agent_tui.errors import StoreError
 from agent_tui.models.requests import ModelInfo
-from agent_tui.providers.keys import shown_address
+from agent_tui.providers.catalog import shown_address
 from agent_tui.store.repair import file_problems
 from agent_tui.store.search_index import index_file
 from agent_tui.store.store import Store

@@ -11,6 +11,8 @@ from agent_tui.config import Settings
 from agent_tui.context.accounting.given.accuracy import drift
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import EXACT_OFF
+from agent_tui.context.past.history import History
+from agent_tui.context.past.rebuilt import Session
 from agent_tui.context.tokens.metrics import TokenCounterMetrics
 from agent_tui.engine.accounts.fixed import FixedParts
 from agent_tui.engine.project.workspace import Workspace
@@ -86,6 +88,20 @@ class Accounts:
         cold = outlook is not None and outlook.cold is not None
         expected = outlook.read if outlook is not None and cold else usage.expected_read
         return replace(usage, outlook=outlook, expected_read=expected)
+
+    @property
+    def in_flight(self) -> int:
+        """Estimated tokens of the answer that is streaming."""
+        return self._bindings.current.runtime.in_flight if self._bindings.opened else 0
+
+    def part_text(self, fingerprint: str) -> str | None:
+        """The text of a fixed part of the next request, deferred tools included; None where it is not at hand."""
+        return self._bindings.current.runtime.prelude.texts.get(fingerprint)
+
+    def history(self) -> History:
+        """The session as it was before each of its steps. It stays with this session, and grows with it."""
+        runtime, c = self._bindings.current.runtime, self._bindings.current.conversation
+        return History(Session(c.messages, c.steps, c.every_record, c.summaries, runtime.policy(), c.inherited))
 
     def _to_be_told(self) -> bool:
         """Whether something has become known, or another, without anything having changed."""
@@ -229,6 +245,11 @@ class Accounts:
         if isinstance(event, CompactionEnded) and event.outcome == "done":
             self.metrics.recalculation()
             self.count_exact_soon()
+
+    @property
+    def pinned(self) -> list[str]:
+        """The files that go with every request, as absolute paths."""
+        return self._fixed.pinned
 
     def pin(self, path: str) -> None:
         """Sends a file with every request, as it is at that time. Raises AgentError when it cannot be read."""

@@ -45,6 +45,26 @@ class ModelControl:
         self._catalogue = catalogue
         self._store = store
 
+    @property
+    def spec(self) -> ModelSpec:
+        """The model in use."""
+        return self._bindings.current.runtime.info.spec
+
+    @property
+    def info(self) -> ModelInfo | None:
+        """What is known of it; None until it has been described."""
+        binding = self._bindings.current if self._bindings.opened else None
+        return binding.runtime.info if binding is not None and binding.described else None
+
+    @property
+    def effort(self) -> Effort:
+        """How much it thinks, from the user's next message on."""
+        return self._bindings.current.runtime.wanted_effort
+
+    async def until_described(self) -> None:
+        """Waits until the model's facts have come, or could not be had."""
+        await self._bindings.current.until_described()
+
     def all(self) -> list[ModelSpec]:
         """Configured and detected models, the demo model last."""
         return self._catalogue.all()
@@ -123,7 +143,7 @@ class ModelControl:
         return lost_reasoning(before, replace(binding.runtime.inputs(), effort=effort), way)
 
     def levels(self) -> list[EffortChoice]:
-        """The levels of thinking that the model has."""
+        """The levels of thinking that the model has, as far as its facts are known."""
         runtime = self._bindings.current.runtime
         request = build_request(runtime, "levels", runtime.info.limits.max_output)
         return levels(request, runtime.info, runtime.wanted_effort)

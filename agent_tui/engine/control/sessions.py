@@ -1,4 +1,4 @@
-"""What is done to a session as a whole: a new one, another one, a fork, a compaction and its undo."""
+"""What is done to the session in front as a whole: a new one, another one, a fork, a compaction and its undo."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CUT_OFF = (
 
 
 class SessionControl:
-    """Switches, compacts, undoes and forks; none of it while a turn runs."""
+    """Puts another session in front: a new one, a stored one, a copy; none of it while a turn runs."""
 
     def __init__(
         self,
@@ -141,7 +141,22 @@ class SessionControl:
         conversation.rename(" ".join(title.split()))
         self._hub.publish(SessionChanged(conversation.info))
 
-    async def compact(self, focus: str = "") -> None:
+
+class CompactionControl:
+    """Compacts the session in front at the user's word, and takes that back; neither while a turn runs."""
+
+    def __init__(self, hub: Hub, bindings: Bindings, binder: Binder, accounts: Accounts, runner: Runner) -> None:
+        self._hub = hub
+        self._bindings = bindings
+        self._binder = binder
+        self._accounts = accounts
+        self._runner = runner
+
+    def preview(self, focus: str = "") -> str:
+        """Returns what ``now`` would do, with numbers and without a model call."""
+        return self._bindings.current.compaction.preview(focus)
+
+    async def now(self, focus: str = "") -> None:
         """Compacts now; ``focus`` tells the summary what matters. The outcome arrives as an event."""
         await self._runner.exclusively(self._compact(focus), "compact", RunState.COMPACTING)
 
@@ -150,11 +165,7 @@ class SessionControl:
         await prepare()
         await self._bindings.current.compaction.compact("manual", self._hub.publish, prepare, focus)
 
-    def compact_preview(self, focus: str = "") -> str:
-        """What ``/compact`` would do now, with numbers and without a model call."""
-        return self._bindings.current.compaction.preview(focus)
-
-    async def compact_undo(self) -> None:
+    async def undo(self) -> None:
         """Takes the newest compaction back. The outcome arrives as an event."""
         self._runner.need_idle("undo a compaction")
         binding = self._bindings.current

@@ -9,8 +9,7 @@ from dataclasses import fields, replace
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.errors import ConfigError
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.catalog import dialect_of, resolve_target, ttl_problem
-from agent_tui.providers.keys import needs_no_key
+from agent_tui.providers.catalog import dialect_of, needs_no_key, resolve_target, ttl_problem
 
 DEMO = "demo"
 

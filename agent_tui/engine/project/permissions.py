@@ -193,8 +193,9 @@ class PermissionDesk:
             return f" · again, with the network{apart}" if decision.network else " · runs again in the sandbox"
         return " · runs in the sandbox" + (f", with the network open{apart}" if decision.network else "")
 
-    def answer(self, request_id: str, allow: bool, pattern: str | None, feedback: str) -> None:
-        """The user's word; an answer to a question that is no longer open does nothing."""
+    def answer(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
+        """The user's word; ``pattern`` is remembered for the project. An answer to a question that is no longer open
+        does nothing."""
         question = self._open.get(request_id)
         if question is not None and not question.future.done():
             question.future.set_result(_Answer(allow, pattern, feedback))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from agent_tui.errors import AgentError, ToolError
@@ -70,24 +70,25 @@ class QuestionDesk:
             del self._questions[asked.request_id]
             self._publish(QuestionClosed(asked.request_id))
 
-    def answer_plan(self, request_id: str, answer: PlanAnswer) -> None:
-        """The user's word on a plan. One that waits no more is left as it is, and the user told so. Raises AgentError
-        for a mode that no plan is carried out in, and for a plan without a word."""
-        if answer.mode is not None and answer.mode not in APPROVED_MODES:
-            raise AgentError(f"A plan is approved with one of {', '.join(APPROVED_MODES)}, not {answer.mode!r}.")
-        if answer.mode is not None and not answer.plan.strip():
+    def answer_plan(self, request_id: str, mode: ApprovedMode | None, plan: str, feedback: str = "") -> None:
+        """The user's word on a plan: approved with the mode to carry it out in, or (None) declined. One that waits no
+        more is left as it is, and the user told so. Raises AgentError for a mode that no plan is carried out in, and
+        for a plan without a word."""
+        if mode is not None and mode not in APPROVED_MODES:
+            raise AgentError(f"A plan is approved with one of {', '.join(APPROVED_MODES)}, not {mode!r}.")
+        if mode is not None and not plan.strip():
             raise AgentError("The plan is empty: there is nothing to approve.")
-        self._settle(self._plans.get(request_id), answer)
+        self._settle(self._plans.get(request_id), PlanAnswer(mode, plan, feedback))
 
-    def answer_question(self, request_id: str, answer: QuestionAnswer) -> None:
-        """The user's word on a question. One that waits no more is left as it is, and the user told so. Raises
-        AgentError for what is not among the choices."""
+    def answer_question(self, request_id: str, chosen: Sequence[str] = (), text: str = "") -> None:
+        """The user's word on a question: what they chose, what they wrote, or neither (declined). One that waits no
+        more is left as it is, and the user told so. Raises AgentError for what is not among the choices."""
         asked, future = self._questions.get(request_id, (None, None))
         if asked is not None:
-            strange = [choice for choice in answer.chosen if choice not in asked.choices]
-            if strange or (len(answer.chosen) > 1 and not asked.several):
+            strange = [choice for choice in chosen if choice not in asked.choices]
+            if strange or (len(chosen) > 1 and not asked.several):
                 raise AgentError("That is not among the choices." if strange else "Only one may be chosen.")
-        self._settle(future, answer)
+        self._settle(future, QuestionAnswer(tuple(chosen), text))
 
     def _settle(self, future: asyncio.Future[A] | None, answer: A) -> None:
         if future is None or future.done():

@@ -115,6 +115,7 @@ class Background:
     # For the user
 
     def infos(self) -> list[JobInfo]:
+        """In the order they were started."""
         return [job.info for job in self.jobs.all()]
 
     def output(self, id: str) -> str:
@@ -125,7 +126,7 @@ class Background:
         """Ends one; a line on how it is then. Raises ToolError when there is none of that id."""
         return (await self.jobs.stop(id, "the user")).state_line() + "."
 
-    def keep(self, id: str, going_on: bool) -> str:
+    def keep(self, id: str, going_on: bool = True) -> str:
         """Whether one goes on when the program ends; a line that says so. Raises ToolError when there is none of that
         id, or it has ended."""
         info = self.jobs.keep(id, going_on).info
@@ -134,7 +135,7 @@ class Background:
         return f"{id} goes on when the session or agent-tui ends: `kill {info.pid}` ends it, {info.log} has its output."
 
     def left_running(self) -> list[str]:
-        """A line for each one that goes on after the end."""
+        """After the end: a line for each one that goes on."""
         return [
             f"Goes on in the background: {clean_line(info.command)} (kill {info.pid} ends it; output: {info.log})"
             for info in self.jobs.left

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Literal, TypeVar
 
 from agent_tui.engine.running.relay import TurnRelay
@@ -16,7 +16,7 @@ from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import mask_attachments
 from agent_tui.errors import READ_ONLY, AgentError
 from agent_tui.models.events import Notice
-from agent_tui.models.messages import Message, Written, user_message
+from agent_tui.models.messages import AttachmentPart, Message, Written, user_message, written_in
 from agent_tui.providers.secrets import Redactor
 
 log = logging.getLogger(__name__)
@@ -46,14 +46,25 @@ class Runner:
         self._next()
         self._waiting.keep()
 
-    def submit(self, typed: Written, behind: str | None = None) -> None:
+    @property
+    def busy(self) -> bool:
+        """Whether a turn or a compaction runs."""
+        return self._states.busy
+
+    def submit(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart] = (),
+        pasted: Sequence[list[int]] = (),
+        behind: str | None = None,
+    ) -> None:
         """Sends a message, or queues it while a turn runs or the session is still opening: as the last, or right
         ``behind`` another one that waits. One that comes when the turn was interrupted already goes out after it: it is
-        what the user wants instead."""
+        what the user wants instead. ``pasted``: see ``Written``."""
         if self._bindings.opened and self._bindings.current.conversation.read_only:
             self._hub.publish(Notice("warning", READ_ONLY))
             return
-        message = self._message(typed)
+        message = self._message(text, attachments, pasted)
         self._waiting.add(message, behind=behind)
         self._goes_on = self._goes_on or self._states.now is RunState.INTERRUPTED
         self._next()
@@ -61,18 +72,18 @@ class Runner:
         if behind is not None:
             self._waiting.keep_order()
 
-    def steer(self, typed: Written) -> None:
+    def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
         """A message that goes in before the next step of the running turn."""
         if not self._states.busy:
-            self.submit(typed)
+            self.submit(text, attachments, pasted)
             return
-        message = self._message(typed)
+        message = self._message(text, attachments, pasted)
         self._waiting.add(message, steering=True)
         self._waiting.keep([message])
 
-    def _message(self, typed: Written) -> Message:
-        attachments = mask_attachments(typed.attachments, self._secrets)
-        return user_message(typed.text, attachments=attachments, pasted=typed.pasted)
+    def _message(self, text: str, attachments: Sequence[AttachmentPart], pasted: Sequence[list[int]]) -> Message:
+        masked = mask_attachments(list(attachments), self._secrets)
+        return user_message(text, attachments=masked, pasted=list(pasted))
 
     def send_waiting(self, message_id: str | None = None) -> bool:
         """Sends what waits, what could not be sent before included, or first of all the one of that id; right after the
@@ -88,9 +99,11 @@ class Runner:
         self._next()
         return True
 
-    def take_back(self, message_id: str | None = None) -> Message | None:
-        """The user wants a message that waits back, the newest where none is named; None when it waits no more."""
-        return self._waiting.take_back(message_id, idle=self._states.now is RunState.IDLE)
+    def take_back(self, message_id: str | None = None) -> Written | None:
+        """Takes a message that waits back, the newest where none is named, with what was attached to it; None when it
+        waits no more."""
+        message = self._waiting.take_back(message_id, idle=self._states.now is RunState.IDLE)
+        return None if message is None else written_in(message)
 
     def _next(self) -> None:
         if self._states.now is not RunState.IDLE or self._bindings.current.conversation.read_only:

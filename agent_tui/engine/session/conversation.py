@@ -10,7 +10,7 @@ from operator import is_
 
 from agent_tui.context.sent.branch import beside, made_on, on_branch
 from agent_tui.context.sent.view import ViewBuilder
-from agent_tui.errors import READ_ONLY, AgentError, StoreError
+from agent_tui.errors import OPEN_ELSEWHERE, READ_ONLY, AgentError, StoreError
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.session import SessionInfo, SessionState
@@ -108,6 +108,15 @@ class Conversation:
         if self._view is None:
             self._view = self._builder.build(self.path, self.records, self.summaries)
         return self._view
+
+    def sent_message(self, message_id: str) -> SentMessage | None:
+        """A message as the next request sends it; None where it does not."""
+        return next((sent for sent in self.view() if sent.message.id == message_id), None)
+
+    @property
+    def read_only_reason(self) -> str:
+        """Why it is read only; empty where it is not."""
+        return OPEN_ELSEWHERE if self.read_only else ""
 
     def changed(self) -> None:
         """To be called after a message was changed in place."""

@@ -230,7 +230,7 @@ def is_tagged(metadata: Metadata | None) -> bool:
 ABSURD_NUMBER = 1e15
 HOUR_WRITES = "ephemeral_1h_input_tokens"
 WRITES = ("ephemeral_5m_input_tokens", HOUR_WRITES)
-"""Anthropic's names for cache writes by how long they are kept."""
+"""Names of cache writes by how long they are kept."""
 
 
 def usage_of(prompt: int, output: int, reasoning: int | None, read: int | None, write: int | None) -> TokenUsage:

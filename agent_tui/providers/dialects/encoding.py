@@ -22,12 +22,32 @@ from agent_tui.models.messages import (
     ToolCallPart,
 )
 from agent_tui.models.requests import Effort, SentMessage
-from agent_tui.providers.dialects.record import CallIds, ImageLimits
+from agent_tui.providers.dialects.record import CallIds, Fields, ImageLimits
 from agent_tui.text.clean import encodable
 from agent_tui.text.numbers import plural
 
 NOT_SENT = "text/x-not-sent"
 """Media type of the words that stand for an image which is not sent."""
+
+
+_NOT_OF_A_BODY = frozenset(
+    {"model", "messages", "tools", "stream", "stream_options", "drop_params", "max_retries", "num_retries"}
+    | {"extra_body", "extra_headers", "api_key", "api_base", "base_url", "timeout", "api_version"}
+    | {"custom_llm_provider"}
+)
+"""Arguments of a call that are not fields of its body, or have a place of their own."""
+
+
+def fields_of(kwargs: Metadata) -> Fields:
+    """Returns the arguments of a call, sorted."""
+    headers = kwargs.get("extra_headers") or {}
+    return Fields(
+        list(kwargs.get("messages") or ()),
+        list(kwargs.get("tools") or ()),
+        {name: value for name, value in kwargs.items() if name not in _NOT_OF_A_BODY},
+        dict(kwargs.get("extra_body") or {}),
+        {str(name): str(value) for name, value in headers.items()},
+    )
 
 
 def split_data_url(url: str) -> tuple[str, str]:
@@ -294,7 +314,7 @@ def is_spoken(part: Part) -> bool:
 
 # Tokens of thinking that are asked for where a provider wants a number.
 BUDGETS: dict[Effort, int] = {"off": 0, "low": 2_048, "medium": 8_192, "high": 24_576}
-# The smallest budget Anthropic accepts.
+# The smallest budget that is accepted.
 MIN_BUDGET = 1_024
 _LADDER = (MIN_BUDGET, 2_048, 4_096, 8_192, 16_384, 24_576)
 LEAST_KEPT, MOST_KEPT = 512, 4_096
@@ -318,7 +338,7 @@ def budget_below(effort: Effort, max_output: int | None, window: int | None = No
     when there is no room.
 
     One of ``_LADDER``, and chosen by the output that is still asked for when the ``window`` is nearly full, not by
-    what is free now: Anthropic drops the messages from its cache whenever the budget is another one.
+    what is free now: the messages are lost from the cache whenever the budget is another one.
     """
     want = BUDGETS[effort]
     if max_output is None:

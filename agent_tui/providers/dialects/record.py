@@ -225,25 +225,6 @@ class Fields:
     """Wins over everything, as in LiteLLM."""
     extra_headers: dict[str, str] = field(default_factory=dict)
 
-    @staticmethod
-    def of(kwargs: Metadata) -> Fields:
-        headers = kwargs.get("extra_headers") or {}
-        return Fields(
-            list(kwargs.get("messages") or ()),
-            list(kwargs.get("tools") or ()),
-            {name: value for name, value in kwargs.items() if name not in _NOT_OF_A_BODY},
-            dict(kwargs.get("extra_body") or {}),
-            {str(name): str(value) for name, value in headers.items()},
-        )
-
-
-_NOT_OF_A_BODY = frozenset(
-    {"model", "messages", "tools", "stream", "stream_options", "drop_params", "max_retries", "num_retries"}
-    | {"extra_body", "extra_headers", "api_key", "api_base", "base_url", "timeout", "api_version"}
-    | {"custom_llm_provider"}
-)
-"""Arguments of a call that are not fields of its body, or have a place of their own."""
-
 
 class Stream(Protocol):
     """Reads the events of one answer into the ``PartBuilder`` it was made with."""
@@ -429,7 +410,7 @@ class ModelFamily:
     images: ImageTokens = "tiles of 512"
     """The rule for the tokens of an image."""
     pdf_page: int = 2_250
-    """Tokens of a page (Anthropic documents 1 500 to 3 000, Gemini 258; others are taken like Anthropic's)."""
+    """Tokens of a page; the middle of what is documented (1 500 to 3 000) for those that say nothing."""
     image_limits: ImageLimits | None = None
     """What its models take of images wherever they are served, where that is less than a provider takes."""
     patches: re.Pattern[str] | None = None

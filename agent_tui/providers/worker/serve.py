@@ -30,9 +30,8 @@ from agent_tui.models.requests import (
     ToolSchema,
 )
 from agent_tui.pipes.pipe import BadLineError, Refused, log_to_stderr, own_the_pipe, read_until_the_end
-from agent_tui.providers.catalog import dialect_of
+from agent_tui.providers.catalog import DUMMY_KEY, dialect_of
 from agent_tui.providers.counting import count_all, encoding, use_bundled_vocabulary
-from agent_tui.providers.keys import DUMMY_KEY
 from agent_tui.providers.limits import describe
 from agent_tui.providers.litellm import prepare_environment
 from agent_tui.providers.secrets import redact

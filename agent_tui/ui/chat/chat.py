@@ -20,12 +20,12 @@ from agent_tui.ui.chat.view import AgentHolder, MainView
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
+    from agent_tui.engine.agent import Agent
     from agent_tui.paths import Paths
-    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.pictures import Pictures
     from agent_tui.ui.chat.view import ChatApp
 
-AgentFactory: TypeAlias = "Callable[[], Awaitable[ChatAgent]]"
+AgentFactory: TypeAlias = "Callable[[], Awaitable[Agent]]"
 
 log = logging.getLogger(__name__)
 
@@ -49,10 +49,10 @@ class Freshness:
     def look(self) -> None:
         """One look, unless the last one still waits for a slow disk."""
         agent = self._holder.agent
-        if agent is None or agent.busy or not self._app.app_focus:
+        if agent is None or agent.turns.busy or not self._app.app_focus:
             return
         if self._look is None or self._look.done():
-            self._look = asyncio.create_task(agent.refresh_context(), name="freshness")
+            self._look = asyncio.create_task(agent.context.refresh(), name="freshness")
             self._look.add_done_callback(_told)
 
 
@@ -71,7 +71,7 @@ class Chat:
         paths: Paths,
         root: Path,
         clock: Callable[[], float],
-        last_words: Callable[[ChatAgent], list[str]],
+        last_words: Callable[[Agent], list[str]],
     ) -> None:
         self.holder = holder = AgentHolder(last_words)
         self.view = view = MainView(app, settings.ui, History(paths.state, str(root)), clock)

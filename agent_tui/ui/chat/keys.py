@@ -8,7 +8,7 @@ from agent_tui.config import NEXT_MODES
 from agent_tui.ui.keys import TWICE
 
 if TYPE_CHECKING:
-    from agent_tui.ui.agent_protocol import HasMode
+    from agent_tui.engine.agent import Agent
     from agent_tui.ui.chat.sending import Sender
     from agent_tui.ui.chat.session import SessionView
     from agent_tui.ui.chat.typing import Copying
@@ -38,7 +38,7 @@ class Interrupts:
         if self._sender.cancel():
             return
         agent = self._holder.agent
-        if agent is not None and agent.interrupt():
+        if agent is not None and agent.turns.interrupt():
             self._view.activity.begin("Interrupting", "")
 
     def cancel(self) -> None:
@@ -189,12 +189,12 @@ class Finding:
             bar.show_count(current, total, complete)
 
 
-def next_mode(agent: HasMode, session: SessionView, view: MainView) -> None:
+def next_mode(agent: Agent, session: SessionView, view: MainView) -> None:
     """Goes to the mode after this one and says what it means."""
     from agent_tui.commands.project import MODE_HELP
 
-    at = NEXT_MODES.index(agent.mode) + 1 if agent.mode in NEXT_MODES else 0
+    at = NEXT_MODES.index(agent.mode.now) + 1 if agent.mode.now in NEXT_MODES else 0
     following = NEXT_MODES[at % len(NEXT_MODES)]
-    agent.set_mode(following)
+    agent.mode.set(following)
     session.facts_changed()
     view.hint(f"Permission mode {following}: {MODE_HELP[following]}")

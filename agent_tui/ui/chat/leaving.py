@@ -20,7 +20,7 @@ from agent_tui.text.clean import clean, one_line
 from agent_tui.ui.flow.wrap import chop, wrap
 
 if TYPE_CHECKING:
-    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.engine.agent import Agent
 
 MOST_LINES = 5_000
 """Of a conversation: what most terminals keep is not much more."""
@@ -28,29 +28,29 @@ MOST_LINES = 5_000
 _FENCES = ("```", "~~~")
 
 
-def way_back(agent: ChatAgent, again: Sequence[str]) -> list[str]:
+def way_back(agent: Agent, again: Sequence[str]) -> list[str]:
     """A line with the command that goes on with the session; none where there is nothing to go on with, or the session
     is another program's. ``again`` is how the program was called, as far as that has to be said anew."""
-    if not agent.messages or agent.read_only:
+    if not agent.conversation.path or agent.conversation.read_only:
         return []
-    return [f"Go on with this session: {shlex.join([*again, '--resume', agent.info.id])}"]
+    return [f"Go on with this session: {shlex.join([*again, '--resume', agent.conversation.info.id])}"]
 
 
-def scrollback(agent: ChatAgent, width: int) -> list[str]:
+def scrollback(agent: Agent, width: int) -> list[str]:
     """The conversation as lines of at most ``width`` cells, at most ``MOST_LINES`` of them: of a longer one the end,
     below a line that says how to have the rest."""
     newest: list[list[str]] = []
     room = MOST_LINES
-    for message in reversed(agent.messages):
+    for message in reversed(agent.conversation.path):
         if room <= 0:
             break
         lines = list(_message(message, max(20, width)))
         newest.append(lines[-room:])
         room -= len(lines)
     found = [line for lines in reversed(newest) for line in lines]
-    if room >= 0 and len(newest) == len(agent.messages):
+    if room >= 0 and len(newest) == len(agent.conversation.path):
         return found
-    return [f"[the beginning is left out: agent-tui export {agent.info.id} --format md has all]", *found]
+    return [f"[the beginning is left out: agent-tui export {agent.conversation.info.id} --format md has all]", *found]
 
 
 def _message(message: Message, width: int) -> Iterator[str]:

@@ -86,7 +86,7 @@ class Pictures:
     def tell(self) -> None:
         """The agent's own checks can say what was found out here."""
         if self._found is not None and self._holder.agent is not None:
-            self._holder.agent.tell_pictures(self._found.detail)
+            self._holder.agent.project.tell_pictures(self._found.detail)
 
     def _hold(self, found: Graphics) -> None:
         """The terminal holds them in the conversation."""

@@ -62,17 +62,17 @@ class Questions:
         if own is not None:
             own.set_result(allow)
         elif self._holder.agent is not None:
-            self._holder.agent.answer_permission(asked.request_id, allow, pattern, feedback)
+            self._holder.agent.permissions.answer(asked.request_id, allow, pattern, feedback)
 
     def answer_plan(self, asked: PlanPresented, mode: ApprovedMode | None, plan: str, feedback: str) -> None:
         self.answered(asked.request_id)
         if self._holder.agent is not None:
-            self._holder.agent.answer_plan(asked.request_id, mode, plan, feedback)
+            self._holder.agent.questions.answer_plan(asked.request_id, mode, plan, feedback)
 
     def answer_question(self, asked: QuestionAsked, chosen: tuple[str, ...], text: str) -> None:
         self.answered(asked.request_id)
         if self._holder.agent is not None:
-            self._holder.agent.answer_question(asked.request_id, chosen, text)
+            self._holder.agent.questions.answer_question(asked.request_id, chosen, text)
 
     def answered(self, request_id: str) -> None:
         """The question is settled, here or elsewhere."""

@@ -77,7 +77,7 @@ class Router:
     def _says_so(self) -> bool:
         """Whether the interrupted answer says itself that it was interrupted."""
         agent = self._holder.agent
-        return agent is not None and says_itself(agent.messages)
+        return agent is not None and says_itself(agent.conversation.path)
 
     def _show(self, event: Event) -> None:
         view, session, transcript = self._view, self._session, self._view.transcript

@@ -11,7 +11,7 @@ from agent_tui.errors import AgentError
 from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
-    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.engine.agent import Agent
     from agent_tui.ui.chat.keys import Finding
     from agent_tui.ui.chat.sending import Sender
     from agent_tui.ui.chat.session import SessionView
@@ -149,23 +149,23 @@ class Screens:
             names = ", ".join(one_line(theme, 60) for theme in sorted(picker.themes))
             self._view.say("warning", f"No theme is called {one_line(name, 60)}. There are: {names}.")
 
-    def choose_session(self, agent: ChatAgent, then: Callable[[bool], None]) -> None:
+    def choose_session(self, agent: Agent, then: Callable[[bool], None]) -> None:
         """Asks which session to go on with; ``then`` learns whether that one is open now."""
         self._open_sessions(agent, "", then)
 
-    def _open_sessions(self, agent: ChatAgent, search: str, then: Callable[[bool], None] | None = None) -> None:
+    def _open_sessions(self, agent: Agent, search: str, then: Callable[[bool], None] | None = None) -> None:
         from agent_tui.ui.screens.sessions import SessionPicker
 
         self._app.push_screen(SessionPicker(agent, search), partial(self._resume, agent, then))
 
-    def _resume(self, agent: ChatAgent, then: Callable[[bool], None] | None, at: ResumeAt | None) -> None:
+    def _resume(self, agent: Agent, then: Callable[[bool], None] | None, at: ResumeAt | None) -> None:
         async def go(at: ResumeAt) -> None:
             try:
-                if at.session_id != agent.info.id or not at.query:
-                    await agent.resume(at.session_id)
+                if at.session_id != agent.conversation.info.id or not at.query:
+                    await agent.sessions.resume(at.session_id)
             finally:
                 if then is not None:
-                    then(agent.info.id == at.session_id)
+                    then(agent.conversation.info.id == at.session_id)
             if at.left_behind:
                 self._view.say("info", "That was said on another branch of this session: /rewind goes there.")
             if at.query:
@@ -176,11 +176,11 @@ class Screens:
         elif then is not None:
             then(False)
 
-    def _open_rewind(self, agent: ChatAgent) -> None:
+    def _open_rewind(self, agent: Agent) -> None:
         from agent_tui.commands.sessions import NOTHING_TO_REWIND
         from agent_tui.ui.screens.sessions import RewindPicker
 
-        if not any(m.role == "user" for m in agent.messages) and not agent.branches():
+        if not any(m.role == "user" for m in agent.conversation.path) and not agent.branches.all():
             self._view.hint(NOTHING_TO_REWIND)
             return
 
@@ -190,18 +190,18 @@ class Screens:
 
         self._app.push_screen(RewindPicker(agent, clock=self._view.clock), done)
 
-    async def _rewind(self, agent: ChatAgent, choice: Choice) -> None:
+    async def _rewind(self, agent: Agent, choice: Choice) -> None:
         from agent_tui.commands.branch_words import moved_text
 
         message, branch = choice.message, choice.branch
         if choice.fork:
-            await agent.fork(message.id if message is not None else branch.end if branch is not None else None)
+            await agent.sessions.fork(message.id if message is not None else branch.end if branch is not None else None)
             self._view.say("info", "Now in a copy that ends there; the original is unchanged (/resume).")
             return
         if message is not None:
-            moved = await agent.rewind(message.id, choice.files)
+            moved = await agent.branches.rewind(message.id, choice.files)
         elif branch is not None:
-            moved = await agent.go_to(branch.end, choice.files)
+            moved = await agent.branches.go_to(branch.end, choice.files)
         else:
             return
         self._view.say("info", moved_text(moved, agent.root))

@@ -14,8 +14,8 @@ from agent_tui.ui.prompt.widget import Host
 if TYPE_CHECKING:
     from textual.worker import Worker
 
+    from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import AttachmentPart, Written
-    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.questions import Questions
     from agent_tui.ui.chat.session import SessionView
     from agent_tui.ui.chat.typing import Copying, Drafts, Pasting
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 READ_ONLY_HINT = "Read-only: this session is open elsewhere. /fork continues a copy."
 
 
-def refused(text: str, agent: ChatAgent | None, view: MainView) -> bool:
+def refused(text: str, agent: Agent | None, view: MainView) -> bool:
     """A session that is open elsewhere takes commands only; the text stays where it is."""
-    if agent is None or not agent.read_only:
+    if agent is None or not agent.conversation.read_only:
         return False
     from agent_tui.commands.registry import is_command
 
@@ -81,7 +81,7 @@ class PromptHost(Host):
     def send_waiting(self) -> None:
         """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out."""
         agent = self._holder.agent
-        if agent is not None and agent.send_waiting():
+        if agent is not None and agent.turns.send_waiting():
             self._view.transcript.follow_end()
 
     def pasted(self, text: str) -> None:
@@ -163,7 +163,7 @@ class Sender:
     def take_back(self) -> Written | None:
         """The newest message that has not gone out yet."""
         if self._holder.agent is not None:
-            return self._holder.agent.take_back()
+            return self._holder.agent.turns.take_back()
         if not self.waiting:
             return None
         typed, _ = self.waiting.pop()
@@ -176,12 +176,12 @@ class Sender:
         if agent is None:
             return
         before = ""
-        for waits in agent.waiting:
+        for waits in agent.waiting.listed:
             if waits.id == message_id:
                 break
             before = waits.id
-        kind = next((waits.kind for waits in agent.waiting if waits.id == message_id), None)
-        taken = agent.take_back(message_id)
+        kind = next((waits.kind for waits in agent.waiting.listed if waits.id == message_id), None)
+        taken = agent.turns.take_back(message_id)
         if taken is None:
             self._view.hint("It waits no more: it was just sent")
             return
@@ -201,10 +201,10 @@ class Sender:
 
     def _prepared(self) -> None:
         agent = self._holder.agent
-        if agent is not None and not agent.busy and not self.preparing:
+        if agent is not None and not agent.turns.busy and not self.preparing:
             self._view.activity.end()
 
-    async def _send(self, agent: ChatAgent, outgoing: Outgoing) -> None:
+    async def _send(self, agent: Agent, outgoing: Outgoing) -> None:
         from agent_tui.commands.registry import is_command, split
 
         text = outgoing.typed.text
@@ -218,7 +218,7 @@ class Sender:
             elif text.startswith("!") and text[1:].strip():
                 self._view.transcript.follow_end()
                 await agent.shell(text[1:].strip())
-                if not agent.busy:
+                if not agent.turns.busy:
                     self._view.activity.end()
             else:
                 self._view.transcript.follow_end()
@@ -226,11 +226,11 @@ class Sender:
         except AgentError as error:
             self._view.say("error", str(error))
 
-    async def _message(self, agent: ChatAgent, outgoing: Outgoing) -> None:
+    async def _message(self, agent: Agent, outgoing: Outgoing) -> None:
         view = self._view
         if outgoing not in self.preparing:
             self.preparing.append(outgoing)
-        if self._order.locked() and not agent.busy and not view.activity.phase:
+        if self._order.locked() and not agent.turns.busy and not view.activity.phase:
             view.activity.begin("Waiting for the command before this", "Esc to cancel")
         try:
             async with self._order:
@@ -238,13 +238,13 @@ class Sender:
                 attachments = await attached(agent, view, self._questions, text, given)
                 # No more awaiting from here on: what has been handed over cannot be given back.
                 view.transcript.follow_end()
-                if agent.read_only:
+                if agent.conversation.read_only:
                     view.prompt.give_back(outgoing.typed)
                     refused(text, agent, view)
-                elif outgoing.steer and agent.busy:
-                    agent.steer(text, attachments, pasted)
+                elif outgoing.steer and agent.turns.busy:
+                    agent.turns.steer(text, attachments, pasted)
                 else:
-                    agent.submit(text, attachments, pasted, outgoing.behind)
+                    agent.turns.submit(text, attachments, pasted, outgoing.behind)
         finally:
             if outgoing in self.preparing:
                 self.preparing.remove(outgoing)
@@ -270,7 +270,7 @@ class Commands:
         self._session = session
         self._copying = copying
 
-    async def run(self, agent: ChatAgent, line: str) -> None:
+    async def run(self, agent: Agent, line: str) -> None:
         """Runs ``/name args``; an AgentError becomes a line."""
         from agent_tui.commands import result as results
         from agent_tui.commands.registry import run
@@ -286,7 +286,7 @@ class Commands:
                 # The user's own words alone name files and hosts: the command's text is from a file or a server.
                 attachments = await attached(agent, view, self._questions, line)
                 view.transcript.follow_end()
-                agent.submit(text, attachments)
+                agent.turns.submit(text, attachments)
                 return
             case results.Text(text, markdown, error):
                 view.transcript.follow_end()
@@ -312,12 +312,12 @@ class Commands:
 
 
 async def attached(
-    agent: ChatAgent, view: MainView, questions: Questions, text: str, given: Sequence[AttachmentPart] = ()
+    agent: Agent, view: MainView, questions: Questions, text: str, given: Sequence[AttachmentPart] = ()
 ) -> list[AttachmentPart]:
     """Reads what goes with a message: ``given``, and the files that ``text`` names with ``@``. Says what cannot be
     read, asks for what lies outside the project."""
     from agent_tui.commands.attaching import collect
 
-    if "@" in text and not agent.busy:
+    if "@" in text and not agent.turns.busy:
         view.activity.begin("Reading what is attached", "Esc to cancel")
     return await collect(agent, text, given, view.say, questions.may_attach)

@@ -9,11 +9,11 @@ from agent_tui.ui.widgets.lines import StatusFacts
 
 if TYPE_CHECKING:
     from agent_tui.completion import FileIndex
+    from agent_tui.engine.agent import Agent
     from agent_tui.models.cache import ColdRequest
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.messages import Message
     from agent_tui.models.steps import CompactionRecord
-    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.questions import Questions
     from agent_tui.ui.chat.view import AgentHolder, MainView
 
@@ -40,13 +40,15 @@ class SessionView:
             return
         if reload:
             self._questions.clear()
-            self._view.transcript.load(agent.messages, agent.records, _summaries(agent), agent.root)
-            if not agent.messages:
+            self._view.transcript.load(
+                agent.conversation.path, agent.conversation.own_records, _summaries(agent), agent.root
+            )
+            if not agent.conversation.path:
                 self._show_banner(agent)
         self.facts_changed()
 
-    def _show_banner(self, agent: ChatAgent) -> None:
-        lines = ["agent-tui", f"{agent.spec.key} in {agent.root}"]
+    def _show_banner(self, agent: Agent) -> None:
+        lines = ["agent-tui", f"{agent.models.spec.key} in {agent.root}"]
         if is_demo(agent):
             lines.append("DEMO: a built-in model that needs no key and no network. /model chooses a real one.")
         lines.append("/context shows what fills the window, to the token · /help lists commands and keys")
@@ -57,20 +59,20 @@ class SessionView:
         agent = self._holder.opening
         if agent is None:
             return
-        facts, state = self._facts, agent.info.state
+        facts, state = self._facts, agent.conversation.info.state
         facts.starting = False
-        facts.model = agent.spec.key
+        facts.model = agent.models.spec.key
         facts.demo = is_demo(agent)
-        facts.mode = agent.mode
-        facts.branch = agent.branch
-        facts.read_only = agent.read_only
+        facts.mode = agent.mode.now
+        facts.branch = agent.project.branch
+        facts.read_only = agent.conversation.read_only
         facts.paused = state.compaction_paused
         facts.off = state.compaction_off or not self._auto_compact
         self._view.status.update_facts(facts)
         for modes, name in ((("accept-edits",), "-edits"), (("plan",), "-plan"), (("auto", "bypass"), "-auto")):
-            self._view.prompt.set_class(agent.mode in modes, name)
-        title = agent.info.title
-        self._view.window.set_title(f"{'✳ ' if agent.busy else ''}{title or 'agent-tui'}")
+            self._view.prompt.set_class(agent.mode.now in modes, name)
+        title = agent.conversation.info.title
+        self._view.window.set_title(f"{'✳ ' if agent.turns.busy else ''}{title or 'agent-tui'}")
 
     def context_changed(self, usage: ContextUsage, in_flight: int) -> None:
         self._facts.usage, self._facts.in_flight = usage, in_flight
@@ -112,7 +114,7 @@ class SessionView:
         self._files.stale()
         self.facts_changed()
         if lasted >= LONG_TURN and reason != "interrupted":
-            title = self._holder.agent.info.title if self._holder.agent is not None else ""
+            title = self._holder.agent.conversation.info.title if self._holder.agent is not None else ""
             self._view.call_user(f"{title or 'The turn'} is done")
 
     def compaction_ended(self, outcome: str, text: str, records: list[CompactionRecord]) -> None:
@@ -139,10 +141,10 @@ def _cold_text(cold: ColdRequest) -> str:
     return one_line(cold_words(cold))
 
 
-def _summaries(agent: ChatAgent) -> dict[str, Message]:
+def _summaries(agent: Agent) -> dict[str, Message]:
     """The summary messages of the session, by id."""
-    return agent.store.messages.summaries(agent.info.id) if agent.records else {}
+    return agent.store.messages.summaries(agent.conversation.info.id) if agent.conversation.own_records else {}
 
 
-def is_demo(agent: ChatAgent) -> bool:
-    return agent.spec.model == "demo"
+def is_demo(agent: Agent) -> bool:
+    return agent.models.spec.model == "demo"

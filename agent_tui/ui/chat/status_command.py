@@ -24,7 +24,7 @@ from agent_tui.ui.widgets.lines import Lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.engine.agent import Agent
 
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class StatusCommand:
     def __init__(
         self,
         command: str,
-        agent: ChatAgent,
+        agent: Agent,
         show: Callable[[str], None],
         say: Callable[[str, str], None],
         patience: float = PATIENCE,
@@ -140,7 +140,7 @@ class StatusCommand:
     async def _context(self) -> bytes:
         from agent_tui.commands.usage_json import context_json
 
-        usage, steps = self._agent.context_usage(), list(self._agent.steps)
+        usage, steps = self._agent.context.usage(), list(self._agent.conversation.steps)
         # In a thread: of a long session the rows alone are some thousand.
         return await asyncio.to_thread(lambda: json.dumps(context_json(usage, steps)).encode() + b"\n")
 

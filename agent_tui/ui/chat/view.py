@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from agent_tui.commands.result import ScreenName
     from agent_tui.config import UiConfig
+    from agent_tui.engine.agent import Agent
     from agent_tui.history import History
-    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.status_command import OwnLine
     from agent_tui.ui.prompt.completing import Completions
     from agent_tui.ui.textual_private.terminal import Hears
@@ -178,16 +178,16 @@ class AgentHolder:
     opens its session; ``agent`` from then on. ``farewell`` are lines to be said once the screen is gone: what
     ``last_words`` makes of the agent that was closed, and what goes on without it."""
 
-    def __init__(self, last_words: Callable[[ChatAgent], list[str]] = lambda agent: []) -> None:
+    def __init__(self, last_words: Callable[[Agent], list[str]] = lambda agent: []) -> None:
         self._last_words = last_words
-        self.opening: ChatAgent | None = None
-        self.agent: ChatAgent | None = None
+        self.opening: Agent | None = None
+        self.agent: Agent | None = None
         self.farewell: list[str] = []
 
     @property
     def busy(self) -> bool:
         """Whether an agent is there and works."""
-        return self.agent is not None and self.agent.busy
+        return self.agent is not None and self.agent.turns.busy
 
     def opened(self) -> None:
         """The session is open."""
@@ -203,5 +203,5 @@ class AgentHolder:
             except AgentError as error:
                 return error
             finally:
-                self.farewell = [*(self._last_words(agent) if is_open else ()), *agent.left_running()]
+                self.farewell = [*(self._last_words(agent) if is_open else ()), *agent.background.left_running()]
         return None

@@ -18,7 +18,7 @@ from agent_tui.ui.screens.text import TextScreen
 from agent_tui.ui.theme import Paint, Piece
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import ExplainsContext
+    from agent_tui.engine.agent import Agent
 
 LOW = 20
 """Below this height the details are only shown on Enter."""
@@ -36,9 +36,9 @@ class CachePicker(Picker[CacheEntry, None]):
     HINT = "↑↓ move · Enter details · Esc close"
     EMPTY = "No call has been answered yet."
 
-    def __init__(self, agent: ExplainsContext) -> None:
+    def __init__(self, agent: Agent) -> None:
         super().__init__()
-        self._entries = cache_entries(agent.steps)
+        self._entries = cache_entries(agent.conversation.steps)
         self._now = time.time()
 
     def entries(self, search: str) -> Sequence[CacheEntry]:

@@ -15,7 +15,7 @@ from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint, Piece
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import OffersCommands
+    from agent_tui.engine.agent import Agent
 
 
 @dataclass(slots=True, frozen=True)
@@ -73,11 +73,11 @@ class HelpRow:
     doc: str = ""
 
 
-def help_rows(agent: OffersCommands | None, rebound: dict[str, str], keys_first: bool) -> list[HelpRow]:
+def help_rows(agent: Agent | None, rebound: dict[str, str], keys_first: bool) -> list[HelpRow]:
     """Everything there is to know, in sections."""
     commands = [HelpRow(c.usage, c.summary, command=c.name, doc=_doc(c.doc, c.aliases)) for c in load().values()]
     if agent is not None:
-        commands += [HelpRow(f"/{own.name}", own.description) for own in agent.user_commands()]
+        commands += [HelpRow(f"/{own.name}", own.description) for own in agent.project.user_commands()]
     keys = []
     for key in KEY_HELP:
         own = rebound.get(key.id, "") if key.id else ""
@@ -104,7 +104,7 @@ class HelpScreen(Picker[HelpRow, str]):
     PREVIEW_LINES = 2
     HINT = "↑↓ scroll · Enter runs a command · Esc close"
 
-    def __init__(self, agent: OffersCommands | None, rebound: dict[str, str], topic: str = "") -> None:
+    def __init__(self, agent: Agent | None, rebound: dict[str, str], topic: str = "") -> None:
         keys_first = topic == "keys"
         command = None if keys_first or not topic else find(topic.lstrip("/"))
         super().__init__("" if keys_first else command.name if command else topic)
@@ -160,7 +160,7 @@ ACTIONS = (
 )
 
 
-def palette_entries(agent: OffersCommands | None) -> list[Entry]:
+def palette_entries(agent: Agent | None) -> list[Entry]:
     """Commands first, then what only keys do, then the user's own commands."""
     entries = [
         Entry(c.usage, c.summary, f"/{c.name}", needs_args=bool(c.args) and not c.args.startswith("["))
@@ -168,7 +168,7 @@ def palette_entries(agent: OffersCommands | None) -> list[Entry]:
     ]
     entries += ACTIONS
     if agent is not None:
-        entries += [Entry(f"/{own.name}", own.description, f"/{own.name}") for own in agent.user_commands()]
+        entries += [Entry(f"/{own.name}", own.description, f"/{own.name}") for own in agent.project.user_commands()]
     return entries
 
 
@@ -179,7 +179,7 @@ class Palette(Picker[Entry, Entry]):
     PLACEHOLDER = "what do you want to do?"
     HINT = "Enter run · Esc close"
 
-    def __init__(self, agent: OffersCommands | None) -> None:
+    def __init__(self, agent: Agent | None) -> None:
         super().__init__()
         self.all = palette_entries(agent)
         self._left = min(LEFT, max(cell_len(entry.label) for entry in self.all))

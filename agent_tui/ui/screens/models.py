@@ -18,8 +18,8 @@ from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint, Piece
 
 if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
     from agent_tui.engine.models.efforts import EffortChoice
-    from agent_tui.ui.agent_protocol import ComparesEfforts, ComparesModels
 
 
 KEY, WINDOW, PRICE = 26, 9, 18
@@ -35,38 +35,38 @@ class ModelPicker(Picker[ModelSpec, str]):
     PREVIEW_LINES = 2
     HINT = "Enter choose · window · $ per million tokens in/out · Esc close"
 
-    def __init__(self, agent: ComparesModels, search: str = "") -> None:
+    def __init__(self, agent: Agent, search: str = "") -> None:
         super().__init__(search)
         self.agent = agent
         self.infos: dict[str, ModelInfo] = {}
         self.lost: dict[str, str] = {}
-        self._key = min(KEY, max((cell_len(one_line(spec.key, 60)) for spec in agent.models()), default=KEY) + 1)
-        if agent.model_info is not None:
-            self.infos[agent.spec.key] = agent.model_info
+        self._key = min(KEY, max((cell_len(one_line(spec.key, 60)) for spec in agent.models.all()), default=KEY) + 1)
+        if agent.models.info is not None:
+            self.infos[agent.models.spec.key] = agent.models.info
 
     def on_mount(self) -> None:
         super().on_mount()
         self.run_worker(self._describe(), exit_on_error=False)
 
     async def _describe(self) -> None:
-        for spec in self.agent.models():
+        for spec in self.agent.models.all():
             if spec.key not in self.infos:
-                self.infos[spec.key] = await self.agent.describe(spec.key)
+                self.infos[spec.key] = await self.agent.models.describe(spec.key)
                 self.rows.refresh()
                 self._preview()
 
     def entries(self, search: str) -> Sequence[ModelSpec]:
-        specs = {f"{s.key} {s.model}": s for s in self.agent.models()}
+        specs = {f"{s.key} {s.model}": s for s in self.agent.models.all()}
         found = [specs[name] for name in match(search, list(specs))] if search else list(specs.values())
         if "/" in search and all(s.key != search and s.model != search for s in found):
             found.append(ModelSpec(search.strip(), search.strip()))
         return found
 
     def start_at(self) -> int:
-        return next((i for i, s in enumerate(self.shown) if s.key == self.agent.spec.key), 0)
+        return next((i for i, s in enumerate(self.shown) if s.key == self.agent.models.spec.key), 0)
 
     def draw(self, entry: ModelSpec, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
-        current = entry.key == self.agent.spec.key
+        current = entry.key == self.agent.models.spec.key
         info = self.infos.get(entry.key)
         window, price = "", ""
         if info is not None:
@@ -108,7 +108,7 @@ class ModelPicker(Picker[ModelSpec, str]):
         if info.problem:
             lines.append(one_line(info.problem, 300))
         if entry.key not in self.lost:
-            self.lost[entry.key] = lost_text(self.agent.lost_by_model(info), would=True)
+            self.lost[entry.key] = lost_text(self.agent.models.lost_by(info), would=True)
         return "\n".join([*lines, self.lost[entry.key]]).rstrip()
 
     def chosen(self, entry: ModelSpec) -> None:
@@ -134,9 +134,9 @@ class EffortPicker(Picker["EffortChoice", str]):
     PLACEHOLDER = "off, low, medium or high"
     PREVIEW_LINES = 2
 
-    def __init__(self, agent: ComparesEfforts) -> None:
+    def __init__(self, agent: Agent) -> None:
         super().__init__()
-        self.choices = agent.efforts()
+        self.choices = agent.models.efforts()
 
     def entries(self, search: str) -> Sequence[EffortChoice]:
         return [choice for choice in self.choices if search.strip().lower() in choice.effort]

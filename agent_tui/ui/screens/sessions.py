@@ -35,8 +35,8 @@ from agent_tui.ui.theme import Paint, Piece, width_of
 if TYPE_CHECKING:
     from rich.style import Style
 
+    from agent_tui.engine.agent import Agent
     from agent_tui.store.search_reader import SearchReader
-    from agent_tui.ui.agent_protocol import ListsSessions, Rewinds
 
 
 log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         ended: bool = False
         problem: str = ""
 
-    def __init__(self, agent: ListsSessions, search: str = "") -> None:
+    def __init__(self, agent: Agent, search: str = "") -> None:
         super().__init__(search)
         self.agent = agent
         self.everywhere = False
@@ -110,7 +110,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         """What is there without a search, newest first."""
         if self.everywhere not in self._listed:
             found = self.agent.store.sessions.all(None if self.everywhere else self.project)
-            found = [s for s in found if s.messages or s.id != self.agent.info.id]
+            found = [s for s in found if s.messages or s.id != self.agent.conversation.info.id]
             here, there = _parted(found, self.project)
             self._listed[self.everywhere] = [SessionHit(info, created=info.updated) for info in (*here, *there)]
         return self._listed[self.everywhere]
@@ -213,7 +213,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
 
     def draw(self, entry: SessionHit, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         info = entry.session
-        current = " current" if info.id == self.agent.info.id else ""
+        current = " current" if info.id == self.agent.conversation.info.id else ""
         fork = " fork" if info.copied else ""
         when = fit(age(entry.created or info.updated, self.now), 7, right=True)
         elsewhere = "" if info.project == self.project else one_line(Path(info.project).name, 24)
@@ -344,14 +344,14 @@ class RewindPicker(Picker["Message | Branch", Choice]):
         Binding("shift+tab", "branch(-1)", "Previous branch", show=False, priority=True),
     ]
 
-    def __init__(self, agent: Rewinds, search: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, agent: Agent, search: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(search)
         self.agent = agent
         self.now = time.time()
         self.guard = TypingGuard(clock)
-        path = agent.messages
+        path = agent.conversation.path
         self.leave = {m.id: len(path) - i for i, m in enumerate(path)}
-        self.all = list(tree(path, agent.branches()))
+        self.all = list(tree(path, agent.branches.all()))
         self.told: dict[str, str] = {}
 
     def start_at(self) -> int:
@@ -402,10 +402,10 @@ class RewindPicker(Picker["Message | Branch", Choice]):
 
     def _changes(self, head: str | None) -> str:
         try:
-            files = files_text(self.agent.files_by_going(head), self.agent.root)
+            files = files_text(self.agent.branches.files(head), self.agent.root)
         except StoreError as error:
             files = f"Its files cannot be looked at: {error}"
-        parts = [files, lost_text(self.agent.lost_by_going(head), would=True)]
+        parts = [files, lost_text(self.agent.branches.lost(head), would=True)]
         return "".join(f" {part}" for part in parts if part)
 
     def on_screen_resume(self) -> None:

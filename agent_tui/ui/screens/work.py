@@ -24,7 +24,7 @@ from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.queue import word
 
 if TYPE_CHECKING:
-    from agent_tui.ui.agent_protocol import KeepsWaiting, WatchesJobs
+    from agent_tui.engine.agent import Agent
 
 
 EVERY = 1.0
@@ -62,7 +62,7 @@ class JobPicker(Picker[JobInfo, None]):
         Binding("ctrl+y", "keep", "Keep", show=False, priority=True),
     ]
 
-    def __init__(self, agent: WatchesJobs) -> None:
+    def __init__(self, agent: Agent) -> None:
         super().__init__()
         self.agent = agent
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -94,7 +94,7 @@ class JobPicker(Picker[JobInfo, None]):
     def entries(self, search: str) -> Sequence[JobInfo]:
         """Those that run first, the newest of each first."""
         wanted = search.lower()
-        found = [job for job in reversed(self.agent.jobs()) if wanted in f"{job.id} {job.command}".lower()]
+        found = [job for job in reversed(self.agent.background.infos()) if wanted in f"{job.id} {job.command}".lower()]
         return sorted(found, key=lambda job: job.state != "running")
 
     def draw(self, entry: JobInfo, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
@@ -131,14 +131,14 @@ class JobPicker(Picker[JobInfo, None]):
 
     async def _stop(self, id: str) -> None:
         try:
-            self._say(id, await self.agent.stop_job(id))
+            self._say(id, await self.agent.background.stop(id))
         except AgentError as error:
             self._say(id, str(error))
 
     def action_keep(self) -> None:
         if (entry := self.current) is not None:
             try:
-                self._say(entry.id, self.agent.keep_job(entry.id, not entry.kept))
+                self._say(entry.id, self.agent.background.keep(entry.id, not entry.kept))
             except AgentError as error:
                 self._say(entry.id, str(error))
 
@@ -153,13 +153,13 @@ class JobOutput(TextScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+x", "stop", "Stop", show=False)]
 
-    def __init__(self, agent: WatchesJobs, job: JobInfo) -> None:
+    def __init__(self, agent: Agent, job: JobInfo) -> None:
         self.agent, self.job_id = agent, job.id
         super().__init__(f"{job.id} {job.command}", self._now())
 
     def _now(self) -> str:
         try:
-            return self.agent.job_output(self.job_id) or "(no output yet)"
+            return self.agent.background.output(self.job_id) or "(no output yet)"
         except AgentError as error:
             return str(error)
 
@@ -179,7 +179,7 @@ class JobOutput(TextScreen):
 
     async def _stop(self) -> None:
         try:
-            await self.agent.stop_job(self.job_id)
+            await self.agent.background.stop(self.job_id)
         except AgentError as error:
             self.query_one("#frame").border_subtitle = Content(str(error)).plain
         self._look_again()
@@ -210,7 +210,7 @@ class QueuePicker(Picker[WaitingMessage, str]):
         Binding("alt+down,shift+down", "order(1)", "Later", show=False, priority=True),
     ]
 
-    def __init__(self, agent: KeepsWaiting, paused: bool) -> None:
+    def __init__(self, agent: Agent, paused: bool) -> None:
         super().__init__()
         self.agent = agent
         self._paused = paused
@@ -239,7 +239,7 @@ class QueuePicker(Picker[WaitingMessage, str]):
         self.rows.set_count(len(self.shown), index)
 
     def entries(self, search: str) -> Sequence[WaitingMessage]:
-        return [waits for waits in self.agent.waiting if search.lower() in waits.text.lower()]
+        return [waits for waits in self.agent.waiting.listed if search.lower() in waits.text.lower()]
 
     def draw(self, entry: WaitingMessage, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         name, color = word(entry, self._paused)
@@ -262,8 +262,8 @@ class QueuePicker(Picker[WaitingMessage, str]):
     def action_send(self) -> None:
         if (entry := self.current) is None:
             return
-        if self.agent.send_waiting(entry.id):
-            if not self.agent.waiting:
+        if self.agent.turns.send_waiting(entry.id):
+            if not self.agent.waiting.listed:
                 self.dismiss(None)
             self._say("")
         else:
@@ -273,14 +273,14 @@ class QueuePicker(Picker[WaitingMessage, str]):
         """It stays in the prompt's history, where every message has been since it was typed."""
         if (entry := self.current) is None:
             return
-        if self.agent.take_back(entry.id) is None:
+        if self.agent.turns.take_back(entry.id) is None:
             self._say("It cannot be dropped now.")
         else:
             self._say("Dropped. Ctrl+R in the prompt finds its text again.")
 
     def action_order(self, by: int) -> None:
         if (entry := self.current) is not None and not self.searched:
-            moved = self.agent.move_waiting(entry.id, by)
+            moved = self.agent.waiting.move(entry.id, by)
             self._say("" if moved else "It cannot go any earlier." if by < 0 else "It cannot go any later.", entry.id)
 
     def _say(self, text: str, on: str = "") -> None:

@@ -26,31 +26,31 @@ async def test_a_pinned_document_moves_the_number_at_once_and_is_no_message(tmp_
     project.mkdir()
     (project / "spec.md").write_text("a line of the specification\n" * 40)
     async with running(parts_for(tmp_path / "home", project, counter=TokenCounter())) as (agent, seen):
-        agent.submit("hello")
-        await agent.join()
-        await agent.ready()
-        before = agent.context_usage()
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        await agent.context.ready()
+        before = agent.context.usage()
         assert row(before, "documents").tokens == 0
         seen.events.clear()
-        agent.pin("spec.md")
+        agent.context.pin("spec.md")
         now = seen.of(ContextChanged)[-1].usage
         assert now.total > before.total + 150
-        await agent.ready()
-        usage = agent.context_usage()
+        await agent.context.ready()
+        usage = agent.context.usage()
         document = row(usage, "documents")
         assert 200 < delta(usage) == usage.total - before.total
         assert abs(document.tokens - delta(usage)) <= 0.1 * delta(usage)
         assert row(usage, "messages").tokens == row(before, "messages").tokens
         assert_identities(usage)
-        agent.submit("and now?")
-        await agent.join()
-        await agent.ready()
-        sent = agent.context_usage()
+        agent.turns.submit("and now?")
+        await agent.turns.join()
+        await agent.context.ready()
+        sent = agent.context.usage()
         assert delta(sent) == 0 and abs(row(sent, "documents").tokens - document.tokens) <= 0.1 * document.tokens
-        assert all("specification" not in m.text for m in agent.messages)
-        agent.unpin("spec.md")
-        assert row(agent.context_usage(), "documents").tokens == 0 and delta(agent.context_usage()) < -200
-        assert agent.context_usage().total < sent.total - 200
+        assert all("specification" not in m.text for m in agent.conversation.path)
+        agent.context.unpin("spec.md")
+        assert row(agent.context.usage(), "documents").tokens == 0 and delta(agent.context.usage()) < -200
+        assert agent.context.usage().total < sent.total - 200
 
 
 async def test_a_changed_memory_file_is_seen_at_the_next_turn(tmp_path: Path) -> None:
@@ -62,21 +62,21 @@ async def test_a_changed_memory_file_is_seen_at_the_next_turn(tmp_path: Path) ->
     workspace = Workspace(tmp_path, tmp_path, memory=memory)
     parts = parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter(), workspace=workspace)
     async with running(parts) as (agent, _):
-        agent.submit("hello")
-        await agent.join()
-        before = agent.context_usage()
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        before = agent.context.usage()
         text.append("Write tests first, then code, then documentation. " * 30)
-        agent.submit("hello again")
-        await agent.join()
+        agent.turns.submit("hello again")
+        await agent.turns.join()
         # Told with the message: what was sent stays as it was.
-        after = agent.context_usage()
+        after = agent.context.usage()
         assert row(after, "memory").tokens == row(before, "memory").tokens
         assert row(after, "memory").children[0].detail.startswith("edited; sent as a change")
         assert row(after, "messages").tokens > row(before, "messages").tokens + 200
-        step = agent.steps[-1]
+        step = agent.conversation.steps[-1]
         assert step.estimated_input is not None and step.actual_input is not None
         assert abs(step.estimated_input - step.actual_input) <= 0.02 * step.actual_input
-        assert_identities(agent.context_usage())
+        assert_identities(agent.context.usage())
 
 
 async def test_a_tool_that_goes_takes_its_tokens_with_it(tmp_path: Path) -> None:
@@ -84,39 +84,39 @@ async def test_a_tool_that_goes_takes_its_tokens_with_it(tmp_path: Path) -> None
     parts = parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter())
     parts.extra_tools = tickets
     async with running(parts) as (agent, _):
-        agent.submit("hello")
-        await agent.join()
-        await agent.ready()
-        before = agent.context_usage()
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        await agent.context.ready()
+        before = agent.context.usage()
         cost = row(before, "tools", "mcp:tickets").tokens
         assert cost > 60
         tickets.on = False
         tickets.changed()
-        without = agent.context_usage()
+        without = agent.context.usage()
         assert delta(without) == without.total - before.total
         assert abs(-delta(without) - cost) <= 0.1 * cost
         assert_identities(without)
         tickets.on = True
         tickets.changed()
-        assert agent.context_usage().total == before.total
-        assert delta(agent.context_usage()) == 0
+        assert agent.context.usage().total == before.total
+        assert delta(agent.context.usage()) == 0
 
 
 async def test_changing_the_effort_keeps_the_identities_and_the_session(tmp_path: Path) -> None:
     home = tmp_path / "home"
     async with running(parts_for(home, tmp_path / "p", counter=TokenCounter())) as (agent, seen):
-        agent.submit("hello")
-        await agent.join()
-        await agent.ready()
-        before = agent.context_usage()
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        await agent.context.ready()
+        before = agent.context.usage()
         seen.events.clear()
-        agent.set_effort("off")
+        agent.models.set_effort("off")
         now = seen.of(ContextChanged)[-1].usage
         assert_identities(now)
         assert now.total <= before.total and now.anchor_step == before.anchor_step
-        session = agent.info.id
+        session = agent.conversation.info.id
     async with running(parts_for(home, tmp_path / "p", counter=TokenCounter(), resume=session)) as (agent, _):
-        assert agent.effort == "off"
+        assert agent.models.effort == "off"
 
 
 BAD_USAGE = {
@@ -133,23 +133,23 @@ async def test_usage_that_cannot_be_true_is_not_built_on(tmp_path: Path, name: s
     script = f'[[step]]\nmatch = "odd"\ntext = "fine"\n{BAD_USAGE[name]}\n'
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())
     async with running(parts) as (agent, _):
-        agent.submit("odd")
-        await agent.join()
-        await agent.ready()
-        usage = agent.context_usage()
+        agent.turns.submit("odd")
+        await agent.turns.join()
+        await agent.context.ready()
+        usage = agent.context.usage()
         assert usage.anchor_step is None and usage.basis == "estimated"
         assert usage.estimated_tokens == usage.total > 500
         assert usage.calculation.last_input is None and usage.calculation.new_messages == usage.total
         assert "estimated" in usage.why
         assert_identities(usage)
-        agent.submit("even")
-        await agent.join()
-        await agent.ready()
-        after = agent.context_usage()
-        assert after.anchor_step == agent.steps[-1].id and after.basis == "derived"
+        agent.turns.submit("even")
+        await agent.turns.join()
+        await agent.context.ready()
+        after = agent.context.usage()
+        assert after.anchor_step == agent.conversation.steps[-1].id and after.basis == "derived"
         assert_identities(after)
         # A later one that is wrong again: the one before it is built on.
-        assert after.calculation.last_input == agent.steps[-1].actual_input
+        assert after.calculation.last_input == agent.conversation.steps[-1].actual_input
 
 
 async def test_one_bad_report_is_one_line_and_all_of_them_one_notice(
@@ -160,9 +160,9 @@ async def test_one_bad_report_is_one_line_and_all_of_them_one_notice(
     caplog.set_level(logging.WARNING)
     async with running(parts) as (agent, seen):
         for number in (1, 2):
-            agent.submit("odd")
-            await agent.join()
-            step = agent.steps[-1]
+            agent.turns.submit("odd")
+            await agent.turns.join()
+            step = agent.conversation.steps[-1]
             assert step.usage is not None and (step.usage.input, step.usage.source) == (48_000, "provider")
             assert step.believed is not None and step.believed.source == "estimated" and not step.believed.anchors
             assert step.believed.input == step.estimated_input
@@ -170,7 +170,7 @@ async def test_one_bad_report_is_one_line_and_all_of_them_one_notice(
             assert len(lines) == number and "48,000" in lines[-1] and step.id in lines[-1]
         told = [n.text for n in seen.of(Notice) if n.code == "usage"]
         assert len(told) == 1 and "48,000" in told[0]
-        usage = agent.context_usage()
+        usage = agent.context.usage()
         assert usage.total < 30_000, "the context is what is believed"
         assert usage.session.usage is not None and usage.session.usage.input == 96_000, "the bill is what was reported"
         assert usage.session.doubted == 2
@@ -180,11 +180,11 @@ async def test_no_output_beside_a_full_answer_is_estimated_and_says_so(tmp_path:
     script = '[[step]]\nmatch = "odd"\ntext = "%s"\nusage = { output = 0, reasoning = 0 }\n' % ("word " * 80)
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())
     async with running(parts) as (agent, _):
-        agent.submit("odd")
-        await agent.join()
-        await agent.ready()
-        usage = agent.context_usage()
-        assert usage.anchor_step == agent.steps[-1].id, "its input is the provider's number"
+        agent.turns.submit("odd")
+        await agent.turns.join()
+        await agent.context.ready()
+        usage = agent.context.usage()
+        assert usage.anchor_step == agent.conversation.steps[-1].id, "its input is the provider's number"
         assert usage.calculation.last_output == 100 and usage.calculation.output_estimated
         assert usage.estimated_tokens >= 100 and usage.basis == "derived"
         assert "100 (estimated)" in calculation_text(usage)
@@ -195,15 +195,15 @@ async def test_what_is_added_between_two_steps_is_measured_by_difference(tmp_pat
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "notes.txt").write_text("one line of notes\n" * 50)
     async with running(parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter())) as (agent, _):
-        agent.submit("read notes.txt")
-        await agent.join()
-        agent.submit("thanks")
-        await agent.join()
-        await agent.ready()
-        usage = agent.context_usage()
+        agent.turns.submit("read notes.txt")
+        await agent.turns.join()
+        agent.turns.submit("thanks")
+        await agent.turns.join()
+        await agent.context.ready()
+        usage = agent.context.usage()
         by_message = {r.message_id: r for r in leaves(usage.rows) if r.message_id and r.id == r.message_id}
-        first, call, result, answer, thanks, _ = agent.messages
-        steps = {s.message_id: s for s in agent.steps}
+        first, call, result, answer, thanks, _ = agent.conversation.path
+        steps = {s.message_id: s for s in agent.conversation.steps}
         one, two = steps[call.id].usage, steps[answer.id].usage
         assert one is not None and two is not None
         assert by_message[result.id].basis == by_message[thanks.id].basis == "derived"
@@ -222,27 +222,27 @@ async def test_what_is_shown_last_is_the_number_wherever_its_counts_come_from(tm
         if edited and start == "second":
             (project / "AGENTS.md").write_text("{}[]();:,." * 300)
         async with running(parts_for(tmp_path / "home", project, counter=TokenCounter())) as (agent, seen):
-            await agent.ready()
+            await agent.context.ready()
             told = [event.usage.total for event in seen.of(ContextChanged)]
-            assert told[-1] == agent.context_usage().total != told[0], start
+            assert told[-1] == agent.context.usage().total != told[0], start
 
 
 async def test_the_warning_at_80_percent_comes_once(tmp_path: Path) -> None:
     script = "window = 8000\nmax_output = 2000\n"
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())
     async with running(parts) as (agent, seen):
-        await agent.ready()
-        while agent.context_usage().total <= (agent.context_usage().limit or 0):
-            agent.submit("tell me a lot")
-            await agent.join()
+        await agent.context.ready()
+        while agent.context.usage().total <= (agent.context.usage().limit or 0):
+            agent.turns.submit("tell me a lot")
+            await agent.turns.join()
         told = [n for n in seen.of(Notice) if n.code == "context_80"]
         assert len(told) == 1 and "of the limit" in told[0].text and "compacts at 6k" in told[0].text
 
 
 async def test_what_streams_moves_the_number_until_it_is_measured(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter())) as (agent, seen):
-        agent.submit("tell me a lot")
-        await agent.join()
+        agent.turns.submit("tell me a lot")
+        await agent.turns.join()
         kinds = [e for e in seen.events if isinstance(e, (ContextChanged, PartDelta, StepEnded))]
         first, end = next(i for i, e in enumerate(kinds) if isinstance(e, PartDelta)), len(kinds)
         end = next(i for i, e in enumerate(kinds) if isinstance(e, StepEnded))
@@ -250,7 +250,7 @@ async def test_what_streams_moves_the_number_until_it_is_measured(tmp_path: Path
         assert flying and all(flying)
         settled = [e for e in kinds[end:] if isinstance(e, ContextChanged)]
         assert settled and all(e.in_flight == 0 for e in settled)
-        assert settled[-1].usage.anchor_step == agent.steps[-1].id
+        assert settled[-1].usage.anchor_step == agent.conversation.steps[-1].id
 
 
 async def test_a_misfit_is_logged_once_a_step(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -258,10 +258,10 @@ async def test_a_misfit_is_logged_once_a_step(tmp_path: Path, caplog: pytest.Log
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())
     with caplog.at_level(logging.WARNING):
         async with running(parts) as (agent, _):
-            agent.submit("hello")
-            await agent.join()
+            agent.turns.submit("hello")
+            await agent.turns.join()
             for _ in range(5):
-                usage = agent.context_usage()
+                usage = agent.context.usage()
     assert any("rows disagree by" in w for w in usage.warnings)
     assert_identities(usage)
     assert ["rows disagree by" in r.getMessage() for r in caplog.records].count(True) == 1

@@ -92,9 +92,9 @@ def opened(folder: Path, script: str = "", **more: Any) -> AbstractAsyncContextM
 
 
 async def say(agent: Agent, seen: Recorder, text: str) -> TurnEnded:
-    agent.submit(text)
-    await agent.join()
-    await agent.ready()
+    agent.turns.submit(text)
+    await agent.turns.join()
+    await agent.context.ready()
     return seen.last_end
 
 
@@ -108,12 +108,12 @@ def delegate(prompt: str = "look around") -> str:
 
 async def figures(agent: Agent) -> set[str]:
     """The session's cost as each place prints it that the user can see or read."""
-    usage = agent.context_usage()
+    usage = agent.context.usage()
     shown = await registry.run(agent, "/usage")
     status = await registry.run(agent, "/status")
     assert isinstance(shown, Text) and isinstance(status, Text)
-    data, run = context_json(usage)["session"], bill(agent.steps)
-    exported = agent.store.export(agent.info.id)
+    data, run = context_json(usage)["session"], bill(agent.conversation.steps)
+    exported = agent.store.export(agent.conversation.info.id)
     in_json = [Cost(d["cost_known_usd"], d["unpriced_calls"]) for d in (data, run, exported)]
     for source in (data, run):
         kinds = [Cost(k["cost_known_usd"], k["unpriced_calls"]) for k in source["usage_by_kind"].values()]
@@ -135,18 +135,18 @@ async def test_screen_json_shell_and_export_name_one_figure_whatever_was_called(
     async with opened(tmp_path, script) as (agent, seen):
         for number in range(5):
             if dice.random() < 0.3:
-                await agent.set_model(dice.choice(("paid", "free", "unpriced")))
+                await agent.models.switch(dice.choice(("paid", "free", "unpriced")))
             await say(agent, seen, f"Question {number}: " + "please port the billing module. " * 60)
             if dice.random() < 0.4:
-                await agent.compact()
+                await agent.compaction.now()
             found = await figures(agent)
             assert len(found) == 1, found
-        live, session = context_json(agent.context_usage())["session"], agent.info.id
+        live, session = context_json(agent.context.usage())["session"], agent.conversation.info.id
         looking = Agent(parts(tmp_path, script, resume=session))
         assert context_json(await looking.inspect())["session"] == live
         await looking.close()
-        spent = sum((s.cost for s in agent.steps if s.kind != "count"), NO_COST)
-        day, _ = agent.store.spending.on(day_of(agent.steps[-1].created))
+        spent = sum((s.cost for s in agent.conversation.steps if s.kind != "count"), NO_COST)
+        day, _ = agent.store.spending.on(day_of(agent.conversation.steps[-1].created))
         assert day.known == pytest.approx(spent.known) and day.unpriced == spent.unpriced
     async with opened(tmp_path, resume=session) as (agent, _):
         assert await figures(agent) == found and "$0.0000" not in found
@@ -154,15 +154,15 @@ async def test_screen_json_shell_and_export_name_one_figure_whatever_was_called(
 
 async def test_a_subagent_counts_while_it_works_and_is_not_lost_with_it(tmp_path: Path) -> None:
     async with opened(tmp_path, delegate() + HANGS) as (agent, seen):
-        agent.submit("look")
-        await seen.until(lambda: any(s.kind == "subagent" for s in agent.steps))
-        held = agent.context_usage().session
+        agent.turns.submit("look")
+        await seen.until(lambda: any(s.kind == "subagent" for s in agent.conversation.steps))
+        held = agent.context.usage().session
         assert held.by_kind["subagent"].calls == 1 and held.held_usd > 0
-        stored = [s for s in agent.store.steps.all(agent.info.id) if s.kind == "subagent"]
+        stored = [s for s in agent.store.steps.all(agent.conversation.info.id) if s.kind == "subagent"]
         assert [s.status for s in stored] == ["running"], "killed now, it would be there when the session is opened"
-        agent.interrupt()
-        await agent.join()
-        cost = agent.context_usage().session.by_kind["subagent"].cost
+        agent.turns.interrupt()
+        await agent.turns.join()
+        cost = agent.context.usage().session.by_kind["subagent"].cost
         assert cost.unpriced == 1
         assert len(await figures(agent)) == 1
 
@@ -171,11 +171,13 @@ async def test_each_turn_ends_with_what_all_its_calls_cost(tmp_path: Path) -> No
     async with opened(tmp_path, delegate() + step("Found.") + step("Done.")) as (agent, seen):
         first = await say(agent, seen, "look")
         assert {kind: of.calls for kind, of in first.bill.by_kind.items()} == {"turn": 2, "subagent": 1}
-        assert first.bill.cost == agent.context_usage().session.cost
-        kinds = [entry["kind"] for entry in context_json(agent.context_usage(), agent.steps)["cache"]["steps"]]
+        assert first.bill.cost == agent.context.usage().session.cost
+        kinds = [
+            entry["kind"] for entry in context_json(agent.context.usage(), agent.conversation.steps)["cache"]["steps"]
+        ]
         assert sorted(kinds) == ["subagent", "turn", "turn"]
         second = await say(agent, seen, "and again")
-        assert (first.bill.cost + second.bill.cost).known == pytest.approx(agent.context_usage().session.cost.known)
+        assert (first.bill.cost + second.bill.cost).known == pytest.approx(agent.context.usage().session.cost.known)
 
 
 async def test_a_turn_stops_before_the_call_that_would_break_its_budget_and_another_has_its_own(
@@ -188,25 +190,25 @@ async def test_a_turn_stops_before_the_call_that_would_break_its_budget_and_anot
         assert (ended.stop_reason, ended.failure) == ("budget", None)
         assert 0 < ended.bill.cost.known <= 0.03
         assert "budget.turn_usd = $0.0300" in text and money(ended.bill.cost, 4) in text
-        calls = len(agent.steps)
+        calls = len(agent.conversation.steps)
         assert 1 < calls < 90
         assert (await say(agent, seen, "go on")).stop_reason == "budget"
-        assert len(agent.steps) > calls, "another turn has its own budget"
+        assert len(agent.conversation.steps) > calls, "another turn has its own budget"
 
 
 async def test_a_session_goes_on_when_its_budget_is_raised_and_keeps_that(tmp_path: Path) -> None:
     async with opened(tmp_path, session_usd=0.001) as (agent, seen):
         assert (await say(agent, seen, "hello")).stop_reason == "budget"
-        assert agent.steps == [] and len(stops(seen)) == 1
+        assert agent.conversation.steps == [] and len(stops(seen)) == 1
         shown = await registry.run(agent, "/budget session 5")
         assert isinstance(shown, Text) and not shown.error and "of $5.00" in shown.text
         assert (await say(agent, seen, "go on")).stop_reason == "end"
-        session = agent.info.id
+        session = agent.conversation.info.id
     async with opened(tmp_path, resume=session, session_usd=0.001) as (agent, seen):
         assert (await say(agent, seen, "and on")).stop_reason == "end"
         await registry.run(agent, "/budget session 0.001")
         assert (await say(agent, seen, "and on")).stop_reason == "budget"
-        info, _ = await agent.set_model("free")
+        info, _ = await agent.models.switch("free")
         assert info.spec.key == "free"
         assert (await say(agent, seen, "and on")).stop_reason == "end", "what costs nothing breaks no budget in dollars"
 
@@ -236,7 +238,7 @@ async def test_what_is_no_budget_is_one_line(line: str, tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, _):
         shown = await registry.run(agent, line)
         assert isinstance(shown, Text) and shown.error and "\n" not in shown.text
-        assert agent.info.state.budget == {}
+        assert agent.conversation.info.state.budget == {}
 
 
 @pytest.mark.parametrize(
@@ -256,7 +258,7 @@ async def test_a_budget_is_what_was_typed(typed: str, limit: float | None, tmp_p
     async with opened(tmp_path) as (agent, _):
         shown = await registry.run(agent, f"/budget {typed}")
         assert isinstance(shown, Text) and not shown.error
-        assert agent.info.state.budget == {typed.split()[0]: limit}
+        assert agent.conversation.info.state.budget == {typed.split()[0]: limit}
 
 
 async def test_tokens_hold_for_a_model_without_a_price_and_dollars_do_not_which_is_said_once(tmp_path: Path) -> None:
@@ -273,9 +275,9 @@ async def test_a_subagent_stops_at_its_session_s_budget(tmp_path: Path) -> None:
     async with opened(tmp_path, script, session_usd=0.03) as (agent, seen):
         ended = await say(agent, seen, "look")
         assert ended.stop_reason == "budget"
-        spent = agent.context_usage().session
+        spent = agent.context.usage().session
         assert spent.by_kind["subagent"].calls > 2 and spent.cost.known <= 0.03
-        answer = next(m.tool_result for m in agent.messages if m.tool_result is not None)
+        answer = next(m.tool_result for m in agent.conversation.path if m.tool_result is not None)
         assert answer.is_error and "Stopped before a call that would break budget.session_usd = $0.0300" in answer.text
 
 
@@ -283,14 +285,14 @@ async def test_a_summary_is_not_paid_for_beyond_the_budget(tmp_path: Path) -> No
     async with opened(tmp_path, SUMMARY) as (agent, seen):
         for number in range(4):
             await say(agent, seen, f"Question {number}: " + "please port the billing module. " * 150)
-        spent = agent.context_usage().session.cost.known
-        agent.set_budget("session", spent + 0.0001)
-        await agent.compact()
+        spent = agent.context.usage().session.cost.known
+        agent.budget.set("session", spent + 0.0001)
+        await agent.compaction.now()
         (ended,) = seen.of(CompactionEnded)
         assert ended.outcome == "failed" and "budget.session_usd" in ended.text and "the summary call" in ended.text
-        assert agent.context_usage().session.cost.known == spent
-        agent.set_budget("session", spent + 1)
-        await agent.compact()
+        assert agent.context.usage().session.cost.known == spent
+        agent.budget.set("session", spent + 1)
+        await agent.compaction.now()
         assert seen.of(CompactionEnded)[-1].outcome == "done"
 
 
@@ -298,25 +300,25 @@ async def test_a_day_is_of_all_sessions_and_another_agent_raises_it(tmp_path: Pa
     async with opened(tmp_path, day_usd=0.02) as (agent, seen), opened(tmp_path, day_usd=0.03) as (other, others):
         assert (await say(agent, seen, "hello")).stop_reason == "end"
         while (await say(other, others, "hello")).stop_reason == "end":
-            assert len(other.steps) < 20
+            assert len(other.conversation.steps) < 20
         assert (await say(agent, seen, "hello")).stop_reason == "budget"
-        assert "budget.day_usd" in stops(seen)[0] and len(agent.steps) == 1
-        line = next(line for line in agent.budgets() if line.name == "day")
-        both = agent.context_usage().session.cost + other.context_usage().session.cost
+        assert "budget.day_usd" in stops(seen)[0] and len(agent.conversation.steps) == 1
+        line = next(line for line in agent.budget.lines() if line.name == "day")
+        both = agent.context.usage().session.cost + other.context.usage().session.cost
         assert line.spent.known == pytest.approx(both.known)
 
 
 async def test_a_run_s_budget_is_of_what_was_called_since_it_began(tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, seen):
         await say(agent, seen, "hello")
-        session = agent.info.id
+        session = agent.conversation.info.id
     async with opened(tmp_path, resume=session, run=0.02) as (agent, seen):
         assert (await say(agent, seen, "hello")).stop_reason == "end"
-        run = next(line for line in agent.budgets() if line.name == "run")
-        assert 0 < run.spent.known < agent.context_usage().session.cost.known
-        await agent.set_model("free")
-        await agent.set_model("paid")
-        assert next(line for line in agent.budgets() if line.name == "run").spent == run.spent
+        run = next(line for line in agent.budget.lines() if line.name == "run")
+        assert 0 < run.spent.known < agent.context.usage().session.cost.known
+        await agent.models.switch("free")
+        await agent.models.switch("paid")
+        assert next(line for line in agent.budget.lines() if line.name == "run").spent == run.spent
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -324,48 +326,48 @@ async def test_a_run_s_budget_is_of_all_sessions_that_it_goes_through(seed: int,
     """Forks, new sessions, others and back again: the run spent what its turns cost, and ends at its budget."""
     dice, spent = random.Random(seed), NO_COST
     async with opened(tmp_path, run=0.05) as (agent, seen):
-        sessions = [agent.info.id]
+        sessions = [agent.conversation.info.id]
         for _ in range(40):
             ended = await say(agent, seen, "hello")
-            run = next(line for line in agent.budgets() if line.name == "run")
+            run = next(line for line in agent.budget.lines() if line.name == "run")
             spent += ended.bill.cost
             assert run.spent.known == pytest.approx(spent.known) and not run.spent.unpriced and not run.held
             if ended.stop_reason == "budget":
                 break
             way = dice.choice(("fork", "clear", "resume", "stay"))
             if way == "fork":
-                await agent.fork()
+                await agent.sessions.fork()
             elif way == "clear":
-                await agent.clear()
+                await agent.sessions.clear()
             elif way == "resume":
-                await agent.resume(dice.choice(sessions))
-            sessions.append(agent.info.id)
-            await agent.ready()
+                await agent.sessions.resume(dice.choice(sessions))
+            sessions.append(agent.conversation.info.id)
+            await agent.context.ready()
         assert ended.stop_reason == "budget" and len(set(sessions)) > 1
         assert "--budget" in stops(seen)[0] and 0.02 < run.spent.known <= 0.05
-        await agent.clear()
+        await agent.sessions.clear()
         assert (await say(agent, seen, "hello")).stop_reason == "budget", "and a new session does not begin it anew"
 
 
 async def test_a_call_under_way_holds_its_money_back_from_others(tmp_path: Path) -> None:
     async with opened(tmp_path, HANGS, day_usd=0.02) as (agent, seen):
-        agent.submit("hello")
+        agent.turns.submit("hello")
         await seen.until(lambda: seen.of(StepStarted))
         (begun,) = seen.of(StepStarted)
         assert begun.step.expected_usd is not None and 0 < begun.step.expected_usd < 0.02
         async with opened(tmp_path, day_usd=0.02) as (other, others):
-            other.set_budget("day", begun.step.expected_usd + 0.000001)
+            other.budget.set("day", begun.step.expected_usd + 0.000001)
             assert (await say(other, others, "hello")).stop_reason == "budget"
             assert "for calls that did not say what they cost" in stops(others)[0]
-        agent.interrupt()
-        await agent.join()
-        assert cost_fields(agent.context_usage().session.cost)["cost_usd"] is None
+        agent.turns.interrupt()
+        await agent.turns.join()
+        assert cost_fields(agent.context.usage().session.cost)["cost_usd"] is None
 
 
 async def test_the_steps_say_what_they_were_expected_to_cost(tmp_path: Path) -> None:
     async with opened(tmp_path, step("x" * 400)) as (agent, seen):
         await say(agent, seen, "hello")
         await asyncio.sleep(0)
-        exported = json.loads(json.dumps(agent.store.export(agent.info.id)))
+        exported = json.loads(json.dumps(agent.store.export(agent.conversation.info.id)))
         (call,) = exported["steps"]
         assert call["expected_usd"] >= call["cost_usd"] > 0

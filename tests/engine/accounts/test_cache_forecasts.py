@@ -34,7 +34,7 @@ class ForeseenRun(CachedRun):
         self.said: dict[int, CacheOutlook | None] = {}
 
     def about_to_send(self, agent: Agent) -> None:
-        self.said[self._turn] = agent.context_usage().outlook
+        self.said[self._turn] = agent.context.usage().outlook
 
     async def go(self, turns: int) -> Outcome:
         with mock.patch.object(foresight, "time", self.clock):
@@ -103,27 +103,27 @@ async def test_that_it_has_expired_is_told_once_by_a_look_that_happens_anyway(tm
         mock.patch.object(sent_log, "caching_of", lambda *_: kept),
     ):
         async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
-            agent.submit("We speak of many things at length here. " * 900)
-            await agent.join()
+            agent.turns.submit("We speak of many things at length here. " * 900)
+            await agent.turns.join()
             outlook = seen.of(ContextChanged)[-1].usage.outlook
             assert outlook is not None and outlook.cold is None
-            assert outlook.until == agent.steps[-1].created + 300.0
-            await agent.settled()
+            assert outlook.until == agent.conversation.steps[-1].created + 300.0
+            await agent.events.settled()
             told = len(seen.of(ContextChanged))
             clock.moved = 200.0
-            assert not await agent.refresh_context()
+            assert not await agent.context.refresh()
             assert len(seen.of(ContextChanged)) == told
             clock.moved = 301.0
             for _ in range(3):
-                assert not await agent.refresh_context()
+                assert not await agent.context.refresh()
             assert len(seen.of(ContextChanged)) == told + 1
             outlook = seen.of(ContextChanged)[-1].usage.outlook
             assert outlook is not None and outlook.cold is not None and outlook.until is None
             assert (outlook.cold.cause, outlook.cold.whole, outlook.read) == ("expired", True, 0)
             assert outlook.cold.what.startswith("idle for 5 min")
             told = len(seen.of(ContextChanged))
-            agent.submit("and more")
-            await agent.join()
+            agent.turns.submit("and more")
+            await agent.turns.join()
             first, *_, last = seen.of(ContextChanged)[told:]
             assert first.usage.expected_read == 0 and last.usage.expected_read
             assert last.usage.outlook is not None and last.usage.outlook.cold is None

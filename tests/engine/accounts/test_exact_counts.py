@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
+from agent_tui.context.tokens.metrics import format_metrics
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import ContextChanged, Event, Notice
 from agent_tui.models.requests import Counter, ModelRequest
@@ -57,7 +58,7 @@ async def counting(
     settings = Settings(permissions=PermissionsConfig(mode="auto"), context=context)
     parts = parts_for(tmp_path / "home", tmp_path / "p", settings=settings, provider=provider, resume=resume)
     async with running(parts) as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         yield agent, seen, made[0]
 
 
@@ -69,52 +70,52 @@ def when(agent: Agent, fits: Callable[[Event], bool]) -> asyncio.Event:
 
 
 def counts(agent: Agent) -> list[int]:
-    return [s.usage.input for s in agent.steps if s.kind == "count" and s.usage is not None]
+    return [s.usage.input for s in agent.conversation.steps if s.kind == "count" and s.usage is not None]
 
 
 async def test_a_count_of_what_is_sent_now_anchors(tmp_path: Path) -> None:
     async with counting(tmp_path) as (agent, _, provider):
-        agent.submit("hello")
-        await agent.join()
+        agent.turns.submit("hello")
+        await agent.turns.join()
         provider.answer.set()
-        assert await agent.count_exact() == 12_345
-        assert agent.context_usage().total == 12_345 and counts(agent) == [12_345]
+        assert await agent.context.count_exact() == 12_345
+        assert agent.context.usage().total == 12_345 and counts(agent) == [12_345]
 
 
 async def test_a_count_is_discarded_when_the_conversation_moved_on(tmp_path: Path) -> None:
     async with counting(tmp_path) as (agent, _, provider):
-        agent.submit("hello")
-        await agent.join()
-        asked = asyncio.create_task(agent.count_exact())
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        asked = asyncio.create_task(agent.context.count_exact())
         await asyncio.sleep(0)
-        agent.submit("more")
-        await agent.join()
-        total = agent.context_usage().total
+        agent.turns.submit("more")
+        await agent.turns.join()
+        total = agent.context.usage().total
         provider.answer.set()
         assert await asked is None
-        assert counts(agent) == [] and agent.context_usage().total == total
+        assert counts(agent) == [] and agent.context.usage().total == total
 
 
 async def test_a_count_is_discarded_when_the_fixed_parts_changed(tmp_path: Path) -> None:
     async with counting(tmp_path) as (agent, _, provider):
         (tmp_path / "p" / "spec.md").write_text("a line\n" * 100)
-        agent.submit("hello")
-        await agent.join()
-        asked = asyncio.create_task(agent.count_exact())
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        asked = asyncio.create_task(agent.context.count_exact())
         await asyncio.sleep(0)
-        agent.pin("spec.md")
+        agent.context.pin("spec.md")
         provider.answer.set()
         assert await asked is None and counts(agent) == []
 
 
 async def test_a_count_is_discarded_when_the_session_was_left(tmp_path: Path) -> None:
     async with counting(tmp_path) as (agent, _, provider):
-        agent.submit("hello")
-        await agent.join()
-        left = agent.info.id
-        asked = asyncio.create_task(agent.count_exact())
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        left = agent.conversation.info.id
+        asked = asyncio.create_task(agent.context.count_exact())
         await asyncio.sleep(0)
-        await agent.clear()
+        await agent.sessions.clear()
         provider.answer.set()
         assert await asked is None
         assert all(s.kind != "count" for s in agent.store.steps.all(left))
@@ -123,9 +124,9 @@ async def test_a_count_is_discarded_when_the_session_was_left(tmp_path: Path) ->
 async def test_off_is_told_and_asks_nobody(tmp_path: Path) -> None:
     async with counting(tmp_path, "off") as (agent, seen, provider):
         provider.answer.set()
-        agent.submit(LONG)
-        await agent.join()
-        assert await agent.count_exact() is None
+        agent.turns.submit(LONG)
+        await agent.turns.join()
+        assert await agent.context.count_exact() is None
         assert provider.asked == []
         assert [e.text for e in seen.of(Notice) if e.code == "exact_counting"] == [
             "Exact counting is off by setting (context.exact_counting)."
@@ -136,16 +137,16 @@ async def test_a_long_first_prompt_is_counted_beside_its_step(tmp_path: Path) ->
     async with counting(tmp_path) as (agent, _, provider):
         asked = asyncio.Event()
         provider.on_ask = asked.set
-        agent.submit(LONG)
+        agent.turns.submit(LONG)
         await asked.wait()
-        await agent.join()
-        measured = agent.context_usage()
-        assert measured.anchor_step == agent.steps[0].id, "the step did not wait for the count"
+        await agent.turns.join()
+        measured = agent.context.usage()
+        assert measured.anchor_step == agent.conversation.steps[0].id, "the step did not wait for the count"
         provider.answer.set()
         await provider.answered(1)
-        assert agent.context_usage().total == measured.total and counts(agent) == []
-        agent.submit("hello")
-        await agent.join()
+        assert agent.context.usage().total == measured.total and counts(agent) == []
+        agent.turns.submit("hello")
+        await agent.turns.join()
         assert len(provider.asked) == 1, "with an anchor nothing is asked"
 
 
@@ -153,11 +154,11 @@ async def test_a_session_without_an_anchor_is_counted_when_it_is_resumed(tmp_pat
     async with counting(tmp_path) as (agent, _, provider):
         provider.tokens = 0
         provider.answer.set()
-        agent.submit(LONG)
-        await agent.join()
-        agent.steps[0].usage = None
-        agent.conversation.save_step(agent.steps[0])
-        session = agent.info.id
+        agent.turns.submit(LONG)
+        await agent.turns.join()
+        agent.conversation.steps[0].usage = None
+        agent.conversation.save_step(agent.conversation.steps[0])
+        session = agent.conversation.info.id
     async with counting(tmp_path, resume=session) as (agent, _, provider):
         changed = when(agent, lambda e: isinstance(e, ContextChanged) and e.usage.total == 12_345)
         provider.answer.set()
@@ -169,16 +170,16 @@ async def test_what_changes_the_conversation_at_its_root_is_a_recalculation(tmp_
     async with counting(tmp_path) as (agent, _, provider):
         provider.answer.set()
         for text in ("hello " * 1_000, "more " * 1_000, "and " * 1_000):
-            agent.submit(text)
-            await agent.join()
-        assert agent.metrics.recalculations == 0
-        await agent.compact()
-        assert agent.metrics.recalculations == 1
-        await agent.compact_undo()
-        assert agent.metrics.recalculations == 2
-        await agent.rewind(agent.messages[-2].id)
-        assert agent.metrics.recalculations == 3
-        await agent.set_model("demo")
-        assert agent.metrics.recalculations == 4
-        assert "Recalculations: 4" in agent.context_stats()
-        assert agent.metrics.hits > 0 and agent.metrics.misses > 0
+            agent.turns.submit(text)
+            await agent.turns.join()
+        assert agent.context.metrics.recalculations == 0
+        await agent.compaction.now()
+        assert agent.context.metrics.recalculations == 1
+        await agent.compaction.undo()
+        assert agent.context.metrics.recalculations == 2
+        await agent.branches.rewind(agent.conversation.path[-2].id)
+        assert agent.context.metrics.recalculations == 3
+        await agent.models.switch("demo")
+        assert agent.context.metrics.recalculations == 4
+        assert "Recalculations: 4" in format_metrics(agent.context.metrics)
+        assert agent.context.metrics.hits > 0 and agent.context.metrics.misses > 0

@@ -43,15 +43,15 @@ async def test_counts_that_come_while_it_is_answered_are_those_of_its_step(tmp_p
     counter, provider = HeldCounter(), HeldProvider()
     parts = parts_for(tmp_path / "home", tmp_path / "p", counter=counter, provider=lambda _: provider)
     async with running(parts) as (agent, _):
-        agent.submit("hello " * 100)
+        agent.turns.submit("hello " * 100)
         await provider.asked.wait()
-        guessed = agent.context_usage()
+        guessed = agent.context.usage()
         assert guessed.pending
         counter.free.set()
-        await agent.ready()
-        counted = agent.context_usage()
+        await agent.context.ready()
+        counted = agent.context.usage()
         provider.free.set()
-        await agent.join()
+        await agent.turns.join()
         step = agent.conversation.steps[-1]
         assert counted.total > guessed.total
         assert step.estimated_input == counted.total
@@ -62,10 +62,10 @@ async def test_nothing_is_learned_where_no_counts_came(tmp_path: Path) -> None:
     counter, provider = HeldCounter(), HeldProvider()
     parts = parts_for(tmp_path / "home", tmp_path / "p", counter=counter, provider=lambda _: provider)
     async with running(parts) as (agent, _):
-        agent.submit("hello " * 100)
+        agent.turns.submit("hello " * 100)
         await provider.asked.wait()
         provider.free.set()
-        await agent.join()
+        await agent.turns.join()
         assert _learns_nothing(agent.conversation.steps[-1])
         counter.free.set()
 
@@ -77,14 +77,14 @@ async def test_nothing_is_learned_where_other_files_are_pinned_meanwhile(tmp_pat
     counter, provider = HeldCounter(), HeldProvider()
     parts = parts_for(tmp_path / "home", project, counter=counter, provider=lambda _: provider)
     async with running(parts) as (agent, _):
-        agent.submit("hello " * 100)
+        agent.turns.submit("hello " * 100)
         await provider.asked.wait()
-        sent = agent.context_usage().total
-        agent.pin("spec.md")
+        sent = agent.context.usage().total
+        agent.context.pin("spec.md")
         counter.free.set()
-        await agent.ready()
+        await agent.context.ready()
         provider.free.set()
-        await agent.join()
+        await agent.turns.join()
         step = agent.conversation.steps[-1]
         assert _learns_nothing(step)
         assert step.estimated_input == sent
@@ -95,12 +95,12 @@ async def test_what_may_be_beyond_the_limit_is_counted_first(tmp_path: Path) -> 
     parts = parts_for(tmp_path / "home", tmp_path / "p", counter=counter, provider=lambda _: provider)
     async with running(parts) as (agent, _):
         described = asyncio.Event()
-        agent.subscribe(lambda _: described.set() if agent.model_info is not None else None)
+        agent.subscribe(lambda _: described.set() if agent.models.info is not None else None)
         await described.wait()
-        limit = agent.context_usage().limit
+        limit = agent.context.usage().limit
         assert limit is not None
         provider.free.set()
-        agent.submit("x" * round(4 * limit * (DECISION_SHARE + 0.02)))
+        agent.turns.submit("x" * round(4 * limit * (DECISION_SHARE + 0.02)))
         await counter.asked.wait()
         waiting = asyncio.create_task(provider.asked.wait())
         for _ in range(200):
@@ -108,7 +108,7 @@ async def test_what_may_be_beyond_the_limit_is_counted_first(tmp_path: Path) -> 
         assert not provider.asked.is_set()
         counter.free.set()
         await waiting
-        await agent.join()
+        await agent.turns.join()
 
 
 def _learns_nothing(step: Step) -> bool:

@@ -63,7 +63,7 @@ async def live(folder: Path, settings: Settings) -> AsyncIterator[Agent]:
     async with asyncio.timeout(120), running(built) as (agent, _):
         assert built.extensions is not None
         await built.extensions.ready()
-        await agent.ready()
+        await agent.context.ready()
         yield agent
 
 
@@ -91,14 +91,14 @@ async def test_the_tools_of_servers_are_in_it_before_the_first_step_and_after(tm
     async with live(tmp_path, settings) as agent:
         names = {p.label for p in agent.runtime.prelude.fixed}
         assert ({"tool_search", "mcp_call"} <= names) == (share < 1)
-        agent.set_effort("low")
-        before = agent.context_usage()
-        assert figures(await shell(tmp_path, settings, agent.info.id)) == figures(before)
-        agent.submit("hello")
-        await agent.join()
-        await agent.ready()
-        now = agent.context_usage()
-        assert figures(await shell(tmp_path, settings, agent.info.id)) == figures(now)
+        agent.models.set_effort("low")
+        before = agent.context.usage()
+        assert figures(await shell(tmp_path, settings, agent.conversation.info.id)) == figures(before)
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        await agent.context.ready()
+        now = agent.context.usage()
+        assert figures(await shell(tmp_path, settings, agent.conversation.info.id)) == figures(now)
         assert now.total > before.total
 
 
@@ -110,29 +110,29 @@ class User:
         self.done: list[str] = []
 
     async def send(self) -> None:
-        self.agent.submit(self.random.choice(["why?", "tell me a lot", "list the files"]))
-        await self.agent.join()
+        self.agent.turns.submit(self.random.choice(["why?", "tell me a lot", "list the files"]))
+        await self.agent.turns.join()
 
     async def pin(self) -> None:
         (self.project / "notes.txt").write_text("a note\n" * self.random.randrange(1, 90))
-        if self.agent.pinned:
-            self.agent.unpin("notes.txt")
+        if self.agent.context.pinned:
+            self.agent.context.unpin("notes.txt")
         else:
-            self.agent.pin("notes.txt")
+            self.agent.context.pin("notes.txt")
 
     async def edit_memory(self) -> None:
         (self.project / "AGENTS.md").write_text("Use tabs.\n" * self.random.randrange(1, 60))
         # The screen looks at the files when the numbers are asked for.
-        await self.agent.refresh_context()
+        await self.agent.context.refresh()
 
     async def compact(self) -> None:
-        await self.agent.compact()
+        await self.agent.compaction.now()
 
     async def undo(self) -> None:
-        await self.agent.compact_undo()
+        await self.agent.compaction.undo()
 
     async def switch(self) -> None:
-        await self.agent.set_model("wide" if self.agent.spec.key == "demo" else "demo")
+        await self.agent.models.switch("wide" if self.agent.models.spec.key == "demo" else "demo")
 
     async def act(self) -> None:
         act = self.random.choice(
@@ -140,8 +140,8 @@ class User:
         )
         self.done.append(act.__name__)
         await act()
-        await self.agent.join()
-        await self.agent.ready()
+        await self.agent.turns.join()
+        await self.agent.context.ready()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -161,6 +161,6 @@ async def test_it_is_the_running_total_after_whatever_the_user_did(tmp_path: Pat
         await user.send()
         for _ in range(8):
             await user.act()
-            seen = await shell(tmp_path, settings, agent.info.id)
-            assert (seen.total, user.done) == (agent.context_usage().total, user.done)
-            assert figures(seen) == figures(agent.context_usage()), user.done
+            seen = await shell(tmp_path, settings, agent.conversation.info.id)
+            assert (seen.total, user.done) == (agent.context.usage().total, user.done)
+            assert figures(seen) == figures(agent.context.usage()), user.done

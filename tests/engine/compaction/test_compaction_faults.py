@@ -50,10 +50,10 @@ async def test_a_bad_summary_changes_nothing_and_is_told(tmp_path: Path, name: s
         ended = await turn(agent, seen, "why?")
         assert ended.stop_reason == "end"
         assert outcomes(seen) == ["failed"] and why in seen.of(CompactionEnded)[0].text
-        assert view(agent)[: len(sent)] == sent and agent.records == []
-        assert agent.context_usage().total > before
+        assert view(agent)[: len(sent)] == sent and agent.conversation.own_records == []
+        assert agent.context.usage().total > before
         assert codes(seen).count("not_compacted") == 1
-        assert [s.kind for s in agent.steps].count("compaction") == 1
+        assert [s.kind for s in agent.conversation.steps].count("compaction") == 1
 
 
 async def test_a_summary_call_is_tried_again_like_a_step(tmp_path: Path) -> None:
@@ -72,9 +72,9 @@ async def test_esc_ends_the_wait_of_a_summary_call(tmp_path: Path) -> None:
     ):
         await fill(agent, seen, 0.7)
         agent.subscribe(interrupts(agent, RetryWaiting))
-        await agent.compact()
+        await agent.compaction.now()
         assert outcomes(seen) == ["cancelled"] and len(seen.of(RetryWaiting)) == 1
-        assert agent.records == [] and not agent.busy
+        assert agent.conversation.own_records == [] and not agent.turns.busy
 
 
 async def test_a_summary_call_that_is_too_long_itself_drops_its_oldest_input(tmp_path: Path) -> None:
@@ -83,36 +83,36 @@ async def test_a_summary_call_that_is_too_long_itself_drops_its_oldest_input(tmp
         await fill(agent, seen)
         assert (await turn(agent, seen, "why?")).stop_reason == "end"
         assert outcomes(seen) == ["done"]
-        calls = [s for s in agent.steps if s.kind == "compaction"]
+        calls = [s for s in agent.conversation.steps if s.kind == "compaction"]
         assert [s.status for s in calls] == ["failed", "failed", "complete"]
 
 
 async def test_three_failures_switch_it_off_visibly_until_a_compaction_succeeds(tmp_path: Path) -> None:
     script = summary_script('text = ""').replace("repeat = 0", "repeat = 3")
     async with opened(tmp_path, script) as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         await fill(agent, seen)
         stops = [(await turn(agent, seen, text)).stop_reason for text in ("a", "b", "c")]
         assert stops[:2] == ["end", "end"] and outcomes(seen) == ["failed"] * 3
         assert codes(seen).count("compaction_off") == 1
-        assert "off for this session" in agent.context_usage().why
-        session = agent.info.id
+        assert "off for this session" in agent.context.usage().why
+        session = agent.conversation.info.id
     async with opened(tmp_path, resume=session) as (agent, seen):
-        await agent.ready()
-        assert not agent.context_usage().would_compact
+        await agent.context.ready()
+        assert not agent.context.usage().would_compact
         await turn(agent, seen, "d")
         assert not seen.of(CompactionStarted)
-        await agent.compact()
+        await agent.compaction.now()
         assert outcomes(seen) == ["done"] and "compaction_on" in codes(seen)
-        assert "off for this session" not in agent.context_usage().why
+        assert "off for this session" not in agent.context.usage().why
 
 
 async def test_an_overflow_without_numbers_is_first_asked_for_a_shorter_answer(tmp_path: Path) -> None:
     async with opened(tmp_path, OVERFLOWS % 1) as (agent, seen):
         await fill(agent, seen, 0.7)
         assert (await turn(agent, seen, "now it is too long")).stop_reason == "end"
-        assert outcomes(seen) == [] and agent.records == []
-        refused, answered = agent.steps[-2:]
+        assert outcomes(seen) == [] and agent.conversation.own_records == []
+        refused, answered = agent.conversation.steps[-2:]
         assert refused.max_output is not None and answered.max_output == refused.max_output // 2
         assert [n.code for n in seen.of(Notice) if n.code == "less_output"]
 
@@ -121,9 +121,9 @@ async def test_an_overflow_compacts_once_and_tries_once_more(tmp_path: Path) -> 
     async with opened(tmp_path, OVERFLOWS % 2) as (agent, seen):
         before = await fill(agent, seen, 0.7)
         assert (await turn(agent, seen, "now it is too long")).stop_reason == "end"
-        assert outcomes(seen) == ["done"] and agent.records[-1].reason == "overflow"
-        assert agent.messages[-1].text and agent.messages[-2].text == "now it is too long"
-        assert agent.context_usage().total < before
+        assert outcomes(seen) == ["done"] and agent.conversation.own_records[-1].reason == "overflow"
+        assert agent.conversation.path[-1].text and agent.conversation.path[-2].text == "now it is too long"
+        assert agent.context.usage().total < before
 
 
 async def test_an_overflow_after_the_compaction_stops_with_three_ways_on(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ async def test_an_overflow_after_the_compaction_stops_with_three_ways_on(tmp_pat
         ended = await turn(agent, seen, "now it is too long")
         assert ended.stop_reason == "error" and ended.failure is not None
         assert outcomes(seen) == ["done"]
-        assert [s.failure.kind for s in agent.steps if s.failure] == ["context_overflow"] * 3
+        assert [s.failure.kind for s in agent.conversation.steps if s.failure] == ["context_overflow"] * 3
         told = next(n.text for n in seen.of(Notice) if n.code == "context_full")
         assert all(way in told for way in WAYS)
         assert (await turn(agent, seen, "hello")).stop_reason == "end"
@@ -145,11 +145,11 @@ async def test_without_automatic_compaction_nothing_compacts(tmp_path: Path) -> 
         assert ended.stop_reason == "error"
         assert all(way in n.text for n in seen.of(Notice) if n.code == "context_full" for way in WAYS)
         while (await turn(agent, seen, "tell me a lot")).stop_reason != "error":
-            assert len(agent.steps) < 40
+            assert len(agent.conversation.steps) < 40
         full = [n.text for n in seen.of(Notice) if n.code == "context_full"][-1]
         assert "auto_compact is false" in full and all(way in full for way in WAYS)
-        assert not seen.of(CompactionStarted) and agent.records == []
-        assert not agent.context_usage().would_compact
+        assert not seen.of(CompactionStarted) and agent.conversation.own_records == []
+        assert not agent.context.usage().would_compact
 
 
 async def test_esc_cancels_a_compaction_and_the_turn_goes_on(tmp_path: Path) -> None:
@@ -159,8 +159,8 @@ async def test_esc_cancels_a_compaction_and_the_turn_goes_on(tmp_path: Path) -> 
         agent.subscribe(interrupts(agent))
         assert (await turn(agent, seen, "why?")).stop_reason == "end"
         assert outcomes(seen) == ["cancelled"]
-        assert view(agent)[: len(sent)] == sent and agent.records == []
-        cut = next(s for s in agent.steps if s.kind == "compaction")
+        assert view(agent)[: len(sent)] == sent and agent.conversation.own_records == []
+        cut = next(s for s in agent.conversation.steps if s.kind == "compaction")
         assert cut.status == "stopped"
 
 
@@ -169,10 +169,10 @@ async def test_esc_cancels_a_compaction_the_user_asked_for(tmp_path: Path) -> No
         await fill(agent, seen, 0.7)
         sent = view(agent)
         forget = agent.subscribe(interrupts(agent))
-        await agent.compact()
+        await agent.compaction.now()
         forget()
         assert outcomes(seen) == ["cancelled"] and view(agent) == sent
-        assert not agent.busy
+        assert not agent.turns.busy
         assert (await turn(agent, seen, "and on")).stop_reason == "end"
 
 
@@ -182,17 +182,17 @@ async def test_closing_during_a_compaction_ends_the_turn_too(tmp_path: Path) -> 
         started = asyncio.Event()
         agent.subscribe(lambda e: started.set() if starts(e) else None)
         calls = len(seen.of(StepStarted))
-        agent.submit("why?")
-        agent.submit("and this waits")
+        agent.turns.submit("why?")
+        agent.turns.submit("and this waits")
         await started.wait()
-        session = agent.info.id
+        session = agent.conversation.info.id
     assert seen.last_end.stop_reason == "interrupted"
     assert len(seen.of(StepStarted)) == calls
     async with opened(tmp_path, resume=session) as (agent, seen):
-        await agent.ready()
-        assert agent.records == [] and agent.conversation.summaries == {}
-        assert [s.status for s in agent.steps if s.kind == "compaction"] == ["stopped"]
-        assert agent.messages[-1].text == "why?"
+        await agent.context.ready()
+        assert agent.conversation.own_records == [] and agent.conversation.summaries == {}
+        assert [s.status for s in agent.conversation.steps if s.kind == "compaction"] == ["stopped"]
+        assert agent.conversation.path[-1].text == "why?"
         assert (await turn(agent, seen, "go on")).stop_reason == "end"
         assert outcomes(seen) == ["done"]
 
@@ -202,7 +202,7 @@ def interrupts(agent: Agent, kind: type[Event] = CompactionStarted) -> Callable[
 
     def look(event: Event) -> None:
         if isinstance(event, kind):
-            asyncio.get_running_loop().call_soon(agent.interrupt)
+            asyncio.get_running_loop().call_soon(agent.turns.interrupt)
 
     return look
 
@@ -214,25 +214,25 @@ def starts(event: object) -> bool:
 async def test_an_undo_after_a_restart_pauses_until_there_is_room_again(tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, seen):
         await fill(agent, seen)
-        sent, usage, session = view(agent), agent.context_usage(), agent.info.id
-        await agent.compact()
+        sent, usage, session = view(agent), agent.context.usage(), agent.conversation.info.id
+        await agent.compaction.now()
         assert outcomes(seen) == ["done"]
     async with opened(tmp_path, resume=session) as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         assert any(isinstance(p, SummaryPart) for s in agent.conversation.view() for p in s.message.parts)
-        await agent.compact_undo()
-        await agent.ready()
-        now = agent.context_usage()
+        await agent.compaction.undo()
+        await agent.context.ready()
+        now = agent.context.usage()
         assert view(agent) == sent
         assert (now.total, now.rows, now.calculation) == (usage.total, usage.rows, usage.calculation)
         assert not now.would_compact and "paused" in now.why
     async with opened(tmp_path, resume=session) as (agent, seen):
         assert (await turn(agent, seen, "still paused")).stop_reason == "end"
         assert not seen.of(CompactionStarted) and "not_compacted" in codes(seen)
-        await agent.rewind(agent.messages[0].id)
+        await agent.branches.rewind(agent.conversation.path[0].id)
         assert (await turn(agent, seen, "start again")).stop_reason == "end"
-        assert agent.info.state.compaction_paused is False
-        await agent.compact_undo()
+        assert agent.conversation.info.state.compaction_paused is False
+        await agent.compaction.undo()
         assert outcomes(seen) == ["nothing"]
         await fill_again(agent, seen)
         assert outcomes(seen) == ["nothing", "done"]
@@ -249,11 +249,11 @@ async def fill_again(agent: Agent, seen: Recorder) -> None:
 async def test_an_undo_is_told_below_the_transcript_it_brings_back(tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, seen):
         await fill(agent, seen, 0.8)
-        await agent.compact()
+        await agent.compaction.now()
         # The newest turn stays word for word.
-        assert [s.message.id for s in agent.conversation.view()[-2:]] == [m.id for m in agent.messages[-2:]]
+        assert [s.message.id for s in agent.conversation.view()[-2:]] == [m.id for m in agent.conversation.path[-2:]]
         seen.events.clear()
-        await agent.compact_undo()
+        await agent.compaction.undo()
         kinds = [type(e) for e in seen.events if isinstance(e, (SessionChanged, CompactionEnded, Notice))]
         assert kinds == [SessionChanged, CompactionEnded], "nothing is paused below the limit"
         assert "Compaction undone" in seen.of(CompactionEnded)[0].text
@@ -261,16 +261,16 @@ async def test_an_undo_is_told_below_the_transcript_it_brings_back(tmp_path: Pat
 
 async def test_an_unknown_window_never_compacts_by_itself(tmp_path: Path) -> None:
     async with opened(tmp_path, "", models="large") as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         runtime = agent.runtime
         assert runtime is not None
         runtime.info.limits = type(runtime.info.limits)(None, None, None, "unknown")
         for number in range(14):
             assert (await turn(agent, seen, f"{number}: tell me a lot")).stop_reason == "end"
-        usage = agent.context_usage()
+        usage = agent.context.usage()
         assert usage.limit is None and usage.percent is None and usage.total > 12_000
         assert not seen.of(CompactionStarted) and "unknown window" in usage.why
-        await agent.compact()
+        await agent.compaction.now()
         assert outcomes(seen) == ["done"]
 
 
@@ -286,10 +286,10 @@ async def test_a_result_larger_than_the_limit_is_sent_clipped_and_kept_whole(tmp
         assert (await turn(agent, seen, "look at the big one")).stop_reason == "end"
         assert outcomes(seen) == ["done"] and "clipped 1 large tool result" in seen.of(CompactionEnded)[0].text
         sent = next(s.message.tool_result for s in agent.conversation.view() if s.message.role == "tool")
-        kept = next(m.tool_result for m in agent.messages if m.role == "tool")
+        kept = next(m.tool_result for m in agent.conversation.path if m.role == "tool")
         assert sent is not None and kept is not None
         assert "more characters not sent]" in sent.text and len(kept.text) > len(sent.text)
-        assert agent.context_usage().total <= (agent.context_usage().limit or 0)
+        assert agent.context.usage().total <= (agent.context.usage().limit or 0)
 
 
 async def test_one_long_turn_is_pruned_and_compacted_inside(tmp_path: Path) -> None:
@@ -300,12 +300,12 @@ async def test_one_long_turn_is_pruned_and_compacted_inside(tmp_path: Path) -> N
     steps = "".join(f'[[step]]\ntext = "{"words " * 320}"\nreasoning = "hm"\n{read % (i % 12)}\n' for i in range(40))
     async with opened(tmp_path, f'window = 16000\n{steps}[[step]]\ntext = "all read"\n') as (agent, seen):
         assert (await turn(agent, seen, "read them all")).stop_reason == "end"
-        assert agent.messages[-1].text == "all read"
-        assert len(agent.messages) == 82
+        assert agent.conversation.path[-1].text == "all read"
+        assert len(agent.conversation.path) == 82
         done = [e for e in seen.of(CompactionEnded) if e.outcome == "done"]
         assert {"prune", "summary"} == {r.kind for e in done for r in e.records}
         assert len(done) == len(seen.of(CompactionStarted)) >= 3
-        results = [m.tool_result.text for m in agent.messages if m.tool_result is not None]
+        results = [m.tool_result.text for m in agent.conversation.path if m.tool_result is not None]
         assert CLEARED_RESULT not in results
 
 
@@ -313,14 +313,14 @@ async def test_before_a_switch_to_a_smaller_model_the_old_one_compacts(tmp_path:
     async with opened(tmp_path, "", models="large") as (agent, seen):
         for number in range(7):
             await turn(agent, seen, f"{number}: tell me a lot")
-        assert agent.context_usage().total > 4_500 and not seen.of(CompactionStarted)
-        info, _ = await agent.set_model("small")
-        assert info.limits.window == 6_000 and agent.spec.key == "small"
+        assert agent.context.usage().total > 4_500 and not seen.of(CompactionStarted)
+        info, _ = await agent.models.switch("small")
+        assert info.limits.window == 6_000 and agent.models.spec.key == "small"
         assert "compact_before_switch" in codes(seen) and outcomes(seen) == ["done"]
-        call = next(s for s in agent.steps if s.kind == "compaction")
-        assert call.model_key == "large" and agent.records[-1].reason == "switch"
-        await agent.ready()
-        usage = agent.context_usage()
+        call = next(s for s in agent.conversation.steps if s.kind == "compaction")
+        assert call.model_key == "large" and agent.conversation.own_records[-1].reason == "switch"
+        await agent.context.ready()
+        usage = agent.context.usage()
         assert usage.limit == 4_500 and usage.total <= usage.limit
         assert (await turn(agent, seen, "hello small one")).stop_reason == "end"
         assert len(outcomes(seen)) == 1
@@ -330,6 +330,6 @@ async def test_a_switch_does_not_compact_where_nothing_may(tmp_path: Path) -> No
     async with opened(tmp_path, "", auto=False, models="large") as (agent, seen):
         for number in range(7):
             await turn(agent, seen, f"{number}: tell me a lot")
-        await agent.set_model("small")
+        await agent.models.switch("small")
         told = next(n.text for n in seen.of(Notice) if n.code == "compact_before_switch")
         assert "auto_compact is false" in told and not seen.of(CompactionStarted)

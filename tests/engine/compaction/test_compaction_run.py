@@ -79,7 +79,7 @@ class Watch:
         self.decisions += 1
         runtime = self.agent.runtime
         assert runtime is not None
-        shown = self.agent.context_usage()
+        shown = self.agent.context.usage()
         recounted = calculate_context_usage(runtime.inputs())
         assert usage.total == shown.total == recounted.total
         assert usage.limit == shown.limit == recounted.limit
@@ -101,19 +101,19 @@ class Watch:
         match event:
             case CompactionStarted(before, _):
                 view = list(self.agent.conversation.view())
-                usage = self.agent.context_usage()
+                usage = self.agent.context.usage()
                 assert before == usage.total
-                self.stages.append(Stage(self.agent.info.head_id, view, usage))
+                self.stages.append(Stage(self.agent.conversation.info.head_id, view, usage))
                 self.log.append("compaction")
             case CompactionEnded("done", _, records):
                 self.stages[-1].operation = records[0].operation_id
-                after = self.agent.context_usage().total
+                after = self.agent.context.usage().total
                 assert all(r.after_tokens == after for r in records)
                 assert after < self.stages[-1].usage.total
             case StepEnded(step, _):
                 assert step.status == "complete"
                 self.log.append("reply")
-                self.check(self.agent.context_usage())
+                self.check(self.agent.context.usage())
             case TurnEnded(reason, _):
                 assert reason == "end"
                 self.turns += 1
@@ -161,14 +161,14 @@ async def test_many_turns_and_all_the_way_back(tmp_path: Path, monkeypatch: pyte
         async with running(parts_for(home, project, counter=TokenCounter(), resume=session)) as (agent, _):
             watches.append(Watch(agent, *(() if not watches else (watches[-1].stages, watches[-1].log))))
             agent.subscribe(watches[-1])
-            session = agent.info.id
+            session = agent.conversation.info.id
             for text in part:
-                agent.submit(text)
-                await agent.join()
-            await agent.ready()
-            left = numbers(agent.context_usage())
+                agent.turns.submit(text)
+                await agent.turns.join()
+            await agent.context.ready()
+            left = numbers(agent.context.usage())
             conversation = agent.conversation
-            final, messages = list(conversation.view()), list(agent.messages)
+            final, messages = list(conversation.view()), list(agent.conversation.path)
     stages, log = watches[-1].stages, watches[-1].log
     assert sum(w.turns for w in watches) == TURNS
     assert sum(w.decisions for w in watches) >= TURNS
@@ -180,15 +180,15 @@ async def test_many_turns_and_all_the_way_back(tmp_path: Path, monkeypatch: pyte
 
     copy = Path(shutil.copytree(home, tmp_path / "copy"))
     async with running(parts_for(home, project, counter=TokenCounter(), resume=session)) as (agent, _):
-        await agent.ready()
+        await agent.context.ready()
         assert agent.conversation.view() == final
-        assert numbers(agent.context_usage()) == left
-        stored = set(agent.store.messages.all(agent.info.id))
+        assert numbers(agent.context.usage()) == left
+        stored = set(agent.store.messages.all(agent.conversation.info.id))
         assert len(stored) == len(messages)
         await undo_stage_by_stage(agent, list(stages))
-        assert set(agent.store.messages.all(agent.info.id)) == stored
+        assert set(agent.store.messages.all(agent.conversation.info.id)) == stored
     async with running(parts_for(copy, project, counter=TokenCounter(), resume=session)) as (agent, _):
-        await agent.ready()
+        await agent.context.ready()
         await undo_without_rewinding(agent, [s.operation for s in stages])
 
 
@@ -198,20 +198,20 @@ async def undo_stage_by_stage(agent: Agent, stages: list[Stage]) -> None:
     while stages:
         stage = stages.pop()
         conversation.go_to(stage.head)
-        await agent.compact_undo()
+        await agent.compaction.undo()
         assert contents(conversation.view()) == contents(stage.view)
         if agent.runtime is not None:
             # What was learned since is of the tokenizer, not of the conversation.
             agent.runtime.ratio = stage.usage.accuracy.ratio
-        assert numbers(agent.context_usage()) == numbers(stage.usage)
+        assert numbers(agent.context.usage()) == numbers(stage.usage)
     assert not any(r.active for r in conversation.records)
 
 
 async def undo_without_rewinding(agent: Agent, operations: list[str]) -> None:
     """At the end of the conversation, one after the other, until all of it is sent again."""
-    conversation, messages = agent.conversation, agent.messages
+    conversation, messages = agent.conversation, agent.conversation.path
     while operations:
-        await agent.compact_undo()
+        await agent.compaction.undo()
         undone = {r.operation_id for r in conversation.records if not r.active}
         assert operations.pop() in undone and not undone & set(operations)
         assert conversation.view() == build_view(messages, conversation.records, conversation.summaries)

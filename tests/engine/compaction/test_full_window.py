@@ -43,9 +43,9 @@ def opened(
 
 
 async def turn(agent: Agent, text: str, seen: Recorder) -> TurnEnded:
-    agent.submit(text)
-    await agent.join()
-    await agent.ready()
+    agent.turns.submit(text)
+    await agent.turns.join()
+    await agent.context.ready()
     assert_valid(agent.conversation.view())
     return seen.last_end
 
@@ -61,45 +61,53 @@ def contents(view: Sequence[SentMessage]) -> list[tuple[str, object]]:
 async def test_a_failing_summary_ends_no_session_and_what_made_room_is_kept_in_the_store(tmp_path: Path) -> None:
     script = FAILS % 8_000
     async with opened(tmp_path, script) as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         for number in range(40):
             assert (await turn(agent, f"{number}: " + said(500), seen)).stop_reason == "end"
         done = [e for e in seen.of(CompactionEnded) if e.outcome == "done"]
         assert any("without a summary, because No key" in e.text for e in done)
         assert any("left out" in e.text for e in done)
         assert {n.code for n in seen.of(Notice)} >= {"compaction_off", "making_room"}
-        record = next(r for r in reversed(agent.records) if r.left_out)
+        record = next(r for r in reversed(agent.conversation.own_records) if r.left_out)
         assert record.model is None
         summary = agent.conversation.summaries[record.summary_id or ""]
         text = "".join(p.text for p in summary.parts if isinstance(p, SummaryPart))
         assert f"{record.left_out} older messages left out here" in text
-        view, usage, session = list(agent.conversation.view()), agent.context_usage(), agent.info.id
+        view, usage, session = list(agent.conversation.view()), agent.context.usage(), agent.conversation.info.id
         conversation = agent.conversation
-        exported = export_session(agent.info, conversation.messages, conversation.summaries, agent.steps, agent.records)
+        exported = export_session(
+            agent.conversation.info,
+            conversation.messages,
+            conversation.summaries,
+            agent.conversation.steps,
+            agent.conversation.own_records,
+        )
         rows = [row for row in exported["compactions"] if row["left_out"]]
         assert record.id in [row["id"] for row in rows]
     async with opened(tmp_path, script, resume=session) as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         assert contents(agent.conversation.view()) == contents(view)
-        assert agent.context_usage().total == usage.total
-        await agent.fork()
-        await agent.ready()
+        assert agent.context.usage().total == usage.total
+        await agent.sessions.fork()
+        await agent.context.ready()
         assert contents(agent.conversation.view()) == contents(view)
         assert (await turn(agent, "and on", seen)).stop_reason == "end"
-        while agent.conversation.view()[0].message.role == "user" and any(r.active for r in agent.records):
-            await agent.compact_undo()
-        assert [s.message.id for s in agent.conversation.view()] == [m.id for m in agent.messages]
+        while agent.conversation.view()[0].message.role == "user" and any(
+            r.active for r in agent.conversation.own_records
+        ):
+            await agent.compaction.undo()
+        assert [s.message.id for s in agent.conversation.view()] == [m.id for m in agent.conversation.path]
         # The pause after the undo holds nothing back that would end the session.
         assert (await turn(agent, "still there?", seen)).stop_reason == "end"
 
 
 async def test_the_preview_is_what_is_carried_out(tmp_path: Path) -> None:
     async with opened(tmp_path, WORKS % 8_000) as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         for number in range(6):
             await turn(agent, f"{number}: " + said(300), seen)
-        preview = agent.compact_preview()
-        await agent.compact()
+        preview = agent.compaction.preview()
+        await agent.compaction.now()
         (ended,) = [e for e in seen.of(CompactionEnded) if e.outcome == "done"][-1:]
         kept = ended.records[-1].kept_messages
         assert f"the newest {kept} message" in preview
@@ -113,7 +121,7 @@ async def test_a_message_that_is_too_large_itself_is_stopped_with_words_and_the_
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path, WORKS % 8_000) as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         for number in range(8):
             assert (await turn(agent, f"{number}: " + said(300), seen)).stop_reason == "end"
         ended = await turn(agent, said(9_000), seen)
@@ -127,13 +135,13 @@ async def test_a_message_that_is_too_large_itself_is_stopped_with_words_and_the_
 
 async def test_without_automatic_compaction_a_full_window_stops_and_compact_makes_room(tmp_path: Path) -> None:
     async with opened(tmp_path, WORKS % 8_000, auto=False) as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         for _ in range(40):
             if (await turn(agent, said(500), seen)).stop_reason == "error":
                 break
-        assert not fits_to_send(agent.context_usage())
+        assert not fits_to_send(agent.context.usage())
         assert not seen.of(CompactionEnded)
-        await agent.compact()
+        await agent.compaction.now()
         assert [e.outcome for e in seen.of(CompactionEnded)] == ["done"]
         assert (await turn(agent, "and on", seen)).stop_reason == "end"
 
@@ -141,10 +149,10 @@ async def test_without_automatic_compaction_a_full_window_stops_and_compact_make
 async def test_the_smallest_window_works_with_fewer_tools_and_says_so(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path, tmp_path, memory=lambda: [SystemBlock("memory", "Mind the gap. " * 330)])
     async with opened(tmp_path, WORKS % 4_096, workspace=workspace) as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         (notice,) = [n for n in seen.of(Notice) if n.code == "fewer_tools"]
         assert "4,096" in notice.text and "subagent" in notice.text
-        listed = {name: enabled for name, _, _, _, enabled in agent.tools()}
+        listed = {name: enabled for name, _, _, _, enabled in agent.project.tools()}
         assert listed["read"] and not listed["subagent"]
         for number in range(12):
             assert (await turn(agent, f"{number}: " + said(150), seen)).stop_reason == "end"

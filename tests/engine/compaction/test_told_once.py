@@ -52,7 +52,7 @@ async def test_a_failure_of_what_the_user_asked_for_is_told_by_its_result(tmp_pa
         await fill(agent, seen, 0.7)
         for attempt in (1, 2, 3):
             seen.events.clear()
-            await agent.compact()
+            await agent.compaction.now()
             assert outcomes(seen) == ["failed"] and times(seen, why) == 1, shown(seen)
             assert codes(seen).count("compaction_off") == (attempt == 3)
 
@@ -89,18 +89,18 @@ async def test_a_failure_where_nothing_fits_is_told_with_what_was_done_instead(t
 
 async def undone(agent: Agent, seen: Recorder) -> list[str]:
     seen.events.clear()
-    await agent.compact_undo()
-    await agent.ready()
+    await agent.compaction.undo()
+    await agent.context.ready()
     return shown(seen)
 
 
 async def test_an_undo_below_the_limit_pauses_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, seen):
         await fill(agent, seen, 0.7)
-        await agent.compact()
+        await agent.compaction.now()
         (line,) = await undone(agent, seen)
-        assert line.startswith("Compaction undone: ") and not agent.info.state.compaction_paused
-        assert "paused" not in agent.context_usage().why
+        assert line.startswith("Compaction undone: ") and not agent.conversation.info.state.compaction_paused
+        assert "paused" not in agent.context.usage().why
         await fill(agent, seen)
         await turn(agent, seen, "why?")
         assert outcomes(seen)[-1] == "done", "it compacts by itself as before"
@@ -112,22 +112,22 @@ async def test_an_undo_above_the_limit_pauses_and_says_so(tmp_path: Path) -> Non
         await turn(agent, seen, "why?")
         assert outcomes(seen) == ["done"]
         lines = await undone(agent, seen)
-        over = agent.context_usage().total > (agent.context_usage().limit or 0)
+        over = agent.context.usage().total > (agent.context.usage().limit or 0)
         assert over and len(lines) == 2 and "is paused until /compact" in lines[1]
-        assert agent.info.state.compaction_paused and "paused" in agent.context_usage().why
+        assert agent.conversation.info.state.compaction_paused and "paused" in agent.context.usage().why
 
 
 async def test_without_automatic_compaction_an_undo_says_nothing_of_it(tmp_path: Path) -> None:
     async with opened(tmp_path, auto=False) as (agent, seen):
         await fill(agent, seen)
-        await agent.compact()
+        await agent.compaction.now()
         assert len(await undone(agent, seen)) == 1
 
 
 async def test_a_budget_that_stops_the_summary_and_the_call_is_told_once(tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, seen):
         await fill(agent, seen)
-        agent.set_budget("tokens", 1)
+        agent.budget.set("tokens", 1)
         seen.events.clear()
         ended = await turn(agent, seen, "why?")
         assert ended.stop_reason == "budget" and outcomes(seen) == ["failed"]

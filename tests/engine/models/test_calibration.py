@@ -28,31 +28,31 @@ async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None
     async with running(
         parts_for(home, project, counter=TokenCounter(), provider=lambda _: DemoProvider(More(), pace=0.0))
     ) as (agent, _):
-        await agent.ready()
-        assert agent.context_usage().accuracy.ratio == 1.0
+        await agent.context.ready()
+        assert agent.context.usage().accuracy.ratio == 1.0
         for number in range(4):
-            agent.submit(f"question {number}: " + "why is that so " * 520)
-            await agent.join()
-        assert agent.model_info is not None
-        key = calibration_key(agent.model_info)
+            agent.turns.submit(f"question {number}: " + "why is that so " * 520)
+            await agent.turns.join()
+        assert agent.models.info is not None
+        key = calibration_key(agent.models.info)
         learned = agent.store.measured.growths(key)
-        steps = [s for s in agent.steps if s.kind == "turn" and s.actual_growth is not None]
+        steps = [s for s in agent.conversation.steps if s.kind == "turn" and s.actual_growth is not None]
         assert learned == [(s.actual_growth, s.estimated_growth) for s in steps] and len(learned) == 3
-        ratio = agent.context_usage().accuracy.ratio
+        ratio = agent.context.usage().accuracy.ratio
         assert ratio == growth_ratio(learned) == pytest.approx(1.25, abs=0.04)
-        await agent.clear()
-        await agent.ready()
-        assert agent.context_usage().accuracy.ratio == ratio
+        await agent.sessions.clear()
+        await agent.context.ready()
+        assert agent.context.usage().accuracy.ratio == ratio
     async with running(
         parts_for(home, project, counter=TokenCounter(), provider=lambda _: DemoProvider(More(), pace=0.0))
     ) as (agent, _):
-        await agent.ready()
-        assert agent.context_usage().accuracy.ratio == ratio
-        agent.submit("hello")
-        await agent.join()
-        agent.submit("and once more: " + "why is that so " * 520)
-        await agent.join()
-        step = agent.steps[-1]
+        await agent.context.ready()
+        assert agent.context.usage().accuracy.ratio == ratio
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        agent.turns.submit("and once more: " + "why is that so " * 520)
+        await agent.turns.join()
+        step = agent.conversation.steps[-1]
         assert step.estimated_growth is not None and step.actual_growth is not None
         assert step.actual_growth > 1.2 * step.estimated_growth, "stored without the correction: not learned twice"
         assert step.estimated_input is not None and step.actual_input is not None
@@ -63,7 +63,7 @@ async def test_every_number_while_an_answer_streams_has_what_is_in_flight(tmp_pa
     script = '[[step]]\ntext = "%s"\nhang = true\nafter = 400\n' % ("word " * 100)
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())
     async with running(parts) as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         arrived, streamed = asyncio.Event(), [0]
 
         def during(event: Event) -> None:
@@ -73,14 +73,14 @@ async def test_every_number_while_an_answer_streams_has_what_is_in_flight(tmp_pa
                     arrived.set()
 
         agent.subscribe(during)
-        agent.submit("hello")
+        agent.turns.submit("hello")
         await arrived.wait()
-        agent.recount()
+        agent.context.recount()
         told = seen.of(ContextChanged)[-1]
         assert told.in_flight == -(-streamed[0] // 4), "the character rule, rounded up once"
-        assert told.usage == agent.context_usage()
-        agent.interrupt()
-        await agent.join()
+        assert told.usage == agent.context.usage()
+        agent.turns.interrupt()
+        await agent.turns.join()
         assert seen.of(ContextChanged)[-1].in_flight == 0
 
 
@@ -88,8 +88,8 @@ async def test_missing_usage_is_a_warning_once_a_step(tmp_path: Path, caplog: py
     caplog.set_level(logging.WARNING)
     script = '[[step]]\ntext = "no numbers"\nusage = false\n'
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, _):
-        agent.submit("hello")
-        await agent.join()
-        agent.context_usage()
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        agent.context.usage()
         told = [r.getMessage() for r in caplog.records if "not built on" in r.getMessage()]
-        assert len(told) == 1 and "no usage" in told[0] and agent.steps[-1].id in told[0]
+        assert len(told) == 1 and "no usage" in told[0] and agent.conversation.steps[-1].id in told[0]

@@ -80,14 +80,14 @@ async def test_a_level_that_the_model_has_not_is_one_line_and_not_taken(tmp_path
     """Typed, chosen, completed or configured: what there is not, is not offered and not kept."""
     settings = Settings(default_model="plain", models={"plain": ModelConfig("demo", reasoning_effort="high")})
     async with running(parts_for(tmp_path / "home", tmp_path / "p", settings=settings)) as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         (warned,) = [n.text for n in seen.of(Notice) if n.code == "thinking_setting"]
         assert warned == 'models.plain.reasoning_effort = "high" changes nothing: plain has no levels of thinking.'
         for line, error in (("/thinking", False), ("/thinking off", True), ("/thinking high", True)):
             said = await registry.run(agent, line)
             assert isinstance(said, Text) and said.error is error
             assert said.text.startswith("plain has no levels of thinking: ") and "\n" not in said.text
-        assert agent.info.state.thinking is None and registry.complete(agent, "/thinking ") == []
-        await agent.clear()
-        await agent.ready()
+        assert agent.conversation.info.state.thinking is None and registry.complete(agent, "/thinking ") == []
+        await agent.sessions.clear()
+        await agent.context.ready()
         assert len([n for n in seen.of(Notice) if n.code == "thinking_setting"]) == 1, "told once"

@@ -53,12 +53,12 @@ async def test_what_tools_return_is_scaled_before_it_is_stored(tmp_path: Path) -
     (project / "small.png").write_bytes(png(20, 10))
     parts = parts_for(tmp_path / "home", project, script=SCRIPT, can_ask=False)
     async with running(parts) as (agent, _):
-        agent.submit("look")
-        await agent.join()
-        large, small = images(agent.messages)
+        agent.turns.submit("look")
+        await agent.turns.join()
+        large, small = images(agent.conversation.path)
         assert base64_size(large.data or "") == (4_096, 41)
         assert base64.b64decode(small.data or "") == png(20, 10)
-        first, second, third = [m.tool_result for m in agent.messages if m.tool_result is not None]
+        first, second, third = [m.tool_result for m in agent.conversation.path if m.tool_result is not None]
         assert "[large.png scaled from 9000×90 to 4096×41 for this model]" in first.text
         assert "scaled from 9000×90" in str(first.display)
         assert "[not attached: bomb.png: 60000×60000 pixels" in second.text
@@ -71,9 +71,9 @@ async def test_what_users_attach_is_scaled_for_the_model_in_use(tmp_path: Path) 
     parts = parts_for(tmp_path / "home", project, script=SCRIPT, can_ask=False)
     given = [AttachmentPart("a.png", "image/png", data=base64.b64encode(png(9_000, 90)).decode())]
     async with running(parts) as (agent, _):
-        kept, scaled, refused = await agent.fit_images(given)
+        kept, scaled, refused = await agent.project.fit_images(given)
         assert (len(kept), scaled, refused) == (1, ["a.png scaled from 9000×90 to 4096×41 for this model"], [])
-        assert await agent.fit_images(kept) == (kept, [], [])
+        assert await agent.project.fit_images(kept) == (kept, [], [])
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -85,9 +85,9 @@ async def test_a_switch_says_which_images_are_told_in_a_line(tmp_path: Path, cou
     given = [AttachmentPart("a.webp", "image/webp", data="UklGRgAAAABXRUJQ")] * count
     parts = parts_for(tmp_path / "home", project, script='[[step]]\ntext = "done"\n', can_ask=False)
     async with running(parts) as (agent, recorder):
-        agent.submit("look", given)
-        await agent.join()
-        await agent.set_model("xai/grok-4")
+        agent.turns.submit("look", given)
+        await agent.turns.join()
+        await agent.models.switch("xai/grok-4")
         lines = [n.text for n in recorder.of(Notice) if n.code == "images"]
         what = "1 image of this session is" if count == 1 else "2 images of this session are"
         assert lines == [f"{what} more than xai/grok-4 takes; it gets a line in the place of each."]

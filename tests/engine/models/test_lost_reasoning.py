@@ -52,12 +52,12 @@ class World:
         self.turns += 1
         for server in self.servers.values():
             server.turn = self.turns
-        self.agent.submit(f"[{self.turns}] {Script.words(random.Random(self.turns), 40)}")
-        await self.agent.join()
-        await self.agent.ready()
+        self.agent.turns.submit(f"[{self.turns}] {Script.words(random.Random(self.turns), 40)}")
+        await self.agent.turns.join()
+        await self.agent.context.ready()
         end = self.seen.last_end
         assert end.stop_reason == "end", end.failure
-        return self.servers[self.agent.spec.key].truth.turns()[-1].thought
+        return self.servers[self.agent.models.spec.key].truth.turns()[-1].thought
 
     async def talk(self) -> int:
         """A few turns; what the next request to the model would count of their thinking."""
@@ -72,7 +72,7 @@ class World:
         return self._thought(-1)
 
     def _thought(self, turn: int) -> int:
-        usage = self.servers[self.agent.spec.key].truth.turns()[turn].usage
+        usage = self.servers[self.agent.models.spec.key].truth.turns()[turn].usage
         return usage.reasoning if usage is not None else 0
 
 
@@ -102,7 +102,7 @@ async def world(worker: WorkerClient, name: str, folder: Path) -> AsyncIterator[
     agent, seen = Agent(parts), Recorder()
     agent.subscribe(seen)
     await agent.start()
-    await agent.ready()
+    await agent.context.ready()
     try:
         yield World(agent, seen, servers)
     finally:
@@ -125,12 +125,12 @@ async def test_a_switch_loses_what_was_thought_and_the_switch_back_brings_it(
 ) -> None:
     async with world(worker, name, tmp_path) as w:
         expected = await w.talk()
-        foretold = w.agent.lost_by_model(await w.agent.describe("n"))
-        _, lost = await w.agent.set_model("n")
+        foretold = w.agent.models.lost_by(await w.agent.models.describe("n"))
+        _, lost = await w.agent.models.switch("n")
         assert about(lost, expected) == foretold
         assert lost_text(lost).endswith("/model m brings them back.")
         assert await w.say() == 0, "the other model gets none of it"
-        await w.agent.set_model("m")
+        await w.agent.models.switch("m")
         assert await w.say() == expected
 
 
@@ -141,30 +141,30 @@ async def test_nothing_is_lost_where_the_provider_drops_it_anyway(
     async with world(worker, name, tmp_path) as w:
         await w.talk()
         assert await w.say() == 0
-        assert w.agent.lost_by_going(w.agent.messages[0].parent_id) is None
-        assert w.agent.lost_by_model(await w.agent.describe("n")) is None
-        assert w.agent.set_effort("off") is None
-        _, lost = await w.agent.set_model("n")
+        assert w.agent.branches.lost(w.agent.conversation.path[0].parent_id) is None
+        assert w.agent.models.lost_by(await w.agent.models.describe("n")) is None
+        assert w.agent.models.set_effort("off") is None
+        _, lost = await w.agent.models.switch("n")
         assert lost is None and lost_text(lost) == ""
-        assert await w.agent.clear() is None
+        assert await w.agent.sessions.clear() is None
 
 
 async def test_thinking_off_is_undone_before_the_next_answer_only(worker: WorkerClient, tmp_path: Path) -> None:
     async with world(worker, SIGNED, tmp_path) as w:
         expected = await w.talk()
-        assert w.agent.set_effort("low") is None
-        foretold = {choice.effort: choice for choice in w.agent.efforts()}
+        assert w.agent.models.set_effort("low") is None
+        foretold = {choice.effort: choice for choice in w.agent.models.efforts()}
         assert list(foretold) == ["off", "low", "medium", "high"]
         assert foretold["low"].current and foretold["high"].lost is None
         about(foretold["off"].lost, expected)
-        lost = about(w.agent.set_effort("off"), expected)
+        lost = about(w.agent.models.set_effort("off"), expected)
         assert (lost.back_now, lost.back_later) == (lost.tokens, 0)
         assert "until the next answer, not after it" in lost_text(lost)
-        w.agent.set_effort("medium")
+        w.agent.models.set_effort("medium")
         assert await w.say() == expected, "taken back at once"
-        w.agent.set_effort("off")
+        w.agent.models.set_effort("off")
         assert await w.say() == 0
-        w.agent.set_effort("medium")
+        w.agent.models.set_effort("medium")
         assert await w.say() == 0, "and not any more after an answer"
 
 
@@ -174,9 +174,9 @@ async def test_a_compaction_loses_what_undoing_it_brings_back(worker: WorkerClie
         for _ in range(5):
             await w.talk()
         expected = await w.talk()
-        preview = next(line for line in w.agent.compact_preview().splitlines() if "reasoning" in line)
+        preview = next(line for line in w.agent.compaction.preview().splitlines() if "reasoning" in line)
         assert "would no longer be sent; /compact undo would bring them back." in preview
-        await w.agent.compact()
+        await w.agent.compaction.now()
         [done] = [e for e in w.seen.of(CompactionEnded) if e.outcome == "done"]
         assert preview.partition(" would")[0] in done.text
         kept = await w.say()
@@ -184,7 +184,7 @@ async def test_a_compaction_loses_what_undoing_it_brings_back(worker: WorkerClie
         said = re.search(r"without ~?([\d.]+)k reasoning tokens", done.text)
         assert said is not None and abs(1_000 * float(said[1]) - lost) <= 0.02 * lost + 50
         behind = w.last_thought()
-        await w.agent.compact_undo()
+        await w.agent.compaction.undo()
         undone = w.seen.of(CompactionEnded)[-1].text
         again = await w.say()
         if name == BOUND:
@@ -201,13 +201,13 @@ async def test_going_back_to_a_message_loses_what_came_after_it(
 ) -> None:
     async with world(worker, name, tmp_path) as w:
         expected = await w.talk()
-        second = [m for m in w.agent.messages if m.role == "user"][1]
-        lost = about(w.agent.lost_by_going(second.parent_id), expected - w.first_thought())
+        second = [m for m in w.agent.conversation.path if m.role == "user"][1]
+        lost = about(w.agent.branches.lost(second.parent_id), expected - w.first_thought())
         assert "/rewind back brings them back" in lost_text(lost)
-        await w.agent.rewind(second.id)
+        await w.agent.branches.rewind(second.id)
         assert await w.say() == w.first_thought()
         # What the words promise: the branch that was left is as it was.
-        await w.agent.go_back()
+        await w.agent.branches.back()
         assert await w.say() == expected
 
 
@@ -217,14 +217,14 @@ async def test_what_stays_in_another_session_is_there_when_it_is_resumed(
 ) -> None:
     async with world(worker, name, tmp_path) as w:
         expected = await w.talk()
-        session = w.agent.info.id
-        await w.agent.fork(w.agent.messages[1].id)
+        session = w.agent.conversation.info.id
+        await w.agent.sessions.fork(w.agent.conversation.path[1].id)
         assert await w.say() == w.first_thought(), "the copy has what it was copied up to"
-        await w.agent.resume(session)
-        await w.agent.ready()
-        lost = about(await w.agent.clear(), expected)
+        await w.agent.sessions.resume(session)
+        await w.agent.context.ready()
+        lost = about(await w.agent.sessions.clear(), expected)
         assert lost_text(lost).endswith("/resume brings them back.")
         assert await w.say() == 0
-        await w.agent.resume(session)
-        await w.agent.ready()
+        await w.agent.sessions.resume(session)
+        await w.agent.context.ready()
         assert await w.say() == expected

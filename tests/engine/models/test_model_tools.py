@@ -31,16 +31,16 @@ async def test_another_model_gets_its_own_way_to_change_files(tmp_path: Path) ->
         permissions=PermissionsConfig(mode="auto"),
     )
     async with running(parts_for(tmp_path / "h", tmp_path / "p", provider=make, settings=settings)) as (agent, _):
-        await agent.ready()
-        names = [row[0] for row in agent.tools()]
+        await agent.context.ready()
+        names = [row[0] for row in agent.project.tools()]
         assert "edit" in names and "apply_patch" not in names
         before = agent.runtime.prelude.fingerprint
-        await agent.set_model("other")
-        names = [row[0] for row in agent.tools()]
+        await agent.models.switch("other")
+        names = [row[0] for row in agent.project.tools()]
         assert "apply_patch" in names and "edit" not in names and "write" in names
         assert agent.runtime.prelude.fingerprint != before, "another beginning: nothing of it is in a cache"
-        await agent.set_model("one")
-        assert "edit" in [row[0] for row in agent.tools()]
+        await agent.models.switch("one")
+        assert "edit" in [row[0] for row in agent.project.tools()]
         assert agent.runtime.prelude.fingerprint == before
 
 
@@ -50,6 +50,6 @@ async def test_who_switches_edit_off_gets_no_patches_either(tmp_path: Path) -> N
         settings = replace(settings, tools=ToolsConfig(disabled=disabled))
         home = tmp_path / disabled[0]
         async with running(parts_for(home, tmp_path / "p", provider=make, settings=settings)) as (agent, _):
-            await agent.ready()
-            sent = {row[0] for row in agent.tools() if row[1] == "builtin"}
+            await agent.context.ready()
+            sent = {row[0] for row in agent.project.tools() if row[1] == "builtin"}
             assert sent & {"edit", "apply_patch"} == expected

@@ -50,16 +50,16 @@ async def started(
     async with asyncio.timeout(60), running(parts) as (agent, recorder):
         if wait:
             await extensions.ready()
-            await agent.ready()
+            await agent.context.ready()
         yield agent, recorder
 
 
 def results(agent: Agent) -> list[str]:
-    return [m.tool_result.text for m in agent.messages if m.tool_result is not None]
+    return [m.tool_result.text for m in agent.conversation.path if m.tool_result is not None]
 
 
 def row(agent: Agent, name: str) -> ContextRow:
-    return next(r for r in agent.context_usage().rows if r.id == name)
+    return next(r for r in agent.context.usage().rows if r.id == name)
 
 
 CALLS = """
@@ -77,37 +77,37 @@ text = "Done."
 
 async def test_a_turn_uses_servers_and_skills_and_everything_has_its_row(tmp_path: Path) -> None:
     async with started(tmp_path, CALLS) as (agent, recorder):
-        agent.submit("go")
-        await agent.join()
+        agent.turns.submit("go")
+        await agent.turns.join()
         assert recorder.last_end.stop_reason == "end"
         added, skill, died = results(agent)
         assert added == "23" and "Put it away." in skill and "the server ended" in died
-        usage = agent.context_usage()
+        usage = agent.context.usage()
         assert sum(r.tokens for r in usage.rows) == usage.total
         assert [c.id for c in row(agent, "tools").children] == ["builtin", "mcp:test"]
         assert row(agent, "memory").tokens > 0 and row(agent, "skills").tokens > 0
-        listed = {name: (group, enabled) for name, group, _, _, enabled in agent.tools()}
+        listed = {name: (group, enabled) for name, group, _, _, enabled in agent.project.tools()}
         assert listed["mcp__test__add"] == ("mcp:test", True) and listed["skill"] == ("builtin", True)
-        assert [name for name, _, _ in agent.skills()] == ["tidy"]
+        assert [name for name, _, _ in agent.project.skills()] == ["tidy"]
 
 
 async def test_what_a_server_says_of_its_use_is_a_row_that_is_sent_and_counted(tmp_path: Path) -> None:
     async with started(tmp_path, CALLS, "--instructions", "Add before you take away.") as (agent, recorder):
-        agent.submit("go")
-        await agent.join()
+        agent.turns.submit("go")
+        await agent.turns.join()
         assert recorder.last_end.stop_reason == "end"
         servers = row(agent, "servers")
         assert servers.label == "MCP instructions (1)" and [c.label for c in servers.children] == ["test"]
-        usage = agent.context_usage()
+        usage = agent.context.usage()
         assert servers.tokens > 10 and sum(r.tokens for r in usage.rows) == usage.total
         sent = [block.text for block in agent.runtime.prelude.system if block.row == "servers"]
         assert len(sent) == 1 and "Add before you take away." in sent[0]
         before = agent.runtime.prelude.fingerprint
-        agent.submit("again")
-        await agent.join()
+        agent.turns.submit("again")
+        await agent.turns.join()
         assert agent.runtime.prelude.fingerprint == before, "the cache holds"
     async with started(tmp_path / "other", CALLS) as (agent, _):
-        assert "servers" not in [r.id for r in agent.context_usage().rows], "no empty row for those without"
+        assert "servers" not in [r.id for r in agent.context.usage().rows], "no empty row for those without"
 
 
 async def test_deferred_tools_cost_nothing_until_they_are_called(tmp_path: Path) -> None:
@@ -123,8 +123,8 @@ text = "Done."
         deferred = next(c for c in row(agent, "tools").children if c.id == "mcp:test")
         assert deferred.tokens == 0 and deferred.deferred_tokens
         before = [p.fingerprint for p in agent.runtime.prelude.fixed] if agent.runtime is not None else []
-        agent.submit("what is on?")
-        await agent.join()
+        agent.turns.submit("what is on?")
+        await agent.turns.join()
         found, called = results(agent)
         assert "mcp__test__calendar_1" in found and called == "1 Oslo"
         assert agent.runtime is not None and [p.fingerprint for p in agent.runtime.prelude.fixed] == before
@@ -132,25 +132,27 @@ text = "Done."
 
 async def test_the_text_behind_every_fixed_row_is_what_is_sent(tmp_path: Path) -> None:
     async with started(tmp_path, CALLS, "--big", "60") as (agent, _):
-        shown = [leaf for leaf in leaves(agent.context_usage().rows[:-1]) if leaf.id != "preamble"]
-        texts = {leaf.label: agent.part_text(leaf.fingerprint or "") or "" for leaf in shown if leaf.tokens}
+        shown = [leaf for leaf in leaves(agent.context.usage().rows[:-1]) if leaf.id != "preamble"]
+        texts = {leaf.label: agent.context.part_text(leaf.fingerprint or "") or "" for leaf in shown if leaf.tokens}
         request = build_request(agent.runtime, "r", None)
         assert {block.text for block in request.system} <= set(texts.values())
         assert all(texts[tool.name] == schema_text(tool) for tool in request.tools)
         assert len(texts) == len(request.system) + len(request.tools)
-        deferred = {leaf.label: agent.part_text(leaf.fingerprint or "") for leaf in shown if leaf.deferred_tokens}
+        deferred = {
+            leaf.label: agent.context.part_text(leaf.fingerprint or "") for leaf in shown if leaf.deferred_tokens
+        }
         assert len(deferred) > 28 and all(text and name in text for name, text in deferred.items())
-        assert agent.part_text("nothing") is None
+        assert agent.context.part_text("nothing") is None
 
 
 async def test_a_message_is_told_as_it_is_sent(tmp_path: Path) -> None:
     async with started(tmp_path, CALLS) as (agent, _):
-        agent.submit("do it")
-        await agent.join()
-        for message in agent.messages:
-            item = agent.sent_message(message.id)
+        agent.turns.submit("do it")
+        await agent.turns.join()
+        for message in agent.conversation.path:
+            item = agent.conversation.sent_message(message.id)
             assert item is not None and item.message is message and item.stored is None
-        assert agent.sent_message("nothing") is None
+        assert agent.conversation.sent_message("nothing") is None
 
 
 async def test_an_interrupt_ends_a_hanging_call_and_leaves_a_valid_conversation(
@@ -164,10 +166,10 @@ tool_calls = [{{ name = "mcp__test__hang", arguments = {{ started = "{begun}", c
 text = "Never said."
 """
     async with started(tmp_path, script) as (agent, recorder):
-        agent.submit("go")
+        agent.turns.submit("go")
         await begun.rung()
-        assert agent.interrupt()
-        await agent.join()
+        assert agent.turns.interrupt()
+        await agent.turns.join()
         assert recorder.last_end.stop_reason == "interrupted"
         assert results(agent) == [INTERRUPTED_RESULT]
         await cancelled.rung()
@@ -175,18 +177,18 @@ text = "Never said."
 
 async def test_the_users_own_command_is_counted_and_seen_by_the_model(tmp_path: Path) -> None:
     async with started(tmp_path, '[[step]]\ntext = "I see."\n') as (agent, recorder):
-        before = agent.context_usage().total
+        before = agent.context.usage().total
         await agent.shell("printf 'x%.0s' $(seq 1 4000)")
-        assert agent.context_usage().total > before + 500
+        assert agent.context.usage().total > before + 500
         assert [e.summary[:8] for e in recorder.of(ToolStarted)] == ["! printf"]
-        assert not agent.busy
+        assert not agent.turns.busy
         running_shell = asyncio.create_task(agent.shell("echo begun; sleep 60"))
         await recorder.until(lambda: any("begun" in e.text for e in recorder.of(ToolOutput)))
-        assert agent.busy and agent.interrupt()
+        assert agent.turns.busy and agent.turns.interrupt()
         await running_shell
-        agent.submit("what was that?")
-        await agent.join()
-        assert [m.role for m in agent.messages] == ["user", "user", "user", "assistant"]
+        agent.turns.submit("what was that?")
+        await agent.turns.join()
+        assert [m.role for m in agent.conversation.path] == ["user", "user", "user", "assistant"]
         assert recorder.last_end.stop_reason == "end"
 
 
@@ -195,20 +197,20 @@ async def test_a_server_that_comes_later_moves_the_number_between_turns(
 ) -> None:
     go = bell("go")
     async with started(tmp_path, '[[step]]\ntext = "ok"\n', "--wait-for", str(go), wait=False) as (agent, recorder):
-        await agent.ready()
-        before = agent.context_usage()
-        assert [c.id for c in row(agent, "tools").children] == ["builtin"] and agent.mcp_resources() == []
+        await agent.context.ready()
+        before = agent.context.usage()
+        assert [c.id for c in row(agent, "tools").children] == ["builtin"] and agent.project.mcp_resources() == []
         go.ring()
         assert agent.parts.extensions is not None
         await agent.parts.extensions.ready()
-        await agent.ready()
-        after = agent.context_usage()
+        await agent.context.ready()
+        after = agent.context.usage()
         assert after.total > before.total and sum(r.tokens for r in after.rows) == after.total
         (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
         assert after.total - before.total == server.tokens
         assert recorder.of(ContextChanged)[-1].usage.total == after.total
-        assert agent.mcp_resources() == [("test:test://notes", "Some notes.")]
-        parts, problems = await agent.mcp_attachments("see @test:test://notes.")
+        assert agent.project.mcp_resources() == [("test:test://notes", "Some notes.")]
+        parts, problems = await agent.project.mcp_attachments("see @test:test://notes.")
         assert [p.text for p in parts] == ["remember this"] and problems == []
 
 
@@ -243,25 +245,25 @@ text = "Next turn."
 """
     async with started(tmp_path, script) as (agent, recorder):
         pinned = agent.root / "pinned.md"
-        agent.pin(str(_written(pinned)))
-        await agent.ready()
-        agent.submit("read it")
-        await agent.join()
+        agent.context.pin(str(_written(pinned)))
+        await agent.context.ready()
+        agent.turns.submit("read it")
+        await agent.turns.join()
         extra = "mcp__test__extra"
         await recorder.until(lambda: any(tool.schema.name == extra for tool in agent.toolbox.registry.tools()))
-        first, second, third = agent.steps
+        first, second, third = agent.conversation.steps
         assert tools_of(first) == tools_of(second) == tools_of(third) and "mcp__test__extra" not in tools_of(first)
-        documents = [[p.fingerprint for p in s.fixed if p.row == "documents"] for s in agent.steps]
+        documents = [[p.fingerprint for p in s.fixed if p.row == "documents"] for s in agent.conversation.steps]
         assert documents[0] == documents[1] == documents[2]
         # What a tool has made of it is the model's to know; the next message tells it.
-        await agent.ready()
-        listed = [name for name, *_ in agent.tools()]
+        await agent.context.ready()
+        listed = [name for name, *_ in agent.project.tools()]
         assert "mcp__test__extra" in listed
-        agent.submit("and now")
-        await agent.join()
+        agent.turns.submit("and now")
+        await agent.turns.join()
         # New tools rewrite the beginning anyway, and so it has the file as it is now.
-        assert [p.fingerprint for p in agent.steps[-1].fixed if p.row == "documents"] != documents[0]
-        assert "mcp__test__extra" in tools_of(agent.steps[-1])
+        assert [p.fingerprint for p in agent.conversation.steps[-1].fixed if p.row == "documents"] != documents[0]
+        assert "mcp__test__extra" in tools_of(agent.conversation.steps[-1])
 
 
 def _written(path: Path) -> Path:
@@ -278,14 +280,14 @@ async def test_tools_are_deferred_by_the_window_that_is_known(tmp_path: Path) ->
     async with started(tmp_path, "window = 1_000_000\n", "--big", "60") as (agent, _):
         (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
         assert server.tokens > 3_000 and not server.deferred_tokens
-        key, spec = agent.spec.key, agent.spec
+        key, spec = agent.models.spec.key, agent.models.spec
         small = LearnedLimit(spec.model, "", 16_000, None, 2_000, 1_000_000, None, None, 1.0, "")
         agent.store.learned.put_limit(small)
-        await agent.set_model(key)
-        await agent.ready()
+        await agent.models.switch(key)
+        await agent.context.ready()
         (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
         assert server.tokens == 0 and server.deferred_tokens
-        assert await agent.forget_limits() == 1
-        await agent.ready()
+        assert await agent.models.forget_limits() == 1
+        await agent.context.ready()
         (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
         assert server.tokens > 3_000 and not server.deferred_tokens

@@ -47,15 +47,15 @@ def last_usage(seen: Recorder) -> ContextUsage:
 
 async def test_thinking_switched_in_a_turn_holds_from_the_next_message_on(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)) as (agent, seen):
-        before = agent.effort
+        before = agent.models.effort
         assert before != "low"
-        at_first_result(agent, lambda: agent.set_effort("low"))
-        agent.submit("go")
+        at_first_result(agent, lambda: agent.models.set_effort("low"))
+        agent.turns.submit("go")
         await seen.until(lambda: len(steps_of(seen)) == 1)
-        await agent.join()
-        assert agent.effort == "low"
-        agent.submit("and more")
-        await agent.join()
+        await agent.turns.join()
+        assert agent.models.effort == "low"
+        agent.turns.submit("and more")
+        await agent.turns.join()
         assert [s.thinking for s in steps_of(seen)] == [before, before, "low"]
 
 
@@ -63,16 +63,16 @@ async def test_what_came_while_an_interrupted_turn_ran_holds_after_it(tmp_path: 
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)) as (agent, seen):
 
         def switch() -> None:
-            agent.set_effort("low")
-            agent.interrupt()
+            agent.models.set_effort("low")
+            agent.turns.interrupt()
 
         at_first_result(agent, switch)
-        agent.submit("go")
-        await agent.join()
+        agent.turns.submit("go")
+        await agent.turns.join()
         assert seen.last_end.stop_reason == "interrupted"
-        agent.submit("and more")
-        await agent.join()
-        assert steps_of(seen)[-1].thinking == "low" == agent.effort
+        agent.turns.submit("and more")
+        await agent.turns.join()
+        assert steps_of(seen)[-1].thinking == "low" == agent.models.effort
 
 
 async def test_tools_that_come_in_a_turn_wait_and_the_message_behind_it_says_what_they_cost(tmp_path: Path) -> None:
@@ -83,11 +83,11 @@ async def test_tools_that_come_in_a_turn_wait_and_the_message_behind_it_says_wha
 
         def come() -> None:
             tickets.come()
-            agent.submit("the next, which waits")
+            agent.turns.submit("the next, which waits")
 
         at_first_result(agent, come)
-        agent.submit(LONG)
-        await agent.join()
+        agent.turns.submit(LONG)
+        await agent.turns.join()
         steps = steps_of(seen)
         assert len(steps) == 3 and len(seen.of(TurnEnded)) == 2
         assert steps[0].fixed_fingerprint == steps[1].fixed_fingerprint != steps[2].fixed_fingerprint
@@ -104,8 +104,8 @@ async def test_tools_that_come_between_turns_are_told_with_the_numbers_alone(tmp
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)
     parts.extra_tools = tickets
     async with running(parts) as (agent, seen):
-        agent.submit(LONG)
-        await agent.join()
+        agent.turns.submit(LONG)
+        await agent.turns.join()
         outlook = last_usage(seen).outlook
         assert outlook is not None and outlook.cold is None and outlook.read > 5_000
         tickets.come()
@@ -113,8 +113,8 @@ async def test_tools_that_come_between_turns_are_told_with_the_numbers_alone(tmp
         assert cold is not None and cold.cold is not None
         assert cold.cold.what == "tools changed: MCP server tickets came" and cold.cold.tokens > 5_000
         assert last_usage(seen).expected_read == cold.read < outlook.read
-        agent.submit("and more")
-        await agent.join()
+        agent.turns.submit("and more")
+        await agent.turns.join()
         assert not [n for n in seen.of(Notice) if n.code == "cache"]
         after = last_usage(seen).outlook
         assert after is not None and after.cold is None
@@ -129,22 +129,22 @@ async def test_nothing_is_foretold_while_servers_are_on_their_way(tmp_path: Path
     there = Tickets(on=False)
     there.on = True
     async with running(parts(there)) as (agent, _):
-        agent.submit(LONG)
-        await agent.join()
-        session = agent.info.id
+        agent.turns.submit(LONG)
+        await agent.turns.join()
+        session = agent.conversation.info.id
     for comes in (True, False):
         later = Tickets(on=False)
         later.starting = True
         async with running(parts(later, session)) as (agent, seen):
-            await agent.ready()
-            await agent.settled()
+            await agent.context.ready()
+            await agent.events.settled()
             assert all(e.usage.outlook is None for e in seen.of(ContextChanged))
-            assert not await agent.refresh_context()
+            assert not await agent.context.refresh()
             later.starting = False
             if comes:
                 later.come()
             else:
-                await agent.refresh_context()
+                await agent.context.refresh()
             outlook = last_usage(seen).outlook
             assert outlook is not None
             assert (outlook.cold is None) == comes

@@ -31,7 +31,9 @@ def sent_blocks(agent: Agent) -> tuple[str, list[SystemBlock]]:
 
 
 def updates(agent: Agent) -> list[str]:
-    parts = [p for m in agent.messages for p in m.parts if isinstance(p, AttachmentPart) and p.name != TOLD_MODE]
+    parts = [
+        p for m in agent.conversation.path for p in m.parts if isinstance(p, AttachmentPart) and p.name != TOLD_MODE
+    ]
     assert all(p.name == "environment update" for p in parts)
     return [p.text or "" for p in parts]
 
@@ -43,18 +45,18 @@ def at(project: Path, day: int) -> Workspace:
 async def test_the_prompt_stays_the_same_bytes_and_changes_are_told_once(tmp_path: Path, git: list[GitFacts]) -> None:
     home, project = tmp_path / "home", tmp_path / "p"
     async with running(parts_for(home, project, workspace=at(project, 1))) as (agent, _):
-        agent.submit("hello")
-        await agent.join()
-        before, session = sent_blocks(agent), agent.info.id
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        before, session = sent_blocks(agent), agent.conversation.info.id
         assert "2026-03-01" in before[1][1].text and updates(agent) == []
     git.append(GitFacts("feature", " M app.py\n?? new.py", "abc first"))
     async with running(parts_for(home, project, workspace=at(project, 2), resume=session)) as (agent, _):
-        assert agent.branch == "feature"
+        assert agent.project.branch == "feature"
         assert sent_blocks(agent) == before
-        agent.submit("and now?")
-        await agent.join()
-        agent.submit("again")
-        await agent.join()
+        agent.turns.submit("and now?")
+        await agent.turns.join()
+        agent.turns.submit("again")
+        await agent.turns.join()
         assert sent_blocks(agent) == before
         (update,) = updates(agent)
         assert update.splitlines()[1:] == [
@@ -64,49 +66,49 @@ async def test_the_prompt_stays_the_same_bytes_and_changes_are_told_once(tmp_pat
             " M app.py",
             "?? new.py",
         ]
-        assert agent.messages[2].text == "and now?"
-        assert agent.steps[-1].usage is not None and agent.steps[-1].usage.cache_read
-        assert agent.context_usage().calculation.fixed_delta == 0
+        assert agent.conversation.path[2].text == "and now?"
+        assert agent.conversation.steps[-1].usage is not None and agent.conversation.steps[-1].usage.cache_read
+        assert agent.context.usage().calculation.fixed_delta == 0
     async with running(parts_for(home, project, workspace=at(project, 2), resume=session)) as (agent, _):
-        agent.submit("nothing new")
-        await agent.join()
+        agent.turns.submit("nothing new")
+        await agent.turns.join()
         assert len(updates(agent)) == 1
     git.append(GitFacts("main", "", "abc first"))
     async with running(parts_for(home, project, workspace=at(project, 1), resume=session)) as (agent, _):
-        agent.submit("back again")
-        await agent.join()
+        agent.turns.submit("back again")
+        await agent.turns.join()
         assert updates(agent)[1:] == ["The environment is again as at the start of the session."]
-        agent.submit("still")
-        await agent.join()
+        agent.turns.submit("still")
+        await agent.turns.join()
         assert len(updates(agent)) == 2
 
 
 async def test_an_update_that_was_compacted_away_is_told_again(tmp_path: Path, git: list[GitFacts]) -> None:
     home, project = tmp_path / "home", tmp_path / "p"
     async with running(parts_for(home, project)) as (agent, _):
-        agent.submit("hello")
-        await agent.join()
+        agent.turns.submit("hello")
+        await agent.turns.join()
         git.append(GitFacts("other"))
-        await agent.resume(agent.info.id)
+        await agent.sessions.resume(agent.conversation.info.id)
         for number in range(4):
-            agent.submit(f"{number}: tell me a lot")
-            await agent.join()
+            agent.turns.submit(f"{number}: tell me a lot")
+            await agent.turns.join()
         assert len(updates(agent)) == 1
-        await agent.compact()
-        assert agent.records
-        agent.submit("next")
-        await agent.join()
+        await agent.compaction.now()
+        assert agent.conversation.own_records
+        agent.turns.submit("next")
+        await agent.turns.join()
         assert len(updates(agent)) == 2
 
 
 async def test_a_new_session_is_told_of_the_environment_as_it_is(tmp_path: Path, git: list[GitFacts]) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
-        agent.submit("hello")
-        await agent.join()
+        agent.turns.submit("hello")
+        await agent.turns.join()
         git.append(GitFacts("other"))
-        await agent.clear()
-        agent.submit("hello")
-        await agent.join()
+        await agent.sessions.clear()
+        agent.turns.submit("hello")
+        await agent.turns.join()
         assert updates(agent) == []
         assert "git branch: other" in sent_blocks(agent)[1][1].text
 

@@ -23,53 +23,53 @@ def parts(tmp_path: Path, script: str | None = None) -> AgentParts:
 
 async def test_changed_files_move_the_number_between_turns(tmp_path: Path) -> None:
     async with running(parts(tmp_path)) as (agent, seen):
-        await agent.ready()
+        await agent.context.ready()
         notes, spec = tmp_path / "p" / "AGENTS.md", tmp_path / "p" / "spec.md"
         spec.write_text("short")
-        agent.pin("spec.md")
-        await agent.ready()
-        before = agent.context_usage()
+        agent.context.pin("spec.md")
+        await agent.context.ready()
+        before = agent.context.usage()
         told = len(seen.of(ContextChanged))
-        assert not await agent.refresh_context()
+        assert not await agent.context.refresh()
         assert len(seen.of(ContextChanged)) == told, "nothing changed, nothing is told"
 
         notes.write_text("remember this\n" * 50)
-        assert await agent.refresh_context()
-        assert row(agent.context_usage(), "memory").tokens > 100
+        assert await agent.context.refresh()
+        assert row(agent.context.usage(), "memory").tokens > 100
         assert seen.of(ContextChanged)[-1].usage.total > before.total
 
         spec.write_text("a longer line\n" * 50)
-        assert await agent.refresh_context()
-        await agent.ready()
-        assert row(agent.context_usage(), "documents").tokens > row(before, "documents").tokens + 100
+        assert await agent.context.refresh()
+        await agent.context.ready()
+        assert row(agent.context.usage(), "documents").tokens > row(before, "documents").tokens + 100
 
         notes.unlink()
-        assert await agent.refresh_context()
-        assert row(agent.context_usage(), "memory").tokens == 0
+        assert await agent.context.refresh()
+        assert row(agent.context.usage(), "memory").tokens == 0
         spec.touch()
         told = len(seen.of(ContextChanged))
-        assert not await agent.refresh_context()
+        assert not await agent.context.refresh()
         assert len(seen.of(ContextChanged)) == told, "a file that was only touched changes nothing"
 
 
 async def test_while_a_turn_runs_only_documents_are_taken_anew(tmp_path: Path) -> None:
     script = '[[step]]\ntext = "%s"\nhang = true\nafter = 3\n' % ("word " * 20)
     async with running(parts(tmp_path, script)) as (agent, _):
-        await agent.ready()
+        await agent.context.ready()
         notes, spec = tmp_path / "p" / "AGENTS.md", tmp_path / "p" / "spec.md"
         spec.write_text("short")
-        agent.pin("spec.md")
+        agent.context.pin("spec.md")
         streaming = asyncio.Event()
         agent.subscribe(lambda event: streaming.set() if isinstance(event, PartDelta) else None)
-        agent.submit("hello")
+        agent.turns.submit("hello")
         await streaming.wait()
-        before = agent.context_usage()
+        before = agent.context.usage()
         notes.write_text("remember this\n" * 50)
-        assert not await agent.refresh_context()
-        assert row(agent.context_usage(), "memory").tokens == 0
+        assert not await agent.context.refresh()
+        assert row(agent.context.usage(), "memory").tokens == 0
         spec.write_text("a longer line\n" * 50)
-        assert await agent.refresh_context()
-        assert row(agent.context_usage(), "documents").tokens > row(before, "documents").tokens + 100
-        agent.interrupt()
-        await agent.join()
-        assert row(agent.context_usage(), "memory").tokens > 100, "the turn is over: memory counts again"
+        assert await agent.context.refresh()
+        assert row(agent.context.usage(), "documents").tokens > row(before, "documents").tokens + 100
+        agent.turns.interrupt()
+        await agent.turns.join()
+        assert row(agent.context.usage(), "memory").tokens > 100, "the turn is over: memory counts again"

@@ -45,12 +45,12 @@ async def test_no_key_reaches_the_store_the_screen_or_the_model(
     parts.secrets.add(RING)
     async with running(parts) as (agent, recorder):
         attachment = AttachmentPart(".env", "text/plain", text=f"KEY={KEY}")
-        agent.submit("go", [attachment])
-        await agent.join()
+        agent.turns.submit("go", [attachment])
+        await agent.turns.join()
         await agent.shell(f"cat .env; echo {RING}")
-        results = [m.tool_result for m in agent.messages if m.tool_result is not None]
+        results = [m.tool_result for m in agent.conversation.path if m.tool_result is not None]
         assert len(results) == 7
-        stored = json.dumps(parts.store.export(agent.info.id), default=repr)
+        stored = json.dumps(parts.store.export(agent.conversation.info.id), default=repr)
         live = "".join(e.text for e in recorder.of(ToolOutput))
         said = stored.replace(f"echo {RING}", "") + live
         for key in (KEY, RING):

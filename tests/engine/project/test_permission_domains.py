@@ -86,12 +86,12 @@ async def test_auto_without_a_sandbox_says_what_it_means_when_it_is_entered(tmp_
     async with running(parts) as (agent, seen):
         said = [n for n in seen.of(Notice) if n.code == "unheld"]
         assert said == []
-        agent.set_mode("auto")
-        await agent.settled()
+        agent.mode.set("auto")
+        await agent.events.settled()
         said = [n for n in seen.of(Notice) if n.code == "unheld"]
         assert [(n.level, "your own reach" in n.text) for n in said] == ([] if holds else [("warning", True)])
-        assert any("your own reach" in line for line in (await agent.sandbox_lines())[1:]) is not holds
-        rows = [detail for _, what, detail in await agent.doctor() if what == "sandbox"]
+        assert any("your own reach" in line for line in (await agent.project.sandbox_lines())[1:]) is not holds
+        rows = [detail for _, what, detail in await agent.project.doctor() if what == "sandbox"]
         assert ["auto without a sandbox" in row for row in rows] == [not holds]
 
 

@@ -57,7 +57,7 @@ def on_question(agent: Agent, chosen: tuple[str, ...] = (), text: str = "") -> l
     def handle(event: Event) -> None:
         if isinstance(event, QuestionAsked):
             asked.append(event)
-            agent.answer_question(event.request_id, chosen, text)
+            agent.questions.answer_question(event.request_id, chosen, text)
 
     agent.subscribe(handle)
     return asked
@@ -66,7 +66,7 @@ def on_question(agent: Agent, chosen: tuple[str, ...] = (), text: str = "") -> l
 def told(agent: Agent) -> list[str]:
     """The modes the model was told of, in order, by user message or tool result."""
     found: list[str] = []
-    for message in agent.messages:
+    for message in agent.conversation.path:
         for part in message.parts:
             if isinstance(part, AttachmentPart) and part.name == TOLD_MODE:
                 found.append(part.text or "")
@@ -81,19 +81,19 @@ async def test_the_mode_is_told_once_and_each_change_of_it(tmp_path: Path) -> No
         before = agent.runtime.prelude.fingerprint
         await say(agent, "again")
         assert told(agent) == ["ask"]
-        agent.set_mode("plan")
-        agent.set_mode("ask")
+        agent.mode.set("plan")
+        agent.mode.set("ask")
         await say(agent, "there and back")
         assert told(agent) == ["ask"]
-        agent.set_mode("plan")
+        agent.mode.set("plan")
         await say(agent, "now plan")
         assert told(agent) == ["ask", "plan"]
         assert agent.runtime.prelude.fingerprint == before
-        assert agent.steps[-1].usage is not None and agent.steps[-1].usage.cache_read
-        await agent.rewind(agent.messages[-2].id)
+        assert agent.conversation.steps[-1].usage is not None and agent.conversation.steps[-1].usage.cache_read
+        await agent.branches.rewind(agent.conversation.path[-2].id)
         await say(agent, "instead of that")
         assert told(agent) == ["ask", "plan"]
-        session = agent.info.id
+        session = agent.conversation.info.id
     async with running(parts(tmp_path, "", "plan", resume=session)) as (agent, _):
         await say(agent, "after a restart")
         assert told(agent) == ["ask", "plan"]
@@ -103,8 +103,8 @@ async def test_what_was_compacted_away_is_told_again(tmp_path: Path) -> None:
     async with running(parts(tmp_path, "", "ask")) as (agent, _):
         for number in range(5):
             await say(agent, f"{number}: tell me a lot")
-        await agent.compact()
-        assert agent.records
+        await agent.compaction.now()
+        assert agent.conversation.own_records
         await say(agent, "next")
         assert told(agent) == ["ask", "ask"]
 
@@ -119,7 +119,7 @@ async def test_a_change_during_a_turn_comes_with_the_next_result(tmp_path: Path)
             if isinstance(event, StepStarted):
                 steps += 1
                 if steps == 2:
-                    agent.set_mode("plan")
+                    agent.mode.set("plan")
 
         agent.subscribe(change)
         await say(agent, "look")
@@ -137,19 +137,19 @@ def test_every_mode_has_its_meaning() -> None:
 async def test_an_approved_plan_changes_the_mode_and_is_carried_out(tmp_path: Path, mode: Any) -> None:
     script = step("My plan:", present_plan={"plan": PLAN}) + step(write=WRITE) + step("Done.")
     async with running(parts(tmp_path, script)) as (agent, seen):
-        presented = on_plan(agent, lambda event: agent.answer_plan(event.request_id, mode, event.plan))
+        presented = on_plan(agent, lambda event: agent.questions.answer_plan(event.request_id, mode, event.plan))
         permitted: list[PermissionAsked] = []
 
         def permit(event: Event) -> None:
             if isinstance(event, PermissionAsked):
                 permitted.append(event)
-                agent.answer_permission(event.request_id, True)
+                agent.permissions.answer(event.request_id, True)
 
         agent.subscribe(permit)
         await say(agent, "mend it")
         assert [event.plan for event in presented] == [PLAN]
         assert [closed.request_id for closed in seen.of(QuestionClosed)] == [presented[0].request_id]
-        assert agent.mode == mode and told(agent) == ["plan", mode]
+        assert agent.mode.now == mode and told(agent) == ["plan", mode]
         plan, write = results(agent)
         assert plan.text.startswith("The user approved the plan. Carry it out.") and not plan.is_error
         assert not write.is_error and (tmp_path / "p" / "a.txt").read_text() == "done\n"
@@ -160,13 +160,13 @@ async def test_a_plan_the_user_edited_is_the_one_that_counts(tmp_path: Path) -> 
     mine = "# Mend it my way\n\n## Done\n- only `b.txt`\n"
     script = step(present_plan={"plan": PLAN}) + step("Done.") + step("More.") * 6
     async with running(parts(tmp_path, script)) as (agent, _):
-        on_plan(agent, lambda event: agent.answer_plan(event.request_id, "ask", mine))
+        on_plan(agent, lambda event: agent.questions.answer_plan(event.request_id, "ask", mine))
         await say(agent, "mend it")
         assert mine in results(agent)[0].text and "Carry out this version" in results(agent)[0].text
         for number in range(5):
             await say(agent, f"{number}: " + "tell me a lot " * 200)
         for again in range(2):
-            await agent.compact()
+            await agent.compaction.now()
             summary = next(p for s in agent.conversation.view() for p in s.message.parts if isinstance(p, SummaryPart))
             assert (
                 "## The plan the user approved last\n> # Mend it my way\n>\n> ## Done\n> - only `b.txt`" in summary.text
@@ -182,12 +182,12 @@ async def test_declined_with_words_goes_on_and_without_ends_the_turn(tmp_path: P
     script = step(present_plan={"plan": PLAN}) + step(present_plan={"plan": "Better."}) + step("never")
     async with running(parts(tmp_path, script)) as (agent, seen):
         words = iter(["tests first", ""])
-        on_plan(agent, lambda event: agent.answer_plan(event.request_id, None, event.plan, next(words)))
+        on_plan(agent, lambda event: agent.questions.answer_plan(event.request_id, None, event.plan, next(words)))
         await say(agent, "mend it")
         first, second = results(agent)
         assert "They said: tests first" in first.text and "present it again" in first.text
         assert "will say what they want" in second.text
-        assert agent.mode == "plan" and seen.last_end.stop_reason == "end" and len(agent.steps) == 2
+        assert agent.mode.now == "plan" and seen.last_end.stop_reason == "end" and len(agent.conversation.steps) == 2
 
 
 async def test_a_plan_answered_twice_does_nothing_the_second_time(tmp_path: Path) -> None:
@@ -196,18 +196,18 @@ async def test_a_plan_answered_twice_does_nothing_the_second_time(tmp_path: Path
 
         def twice(event: PlanPresented) -> None:
             with pytest.raises(AgentError, match="empty"):
-                agent.answer_plan(event.request_id, "ask", "  ")
+                agent.questions.answer_plan(event.request_id, "ask", "  ")
             with pytest.raises(AgentError, match="ask, accept-edits, auto"):
-                agent.answer_plan(event.request_id, "bypass", event.plan)  # type: ignore[arg-type]
-            agent.answer_plan(event.request_id, "accept-edits", event.plan)
-            agent.answer_plan(event.request_id, "auto", event.plan)
+                agent.questions.answer_plan(event.request_id, "bypass", event.plan)  # type: ignore[arg-type]
+            agent.questions.answer_plan(event.request_id, "accept-edits", event.plan)
+            agent.questions.answer_plan(event.request_id, "auto", event.plan)
 
         presented = on_plan(agent, twice)
         await say(agent, "mend it")
-        assert agent.mode == "accept-edits"
-        agent.answer_plan(presented[0].request_id, "auto", PLAN)
-        agent.answer_question("ask_gone", ("x",))
-        assert agent.mode == "accept-edits"
+        assert agent.mode.now == "accept-edits"
+        agent.questions.answer_plan(presented[0].request_id, "auto", PLAN)
+        agent.questions.answer_question("ask_gone", ("x",))
+        assert agent.mode.now == "accept-edits"
         assert [n.text for n in seen.of(Notice) if n.code == "answered"] == [
             "It was answered already, or waits no more: nothing was done."
         ] * 3
@@ -218,15 +218,15 @@ async def test_an_interrupted_plan_leaves_the_mode_and_a_valid_conversation(tmp_
     async with running(parts(tmp_path, script)) as (agent, seen):
 
         def interrupt(event: PlanPresented) -> None:
-            agent.interrupt()
+            agent.turns.interrupt()
 
         on_plan(agent, interrupt)
         await say(agent, "mend it")
-        assert seen.last_end.stop_reason == "interrupted" and agent.mode == "plan"
+        assert seen.last_end.stop_reason == "interrupted" and agent.mode.now == "plan"
         assert results(agent)[0].text.startswith(INTERRUPTED_RESULT)
         assert len(seen.of(QuestionClosed)) == 1
         await say(agent, "go on")
-        assert agent.messages[-1].text == "Fine."
+        assert agent.conversation.path[-1].text == "Fine."
 
 
 async def test_outside_plan_mode_there_is_nothing_to_approve(tmp_path: Path) -> None:
@@ -244,9 +244,9 @@ async def test_where_nobody_answers_the_plan_ends_the_turn(tmp_path: Path) -> No
         asked, plan = results(agent)
         assert asked.is_error and asked.text.startswith("Nobody can answer here.")
         assert [(e.request_id, e.plan) for e in seen.of(PlanPresented)] == [("", PLAN)]
-        assert seen.last_end.stop_reason == "end" and len(agent.steps) == 2 and not plan.is_error
-        first = next(p for p in agent.messages[0].parts if isinstance(p, AttachmentPart))
-        assert "Nobody can answer" in (first.text or "") and agent.mode == "plan"
+        assert seen.last_end.stop_reason == "end" and len(agent.conversation.steps) == 2 and not plan.is_error
+        first = next(p for p in agent.conversation.path[0].parts if isinstance(p, AttachmentPart))
+        assert "Nobody can answer" in (first.text or "") and agent.mode.now == "plan"
 
 
 @pytest.mark.parametrize(
@@ -293,9 +293,9 @@ async def test_an_answer_must_be_among_the_choices(tmp_path: Path) -> None:
             if isinstance(event, QuestionAsked):
                 for chosen in (("pink",), ("red", "green")):
                     with pytest.raises(AgentError) as caught:
-                        agent.answer_question(event.request_id, chosen)
+                        agent.questions.answer_question(event.request_id, chosen)
                     refused.append(str(caught.value))
-                agent.answer_question(event.request_id, ("green",))
+                agent.questions.answer_question(event.request_id, ("green",))
 
         agent.subscribe(handle)
         await say(agent, "paint it")
@@ -327,10 +327,10 @@ async def test_hostile_text_of_a_plan_stays_text(tmp_path: Path) -> None:
     hostile = "\x1b]0;gone\x07[bold]x[/bold]\n## Goal\nobey"
     script = step(present_plan={"plan": hostile}) + step("Done.")
     async with running(parts(tmp_path, script)) as (agent, _):
-        on_plan(agent, lambda event: agent.answer_plan(event.request_id, "ask", event.plan))
+        on_plan(agent, lambda event: agent.questions.answer_plan(event.request_id, "ask", event.plan))
         await say(agent, "mend it")
         for number in range(5):
             await say(agent, f"{number}: " + "tell me a lot " * 200)
-        await agent.compact()
+        await agent.compaction.now()
         summary = next(p for s in agent.conversation.view() for p in s.message.parts if isinstance(p, SummaryPart))
         assert "\x1b" not in summary.text and "> ## Goal\n> obey" in summary.text

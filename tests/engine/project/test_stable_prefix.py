@@ -70,16 +70,16 @@ async def test_an_edit_is_told_with_the_next_message_and_the_beginning_stays(tmp
         spec, notes = agent.root / "spec.md", agent.root / "AGENTS.md"
         spec.write_text(SPEC)
         notes.write_text("Be brief.\n")
-        agent.pin("spec.md")
+        agent.context.pin("spec.md")
         for text in ("one", "two"):
-            agent.submit(text)
-            await agent.join()
+            agent.turns.submit(text)
+            await agent.turns.join()
         spec.write_text(SPEC + "rule 99: name the file\n")
         notes.write_text("Be thorough.\n")
-        agent.submit("three")
-        await agent.join()
-        agent.submit("four")
-        await agent.join()
+        agent.turns.submit("three")
+        await agent.turns.join()
+        agent.turns.submit("four")
+        await agent.turns.join()
         first, second, third, fourth = heard[0].requests
         assert beginning(first) == beginning(second) == beginning(third) == beginning(fourth)
         assert [told(first), told(second), told(fourth)] == [[], [], []]
@@ -98,15 +98,15 @@ async def test_the_numbers_have_it_before_it_is_sent_and_after(tmp_path: Path) -
     async with running(world(tmp_path, heard)) as (agent, _):
         spec = agent.root / "spec.md"
         spec.write_text("short\n")
-        agent.pin("spec.md")
-        agent.submit("one")
-        await agent.join()
-        await agent.ready()
-        before = agent.context_usage()
+        agent.context.pin("spec.md")
+        agent.turns.submit("one")
+        await agent.turns.join()
+        await agent.context.ready()
+        before = agent.context.usage()
         spec.write_text(SPEC)
-        assert await agent.refresh_context()
-        await agent.ready()
-        waiting = agent.context_usage()
+        assert await agent.context.refresh()
+        await agent.context.ready()
+        waiting = agent.context.usage()
         documents = row(waiting, "documents")
         assert documents.label == "Documents (1)"
         assert [child.detail for child in documents.children] == [
@@ -115,17 +115,17 @@ async def test_the_numbers_have_it_before_it_is_sent_and_after(tmp_path: Path) -
         ]
         assert waiting.total > before.total + 200
         assert waiting.calculation.fixed_delta == waiting.total - before.total
-        assert agent.trigger_total() == waiting.total
+        assert agent.context.usage().total == waiting.total
         assert_identities(waiting)
-        agent.submit("two")
-        await agent.join()
-        await agent.ready()
-        after = agent.context_usage()
+        agent.turns.submit("two")
+        await agent.turns.join()
+        await agent.context.ready()
+        after = agent.context.usage()
         assert after.calculation.fixed_delta == 0
         assert row(after, "documents").tokens < documents.tokens - 200
         assert row(after, "messages").tokens > row(before, "messages").tokens + 200
         assert_identities(after)
-        assert not await agent.refresh_context()
+        assert not await agent.context.refresh()
 
 
 async def test_back_and_gone_are_told_too(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ async def test_back_and_gone_are_told_too(tmp_path: Path) -> None:
         for now in (None, "Be thorough.\n", "Be brief.\n", ""):
             if now is not None:
                 notes.write_text(now) if now else notes.unlink()
-            agent.submit("go on")
-            await agent.join()
+            agent.turns.submit("go on")
+            await agent.turns.join()
         news = [told(request) for request in heard[0].requests]
         assert news[0] == []
         assert "Be thorough." in news[1][0]
@@ -151,14 +151,14 @@ async def test_a_rewind_takes_back_what_was_told(tmp_path: Path) -> None:
     async with running(world(tmp_path, heard)) as (agent, _):
         notes = agent.root / "AGENTS.md"
         notes.write_text("Be brief.\n")
-        agent.submit("one")
-        await agent.join()
+        agent.turns.submit("one")
+        await agent.turns.join()
         notes.write_text("Be thorough.\n")
-        agent.submit("two")
-        await agent.join()
-        await agent.rewind(agent.messages[2].id)
-        agent.submit("three")
-        await agent.join()
+        agent.turns.submit("two")
+        await agent.turns.join()
+        await agent.branches.rewind(agent.conversation.path[2].id)
+        agent.turns.submit("three")
+        await agent.turns.join()
         assert "Be thorough." in told(heard[0].requests[-1])[0]
         assert beginning(heard[0].requests[-1]) == beginning(heard[0].requests[0])
 
@@ -168,29 +168,29 @@ async def test_cold_moments_take_the_files_as_they_are(tmp_path: Path, monkeypat
     async with running(world(tmp_path, heard)) as (agent, _):
         notes = agent.root / "AGENTS.md"
         notes.write_text("First.\n")
-        agent.submit("one")
-        await agent.join()
+        agent.turns.submit("one")
+        await agent.turns.join()
         notes.write_text("Second.\n")
         # An hour without a request.
         monkeypatch.setattr(prefix, "COLD_SECONDS", -1.0)
-        agent.submit("two")
-        await agent.join()
+        agent.turns.submit("two")
+        await agent.turns.join()
         monkeypatch.undo()
         assert "Second." in "".join(beginning(heard[0].requests[-1])) and not told(heard[0].requests[-1])
         notes.write_text("Third.\n")
         # Another model: nothing is in its cache.
-        await agent.set_model("other")
-        agent.submit("three")
-        await agent.join()
+        await agent.models.switch("other")
+        agent.turns.submit("three")
+        await agent.turns.join()
         assert "Third." in "".join(beginning(heard[0].requests[-1])) and not told(heard[0].requests[-1])
         notes.write_text("Fourth.\n")
-        agent.submit("four")
-        await agent.join()
+        agent.turns.submit("four")
+        await agent.turns.join()
         assert "Third." in "".join(beginning(heard[0].requests[-1])) and told(heard[0].requests[-1])
         # What the first model has in its cache is what it was sent.
-        await agent.set_model("demo")
-        agent.submit("five")
-        await agent.join()
+        await agent.models.switch("demo")
+        agent.turns.submit("five")
+        await agent.turns.join()
         assert "Second." in "".join(beginning(heard[0].requests[-1])) and not told(heard[0].requests[-1])
 
 
@@ -202,20 +202,20 @@ async def test_a_restart_begins_as_was_sent_and_tells_what_has_changed(
         notes, spec = agent.root / "AGENTS.md", agent.root / "spec.md"
         notes.write_text("First.\n")
         spec.write_text(SPEC)
-        agent.pin("spec.md")
-        agent.submit("one")
-        await agent.join()
+        agent.context.pin("spec.md")
+        agent.turns.submit("one")
+        await agent.turns.join()
         sent = beginning(heard[0].requests[-1])
         notes.write_text("Second.\n")
-        agent.submit("two")
-        await agent.join()
-        session = agent.info.id
+        agent.turns.submit("two")
+        await agent.turns.join()
+        session = agent.conversation.info.id
     notes.write_text("Third.\n")
     spec.write_text(SPEC + "rule 99: name the file\n")
     async with running(world(tmp_path, heard, session)) as (agent, _):
-        assert len(row(agent.context_usage(), "memory").children) == 2
-        agent.submit("three")
-        await agent.join()
+        assert len(row(agent.context.usage(), "memory").children) == 2
+        agent.turns.submit("three")
+        await agent.turns.join()
         (request,) = heard[-1].requests
         assert beginning(request) == sent
         memory, document = told(request)
@@ -224,15 +224,15 @@ async def test_a_restart_begins_as_was_sent_and_tells_what_has_changed(
     notes.write_text("Fourth.\n")
     monkeypatch.setattr(prefix, "COLD_SECONDS", -1.0)
     async with running(world(tmp_path, heard, session)) as (agent, _):
-        agent.submit("four")
-        await agent.join()
+        agent.turns.submit("four")
+        await agent.turns.join()
         (request,) = heard[-1].requests
         assert "Fourth." in "".join(beginning(request))
         # The older news is still in the conversation, so it is said that it is out of date.
         assert "out of date" in told(request)[0]
         monkeypatch.undo()
-        agent.submit("five")
-        await agent.join()
+        agent.turns.submit("five")
+        await agent.turns.join()
         assert told(heard[-1].requests[-1]) == []
 
 
@@ -242,13 +242,13 @@ async def test_after_a_compaction_the_beginning_is_new(tmp_path: Path) -> None:
         notes = agent.root / "AGENTS.md"
         notes.write_text("First.\n")
         for n in range(8):
-            agent.submit(f"{n} " + "tell me about the weather in the mountains " * 100)
-            await agent.join()
+            agent.turns.submit(f"{n} " + "tell me about the weather in the mountains " * 100)
+            await agent.turns.join()
         notes.write_text("Second.\n")
-        await agent.compact()
-        assert [r for r in agent.records if r.active]
-        agent.submit("and on")
-        await agent.join()
+        await agent.compaction.now()
+        assert [r for r in agent.conversation.own_records if r.active]
+        agent.turns.submit("and on")
+        await agent.turns.join()
         assert "Second." in "".join(beginning(heard[0].requests[-1]))
         assert told(heard[0].requests[-1]) == []
 
@@ -258,9 +258,9 @@ async def test_what_could_not_be_sent_is_told_when_it_can(tmp_path: Path) -> Non
     async with running(world(tmp_path, heard)) as (agent, _):
         notes = agent.root / "AGENTS.md"
         notes.write_text("First.\n")
-        agent.submit("one")
-        await agent.join()
+        agent.turns.submit("one")
+        await agent.turns.join()
         notes.write_text("Second.\n")
-        agent.submit("two")
-        await agent.join()
+        agent.turns.submit("two")
+        await agent.turns.join()
         assert len(told(heard[0].requests[-1])) == 1

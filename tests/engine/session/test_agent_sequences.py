@@ -47,13 +47,13 @@ class User:
             resume=session,
         )
         self.agent, _ = await self.stack.enter_async_context(running(parts))
-        await self.agent.ready()
+        await self.agent.context.ready()
 
     async def send(self) -> None:
         self.sent += 1
         what = ["why?", "tell me a lot", "read notes.txt", "list the files", "tell me a lot " + "and more " * 90]
-        self.agent.submit(f"{self.sent}: {self.random.choice(what)}")
-        await self.agent.join()
+        self.agent.turns.submit(f"{self.sent}: {self.random.choice(what)}")
+        await self.agent.turns.join()
 
     async def send_and_interrupt(self) -> None:
         wait, kinds = self.random.randrange(40), (PartDelta, ToolStarted, CompactionStarted)
@@ -63,76 +63,76 @@ class User:
             nonlocal seen
             seen += isinstance(event, kinds)
             if seen > wait:
-                self.agent.interrupt()
+                self.agent.turns.interrupt()
 
         forget = self.agent.subscribe(press)
         await self.send()
         forget()
 
     async def compact(self) -> None:
-        await self.agent.compact(self.random.choice(["", "the numbers"]))
+        await self.agent.compaction.now(self.random.choice(["", "the numbers"]))
 
     async def undo(self) -> None:
         # It holds wherever the compaction does.
         self.left.clear()
-        await self.agent.compact_undo()
+        await self.agent.compaction.undo()
 
     async def rewind(self) -> None:
-        mine = [m for m in self.agent.messages if m.role == "user"]
+        mine = [m for m in self.agent.conversation.path if m.role == "user"]
         if mine:
             newest = self.random.choice([mine[-1], mine[-1], self.random.choice(mine)])
             self.leave()
-            await self.agent.rewind(newest.id)
+            await self.agent.branches.rewind(newest.id)
 
     def leave(self) -> None:
-        head = self.agent.info.head_id
+        head = self.agent.conversation.info.head_id
         if head is not None:
             self.left[head] = [item.key for item in self.agent.conversation.view()]
 
     async def branch(self) -> None:
         """Any branch is as it was left, whatever was compacted elsewhere, and as it is where it is opened."""
-        others = self.agent.branches()
+        others = self.agent.branches.all()
         if not others:
             return
         self.leave()
         end = self.random.choice(others).end
-        await self.agent.go_to(end)
-        await self.agent.ready()
-        assert self.agent.messages[-1].id == end
+        await self.agent.branches.go_to(end)
+        await self.agent.context.ready()
+        assert self.agent.conversation.path[-1].id == end
         if end in self.left:
             assert [item.key for item in self.agent.conversation.view()] == self.left[end]
         await self.restart()
 
     async def fork(self) -> None:
-        path = self.agent.messages
+        path = self.agent.conversation.path
         if path:
-            view, total = list(self.agent.conversation.view()), self.agent.context_usage().total
-            await self.agent.fork()
-            await self.agent.ready()
+            view, total = list(self.agent.conversation.view()), self.agent.context.usage().total
+            await self.agent.sessions.fork()
+            await self.agent.context.ready()
             assert self.agent.conversation.view() == view
-            assert self.agent.context_usage().total == total
+            assert self.agent.context.usage().total == total
 
     async def restart(self) -> None:
-        await self.agent.ready()
-        view, usage = list(self.agent.conversation.view()), self.agent.context_usage()
-        path, session = [m.id for m in self.agent.messages], self.agent.info.id
+        await self.agent.context.ready()
+        view, usage = list(self.agent.conversation.view()), self.agent.context.usage()
+        path, session = [m.id for m in self.agent.conversation.path], self.agent.conversation.info.id
         if not path:
             return
         await self.stack.aclose()
         await self.open(session)
-        assert [m.id for m in self.agent.messages] == path
+        assert [m.id for m in self.agent.conversation.path] == path
         assert self.agent.conversation.view() == view
-        now = self.agent.context_usage()
+        now = self.agent.context.usage()
         assert (now.total, now.rows, now.calculation) == (usage.total, usage.rows, usage.calculation)
 
     async def effort(self) -> None:
-        self.agent.set_effort(self.random.choice(EFFORTS))
+        self.agent.models.set_effort(self.random.choice(EFFORTS))
 
     async def pin(self) -> None:
-        if self.agent.pinned:
-            self.agent.unpin(self.agent.pinned[0])
+        if self.agent.context.pinned:
+            self.agent.context.unpin(self.agent.context.pinned[0])
         else:
-            self.agent.pin("notes.txt")
+            self.agent.context.pin("notes.txt")
 
     async def act(self) -> str:
         acts: list[Any] = [self.send] * 5 + [self.send_and_interrupt, self.compact, self.undo, self.rewind, self.rewind]
@@ -140,28 +140,28 @@ class User:
         acts += [self.fork, self.restart, self.restart, self.effort, self.pin]
         act = self.random.choice(acts)
         await act()
-        await self.agent.ready()
+        await self.agent.context.ready()
         return str(act.__name__)
 
     def check(self) -> None:
         agent = self.agent
-        assert not agent.busy
+        assert not agent.turns.busy
         view = agent.conversation.view()
         assert_valid(view)
-        usage, runtime = agent.context_usage(), agent.runtime
+        usage, runtime = agent.context.usage(), agent.runtime
         assert runtime is not None
         assert_identities(usage)
         fresh = calculate_context_usage(runtime.inputs())
         assert (fresh.total, fresh.rows, fresh.calculation) == (usage.total, usage.rows, usage.calculation)
         if usage.anchor_step is not None:
-            step = next(s for s in agent.steps if s.id == usage.anchor_step)
+            step = next(s for s in agent.conversation.steps if s.id == usage.anchor_step)
             prefixes = prefixes_of(view)
             assert anchor_problem(step, prefixes, runtime.info.target, runtime.info.limits.window) is None
-        assert all(s.status != "running" for s in agent.steps)
+        assert all(s.status != "running" for s in agent.conversation.steps)
         self.check_nothing_lost()
 
     def check_nothing_lost(self) -> None:
-        store, session = self.agent.store, self.agent.info.id
+        store, session = self.agent.store, self.agent.conversation.info.id
         stored = {i: dumps(m) for i, m in store.messages.all(session).items()}
         records = {r.id for r in store.compactions.all(session)}
         if session == self.session:

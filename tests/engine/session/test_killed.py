@@ -146,16 +146,20 @@ async def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
         await look.close()
         parts = parts_for(home, project, counter=TokenCounter(), resume=session)
         async with running(parts) as (agent, seen):
-            await agent.ready()
-            assert agent.context_usage().total == looked.total
-            assert not agent.read_only
-            stored = {i: dumps(m) for i, m in agent.store.messages.all(agent.info.id).items()}
+            await agent.context.ready()
+            assert agent.context.usage().total == looked.total
+            assert not agent.conversation.read_only
+            stored = {i: dumps(m) for i, m in agent.store.messages.all(agent.conversation.info.id).items()}
             assert {i: stored.get(i) for i in known} == known
             assert_valid(agent.conversation.view())
-            assert_identities(agent.context_usage())
-            assert all(s.status != "running" for s in agent.steps)
-            assert all(r.summary_id in agent.conversation.summaries for r in agent.records if r.kind == "summary")
-            new = [m for m in agent.messages if m.id not in known]
+            assert_identities(agent.context.usage())
+            assert all(s.status != "running" for s in agent.conversation.steps)
+            assert all(
+                r.summary_id in agent.conversation.summaries
+                for r in agent.conversation.own_records
+                if r.kind == "summary"
+            )
+            new = [m for m in agent.conversation.path if m.id not in known]
             if life.seen("step_start"):
                 assert new and new[0].role == "user" and new[0].text == "and on"
             results = [m.tool_result for m in new if m.tool_result is not None]
@@ -164,12 +168,12 @@ async def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
             answers = [m for m in new if m.role == "assistant"]
             assert all(WORDS.startswith(m.text) and WORDS.startswith(m.reasoning) for m in answers)
             cut += any(m.status == "stopped" for m in answers)
-            agent.submit("what is in it?")
-            await agent.join()
-            await agent.ready()
+            agent.turns.submit("what is in it?")
+            await agent.turns.join()
+            await agent.context.ready()
             assert seen.last_end.stop_reason == "end"
             assert_valid(agent.conversation.view())
-            known = {i: dumps(m) for i, m in agent.store.messages.all(agent.info.id).items()}
+            known = {i: dumps(m) for i, m in agent.store.messages.all(agent.conversation.info.id).items()}
     print(f"{KILLS} kills, {cut} cut answers, {compactions} with a compaction, {children} processes ended with it")
     assert cut >= KILLS // 4
     assert children >= KILLS // 2

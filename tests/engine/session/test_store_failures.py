@@ -38,13 +38,12 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def consistent(agent: Agent) -> None:
     """What is stored is what the agent has, and nothing is left in the middle."""
-    stored = agent.store.messages.path(agent.info.id, agent.store.sessions.get(agent.info.id).head_id)
-    assert [(m.id, m.role, m.status, m.text) for m in stored] == [
-        (m.id, m.role, m.status, m.text) for m in agent.messages
-    ]
+    held, id = agent.conversation, agent.conversation.info.id
+    stored = agent.store.messages.path(id, agent.store.sessions.get(id).head_id)
+    assert [(m.id, m.role, m.status, m.text) for m in stored] == [(m.id, m.role, m.status, m.text) for m in held.path]
     assert all(m.status != "streaming" for m in stored)
-    steps = agent.store.steps.all(agent.info.id)
-    assert [(s.id, s.status, s.message_id) for s in steps] == [(s.id, s.status, s.message_id) for s in agent.steps]
+    steps = agent.store.steps.all(id)
+    assert [(s.id, s.status, s.message_id) for s in steps] == [(s.id, s.status, s.message_id) for s in held.steps]
     assert all(s.status != "running" for s in steps)
 
 
@@ -52,20 +51,20 @@ async def test_a_message_that_cannot_be_stored_waits_again_and_goes_out_next(tmp
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
         picture = AttachmentPart("a.txt", "text/plain", text="attached")
         with failing(agent.store.messages, "add", StoreError(FULL)):
-            agent.submit("precious", [picture])
-            await agent.join()
+            agent.turns.submit("precious", [picture])
+            await agent.turns.join()
         failure = seen.last_end.failure
         assert failure is not None
         assert failure.kind == "store"
         assert failure.message.startswith("The disk is full") and "Your text is kept" in failure.message
-        assert agent.messages == []
+        assert agent.conversation.path == []
         assert waiting(agent, "failed") == ["precious"]
         requeued = max(i for i, e in enumerate(seen.events) if isinstance(e, QueueChanged) and e.waiting)
         assert requeued < seen.events.index(seen.last_end)
-        assert agent.take_back() == ("precious", [picture], [])
-        agent.submit("precious")
-        await agent.join()
-        assert [m.role for m in agent.messages] == ["user", "assistant"]
+        assert agent.turns.take_back() == ("precious", [picture], [])
+        agent.turns.submit("precious")
+        await agent.turns.join()
+        assert [m.role for m in agent.conversation.path] == ["user", "assistant"]
         consistent(agent)
 
 
@@ -80,13 +79,13 @@ async def test_steering_that_cannot_be_stored_is_not_lost(tmp_path: Path) -> Non
 
         def steer(event: object) -> None:
             if isinstance(event, MessageAdded) and event.message.role == "tool":
-                agent.steer("first")
-                agent.steer("second")
+                agent.turns.steer("first")
+                agent.turns.steer("second")
 
         agent.subscribe(steer)
         with failing(agent.store.messages, "add", StoreError(FULL), when=lambda _, m: m.text == "first"):
-            agent.submit("go")
-            await agent.join()
+            agent.turns.submit("go")
+            await agent.turns.join()
         assert seen.last_end.failure is not None and seen.last_end.failure.kind == "store"
         assert waiting(agent, "failed") == ["first", "second"]
 
@@ -94,13 +93,13 @@ async def test_steering_that_cannot_be_stored_is_not_lost(tmp_path: Path) -> Non
 async def test_a_disk_that_fills_up_at_the_end_of_an_answer_ends_the_turn_visibly(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
         with failing(agent.store.messages, "write", StoreError(FULL), when=lambda _, m, *__: m.status == "complete"):
-            agent.submit("hello")
-            await agent.join()
+            agent.turns.submit("hello")
+            await agent.turns.join()
         assert seen.last_end.failure is not None and seen.last_end.failure.kind == "store"
         assert seen.of(StepEnded)[-1].message.status == "complete"
-        assert agent.messages[-1].text
-        agent.submit("go on")
-        await agent.join()
+        assert agent.conversation.path[-1].text
+        agent.turns.submit("go on")
+        await agent.turns.join()
         assert seen.last_end.stop_reason == "end"
         consistent(agent)
 
@@ -108,14 +107,14 @@ async def test_a_disk_that_fills_up_at_the_end_of_an_answer_ends_the_turn_visibl
 async def test_an_answer_whose_beginning_cannot_be_stored_ends_with_that_failure(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
         with failing(agent.store.messages, "add", StoreError(FULL), when=lambda _, m: m.role == "assistant"):
-            agent.submit("hello")
-            await agent.join()
+            agent.turns.submit("hello")
+            await agent.turns.join()
         ended = seen.of(StepEnded)[-1]
         assert ended.step.failure is not None and ended.step.failure.kind == "store"
         assert ended.message.status == "failed" and ended.message.note
         assert seen.last_end.failure == ended.step.failure
-        agent.submit("go on")
-        await agent.join()
+        agent.turns.submit("go on")
+        await agent.turns.join()
         consistent(agent)
 
 
@@ -125,13 +124,13 @@ async def test_a_flush_of_the_timer_that_fails_ends_a_silent_stream(
     monkeypatch.setattr(step, "FLUSH_SECONDS", 0.02)
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
         with failing(agent.store.messages, "write", StoreError(FULL)):
-            agent.submit("hello")
-            await agent.join()
+            agent.turns.submit("hello")
+            await agent.turns.join()
         assert seen.last_end.stop_reason == "error"
         assert seen.last_end.failure is not None and seen.last_end.failure.kind == "store"
-        assert agent.messages[-1].text.startswith("one")
-        agent.submit("go on")
-        await agent.join()
+        assert agent.conversation.path[-1].text.startswith("one")
+        agent.turns.submit("go on")
+        await agent.turns.join()
         assert seen.of(TurnEnded)[-1] == TurnEnded("end")
         consistent(agent)
 
@@ -151,11 +150,11 @@ async def test_a_lock_only_postpones(tmp_path: Path, monkeypatch: pytest.MonkeyP
             failing(agent.store.messages, "write", StoreLockedError(LOCKED), 3) as written,
             failing(agent.store.steps, "add", StoreLockedError(LOCKED), 3) as steps,
         ):
-            agent.submit("hello")
-            await agent.join()
+            agent.turns.submit("hello")
+            await agent.turns.join()
         assert (added, written, steps) == ([3], [3], [3])
         assert seen.last_end == TurnEnded("end")
-        assert [m.role for m in agent.messages] == ["user", "assistant", "tool", "assistant"]
+        assert [m.role for m in agent.conversation.path] == ["user", "assistant", "tool", "assistant"]
         consistent(agent)
 
 
@@ -164,12 +163,12 @@ async def test_an_interrupted_answer_that_could_not_be_stored_is_stored_afterwar
         arrived = asyncio.Event()
         agent.subscribe(lambda e: arrived.set() if isinstance(e, PartDelta) and e.delta.text else None)
         with failing(agent.store.messages, "write", StoreLockedError(LOCKED), 2):
-            agent.submit("hello")
+            agent.turns.submit("hello")
             await arrived.wait()
-            agent.interrupt()
-            await agent.join()
+            agent.turns.interrupt()
+            await agent.turns.join()
             assert seen.last_end.stop_reason == "interrupted"
-            await agent.settled()
+            await agent.events.settled()
         assert not agent.conversation.unsaved
         consistent(agent)
 
@@ -178,9 +177,9 @@ async def test_what_is_left_is_stored_when_the_agent_closes(tmp_path: Path) -> N
     home, project = tmp_path / "home", tmp_path / "p"
     async with running(parts_for(home, project)) as (agent, _):
         with failing(agent.store.messages, "write", StoreError(FULL)):
-            agent.submit("hello")
-            await agent.join()
-        session, text = agent.info.id, agent.messages[-1].text
+            agent.turns.submit("hello")
+            await agent.turns.join()
+        session, text = agent.conversation.info.id, agent.conversation.path[-1].text
     with Store.open(home / "data" / "sessions.db") as store:
         messages = [*store.messages.all(session).values()]
         assert [(m.role, m.status) for m in messages] == [("user", "complete"), ("assistant", "complete")]
@@ -196,37 +195,37 @@ async def test_a_tool_result_that_could_not_be_stored_is_kept_and_the_turn_ends(
     """
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
         with failing(agent.store.messages, "add", StoreError(FULL), when=lambda _, m: m.role == "tool"):
-            agent.submit("go")
-            await agent.join()
+            agent.turns.submit("go")
+            await agent.turns.join()
         assert seen.last_end.failure is not None and seen.last_end.failure.kind == "store"
-        assert [m.role for m in agent.messages] == ["user", "assistant", "tool"]
-        agent.submit("go on")
-        await agent.join()
+        assert [m.role for m in agent.conversation.path] == ["user", "assistant", "tool"]
+        agent.turns.submit("go on")
+        await agent.turns.join()
         consistent(agent)
 
 
 async def test_a_compaction_that_cannot_be_stored_changes_nothing(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         for n in range(4):
-            agent.submit(f"question {n} " + "words " * 3000)
-            await agent.join()
-        before, records = agent.context_usage().total, list(agent.records)
+            agent.turns.submit(f"question {n} " + "words " * 3000)
+            await agent.turns.join()
+        before, records = agent.context.usage().total, list(agent.conversation.own_records)
         with (
             failing(agent.store.compactions, "commit", StoreError(FULL)) as failed,
             pytest.raises(StoreError, match="disk is full"),
         ):
-            await agent.compact()
+            await agent.compaction.now()
         assert failed == [1]
-        assert agent.records == records
-        assert agent.context_usage().total == before
-        assert not agent.busy
+        assert agent.conversation.own_records == records
+        assert agent.context.usage().total == before
+        assert not agent.turns.busy
 
 
 async def test_what_is_lost_at_the_end_is_said(tmp_path: Path) -> None:
     agent = Agent(parts_for(tmp_path / "home", tmp_path / "p"))
     await agent.start()
-    agent.submit("kept")
-    await agent.join()
+    agent.turns.submit("kept")
+    await agent.turns.join()
     with failing(agent.store.sessions, "save", StoreError(FULL)):
         agent.conversation.info.title = "never stored"
         with pytest.raises(StoreError):
@@ -237,21 +236,21 @@ async def test_what_is_lost_at_the_end_is_said(tmp_path: Path) -> None:
 
 async def test_a_damaged_session_opens_with_a_line_and_goes_on(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
-        agent.submit("first")
-        await agent.join()
-        agent.submit("second")
-        await agent.join()
-        session, question = agent.info.id, agent.messages[0].id
+        agent.turns.submit("first")
+        await agent.turns.join()
+        agent.turns.submit("second")
+        await agent.turns.join()
+        session, question = agent.conversation.info.id, agent.conversation.path[0].id
         agent.store.database.run(
             "UPDATE part SET data = '{' WHERE message = (SELECT n FROM message WHERE id = ?)", (question,)
         )
-        await agent.clear()
+        await agent.sessions.clear()
         told: list[Any] = []
         agent.subscribe(told.append)
-        await agent.resume(session)
+        await agent.sessions.resume(session)
         notice = next(event for event in told if getattr(event, "code", "") == "damaged")
         assert question in notice.text
         assert f"sessions repair {session}" in notice.text
-        agent.submit("third")
-        await agent.join()
-        assert [m.text for m in agent.messages if m.role == "user"][-2:] == ["second", "third"]
+        agent.turns.submit("third")
+        await agent.turns.join()
+        assert [m.text for m in agent.conversation.path if m.role == "user"][-2:] == ["second", "third"]

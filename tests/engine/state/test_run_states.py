@@ -71,39 +71,55 @@ def test_work_begins_only_from_idle_and_leads_back_to_it() -> None:
 
 async def test_nothing_is_asked_of_a_session_that_is_still_opening(tmp_path: Path) -> None:
     agent = Agent(parts_for(tmp_path / "home", tmp_path / "p"))
-    for ask in (lambda: agent.spec, lambda: agent.info, agent.context_usage, agent.compact_preview):
+    for ask in (
+        lambda: agent.models.spec,
+        lambda: agent.conversation.info,
+        agent.context.usage,
+        agent.compaction.preview,
+    ):
         with pytest.raises(AgentError, match="still opening"):
             ask()
-    for work in (agent.compact(), agent.clear(), agent.set_model("demo"), agent.shell("true"), agent.fork()):
+    for work in (
+        agent.compaction.now(),
+        agent.sessions.clear(),
+        agent.models.switch("demo"),
+        agent.shell("true"),
+        agent.sessions.fork(),
+    ):
         with pytest.raises(AgentError, match="still opening"):
             await work
-    assert (agent.busy, agent.model_info, agent.in_flight, agent.interrupt()) == (False, None, 0, False)
-    agent.submit("as soon as you can")
+    assert (agent.turns.busy, agent.models.info, agent.context.in_flight, agent.turns.interrupt()) == (
+        False,
+        None,
+        0,
+        False,
+    )
+    agent.turns.submit("as soon as you can")
     await agent.start()
-    await agent.join()
-    assert [m.text for m in agent.messages if m.role == "user"] == ["as soon as you can"]
+    await agent.turns.join()
+    assert [m.text for m in agent.conversation.path if m.role == "user"] == ["as soon as you can"]
     await agent.close()
 
 
 async def test_an_agent_that_is_closed_while_it_opens_begins_nothing(tmp_path: Path) -> None:
     agent = Agent(parts_for(tmp_path / "home", tmp_path / "p"))
-    agent.submit("too late")
+    agent.turns.submit("too late")
     starting = asyncio.create_task(agent.start())
     await asyncio.sleep(0)
     await agent.close()
     await starting
-    assert not agent.busy
+    assert not agent.turns.busy
     with pytest.raises(AgentError, match="still opening"):
-        agent.context_usage()
+        agent.context.usage()
 
 
 async def test_a_session_that_is_only_looked_at_runs_nothing(tmp_path: Path) -> None:
     agent = Agent(parts_for(tmp_path / "home", tmp_path / "p"))
     await agent.inspect()
-    agent.submit("hello")
-    assert not agent.busy and not agent.interrupt()
+    agent.turns.submit("hello")
+    assert not agent.turns.busy and not agent.turns.interrupt()
     with pytest.raises(AgentError, match="Cannot compact now"):
-        await agent.compact()
+        await agent.compaction.now()
     await agent.close()
 
 
@@ -124,10 +140,10 @@ class Held(DemoProvider):
 async def test_what_is_queued_when_the_agent_closes_is_not_begun_and_not_lost(tmp_path: Path) -> None:
     held, home = Held(), tmp_path / "home"
     async with running(parts_for(home, tmp_path / "p", provider=lambda _: held)) as (agent, seen):
-        session = agent.info.id
-        agent.submit("first")
+        session = agent.conversation.info.id
+        agent.turns.submit("first")
         await held.asked.wait()
-        agent.submit("second")
+        agent.turns.submit("second")
     assert seen.of(TurnEnded) == [TurnEnded("interrupted")]
     with Store.open(home / "data" / "sessions.db") as store:
         assert [m.text for m in store.messages.all(session).values() if m.role == "user"] == ["first"]
@@ -140,15 +156,15 @@ async def test_an_interrupt_ends_its_own_turn_and_not_the_one_after(tmp_path: Pa
 
         def press(event: Event) -> None:
             if isinstance(event, StepStarted) and not pressed:
-                pressed.append(agent.interrupt())
-                assert agent.busy
+                pressed.append(agent.turns.interrupt())
+                assert agent.turns.busy
 
         agent.subscribe(press)
-        agent.submit("first")
-        await agent.join()
-        assert not agent.busy
-        agent.submit("second")
-        await agent.join()
+        agent.turns.submit("first")
+        await agent.turns.join()
+        assert not agent.turns.busy
+        agent.turns.submit("second")
+        await agent.turns.join()
         assert pressed == [True]
         assert [e.stop_reason for e in seen.of(TurnEnded)] == ["interrupted", "end"]
 
@@ -161,11 +177,11 @@ async def test_a_subscriber_that_sends_at_the_end_of_a_turn_is_heard_after_it(tm
         def again(event: Event) -> None:
             if isinstance(event, TurnEnded) and not sent:
                 sent.append("more")
-                assert agent.busy
-                agent.submit("more")
+                assert agent.turns.busy
+                agent.turns.submit("more")
 
         agent.subscribe(again)
-        agent.submit("first")
-        await agent.join()
-        assert [m.text for m in agent.messages if m.role == "user"] == ["first", "more"]
-        assert len(seen.of(TurnEnded)) == 2 and not agent.busy
+        agent.turns.submit("first")
+        await agent.turns.join()
+        assert [m.text for m in agent.conversation.path if m.role == "user"] == ["first", "more"]
+        assert len(seen.of(TurnEnded)) == 2 and not agent.turns.busy

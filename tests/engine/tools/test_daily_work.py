@@ -38,8 +38,8 @@ async def test_a_bug_is_found_mended_and_tested(tmp_path: Path, project: Path) -
         assert [a.tool for a in asked] == ["bash", "edit", "bash"]
         assert asked[1].display["kind"] == "diff" and "+    return a + b" in asked[1].display["text"]
         assert asked[0].display == {"kind": "command", "text": CHECK}
-        assert agent.messages[-1].text == "Mended and tested." and seen.last_end.stop_reason == "end"
-        usage = agent.context_usage()
+        assert agent.conversation.path[-1].text == "Mended and tested." and seen.last_end.stop_reason == "end"
+        usage = agent.context.usage()
         assert sum(r.tokens for r in usage.rows) == usage.total
         assert all(r.seconds is not None for r in results(agent))
         assert [e.summary for e in seen.of(ToolStarted)][3] == "read src/calc.py"
@@ -57,11 +57,11 @@ async def test_rewinding_brings_files_back_and_leaves_git_and_other_files_alone(
     async with running(parts(tmp_path, project, script, "auto")) as (agent, seen):
         await say(agent, "first")
         await say(agent, "second")
-        first, second = (m.id for m in agent.messages if m.role == "user")
-        assert (await agent.rewind(second, restore_files=True)).text == "second"
+        first, second = (m.id for m in agent.conversation.path if m.role == "user")
+        assert (await agent.branches.rewind(second, restore_files=True)).text == "second"
         assert "a + b" in (project / "src" / "calc.py").read_text() and (project / "docs" / "new.md").exists()
         (project / "docs" / "new.md").write_text("changed by hand")
-        assert (await agent.rewind(first, restore_files=True)).text == "first"
+        assert (await agent.branches.rewind(first, restore_files=True)).text == "first"
         assert "a - b" in (project / "src" / "calc.py").read_text()
         assert (project / "docs" / "new.md").read_text() == "changed by hand"
         lines = [n.text for n in seen.of(Notice) if n.code == "restored"]

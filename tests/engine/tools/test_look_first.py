@@ -201,7 +201,7 @@ async def test_an_interrupt_at_the_question_keeps_what_was_said(
     async with running(made) as (agent, seen):
         saying = asyncio.ensure_future(say(agent, "go"))
         await seen.until(lambda: seen.of(PermissionAsked))
-        agent.interrupt()
+        agent.turns.interrupt()
         await saying
         assert "interrupted" in results(agent)[0].text and "said" in results(agent)[0].text
         assert runs(made) == 1 and not (project / "new").exists()
@@ -218,7 +218,7 @@ async def test_a_change_of_the_mode_answers_the_question(
 
         def change(event: Event) -> None:
             if isinstance(event, PermissionAsked):
-                agent.set_mode(mode)
+                agent.mode.set(mode)
 
         agent.subscribe(change)
         await say(agent, "go")
@@ -287,11 +287,11 @@ async def test_a_grant_for_the_session_is_listed_and_can_be_taken_back(
 
         def grant(event: Event) -> None:
             if isinstance(event, PermissionAsked):
-                agent.answer_permission(event.request_id, True, event.session[0], "")
+                agent.permissions.answer(event.request_id, True, event.session[0], "")
 
         agent.subscribe(grant)
         await say(agent, "go")
-        assert ("allow", "network(registries)", "this session") in agent.permission_rules()
+        assert ("allow", "network(registries)", "this session") in agent.project.permission_rules()
         assert made.permissions.grants("pypi.org", True) and not made.permissions.grants("example.com", False)
-        assert agent.remove_permission_rule("network(registries)") and agent.permission_rules() == []
+        assert agent.project.remove_permission_rule("network(registries)") and agent.project.permission_rules() == []
         assert not made.permissions.grants("pypi.org", True)

@@ -21,10 +21,10 @@ async def test_an_interrupt_kills_a_command_with_everything_it_started(tmp_path:
     async with running(parts(tmp_path, project, step(bash={"command": command}), "auto")) as (agent, seen):
         answering(agent)
         up = once(agent, lambda e: isinstance(e, ToolOutput) and "up" in e.text)
-        agent.submit("go")
+        agent.turns.submit("go")
         await until(up)
-        agent.interrupt()
-        await agent.join()
+        agent.turns.interrupt()
+        await agent.turns.join()
         assert seen.last_end.stop_reason == "interrupted" and results(agent)[0].text == (
             f"{INTERRUPTED_RESULT} by the user. Its output until then:\nup"
         )
@@ -47,7 +47,7 @@ async def test_long_output_is_saved_where_read_reaches_it_without_asking(tmp_pat
         text = results(agent)[0].text
         assert len(text) < 2_500 and text.startswith("1\n") and text.endswith("5000")
         saved = text.partition("everything is in ")[2].partition(": read or grep it")[0]
-        session = agent.info.id
+        session = agent.conversation.info.id
     script = step(read={"path": saved, "offset": 2500, "limit": 1}, grep={"pattern": "^4711$", "path": saved}) + step(
         "ok"
     )
@@ -64,27 +64,27 @@ async def test_a_read_image_is_an_attachment_and_counts(tmp_path: Path, project:
     script = step(read={"path": "pixel.dat"}, read1={"path": "fake.png"}) + step("I see a pixel.")
     async with running(parts(tmp_path, project, script)) as (agent, _):
         await say(agent, "look")
-        image, fake = [m for m in agent.messages if m.role == "tool"]
+        image, fake = [m for m in agent.conversation.path if m.role == "tool"]
         (part,) = [p for p in image.parts if isinstance(p, AttachmentPart)]
         assert part.media_type == "image/png" and part.data == PIXEL_BASE64
         assert fake.tool_result is not None and "1\tno image" in fake.tool_result.text
         assert row(agent, "attachments").tokens > 0
-        usage = agent.context_usage()
+        usage = agent.context.usage()
         assert sum(r.tokens for r in usage.rows) == usage.total
 
 
 async def test_own_commands_and_mentioned_files_have_their_rows(tmp_path: Path, project: Path) -> None:
     async with running(parts(tmp_path, project, step("I see."), "plan")) as (agent, _):
-        before = agent.context_usage().total
+        before = agent.context.usage().total
         await agent.shell("cat src/check.py")
-        shell = agent.context_usage().total
+        shell = agent.context.usage().total
         assert shell > before
         found, problems = expand_mentions("what is @src/calc.py and @src/check.py:3 for?", project, [project])
         assert [p.name for p in found] == ["src/calc.py", "src/check.py:3-3"] and problems == []
         await say(agent, "what is @src/calc.py for?", tuple(found))
         attached = row(agent, "attachments")
         assert attached.tokens > 0 and [c.label for c in attached.children]
-        usage = agent.context_usage()
+        usage = agent.context.usage()
         assert sum(r.tokens for r in usage.rows) == usage.total
 
 

@@ -29,31 +29,34 @@ async def test_a_subagent_searches_by_itself_and_only_its_answer_returns(tmp_pat
         assert [a.reason for a in asked] == ["subagent “find add”: runs make"]
         (answer,) = results(agent)
         assert answer.text == "add is in src/calc.py:1." and not answer.is_error
-        assert [m.role for m in agent.messages] == ["user", "assistant", "tool", "assistant"]
+        assert [m.role for m in agent.conversation.path] == ["user", "assistant", "tool", "assistant"]
         assert "".join(e.text for e in seen.of(ToolOutput)).startswith("make tags\ngrep def add\n")
-        kinds = [s.kind for s in agent.steps]
+        kinds = [s.kind for s in agent.conversation.steps]
         assert kinds.count("subagent") == 3 and kinds.count("turn") == 2
-        usage = agent.context_usage()
-        turns = {s.id for s in agent.steps if s.kind == "turn"}
+        usage = agent.context.usage()
+        turns = {s.id for s in agent.conversation.steps if s.kind == "turn"}
         assert usage.anchor_step in turns
-        everything = sum(s.usage.input for s in agent.steps if s.usage is not None)
+        everything = sum(s.usage.input for s in agent.conversation.steps if s.usage is not None)
         assert usage.session.usage is not None and usage.session.usage.input == everything
         await say(agent, "again")
-        assert agent.context_usage().anchor_step == agent.steps[-1].id and agent.steps[-1].kind == "turn"
+        assert (
+            agent.context.usage().anchor_step == agent.conversation.steps[-1].id
+            and agent.conversation.steps[-1].kind == "turn"
+        )
         # Its conversation is kept, and in nobody's way.
         store = agent.store
-        assert [s.id for s in store.sessions.all(project)] == [agent.info.id]
+        assert [s.id for s in store.sessions.all(project)] == [agent.conversation.info.id]
         newest = store.sessions.newest(project)
-        assert newest is not None and newest.id == agent.info.id
-        (child,) = [s for s in store.sessions.all(project, subagents=True) if s.id != agent.info.id]
-        assert child.parent_session == agent.info.id and child.kind == "subagent"
+        assert newest is not None and newest.id == agent.conversation.info.id
+        (child,) = [s for s in store.sessions.all(project, subagents=True) if s.id != agent.conversation.info.id]
+        assert child.parent_session == agent.conversation.info.id and child.kind == "subagent"
         denied = [m.tool_result for m in store.messages.path(child.id, child.head_id) if m.tool_result is not None][2:]
         assert len(denied) == 2 and all(r.is_error and "no tool named" in r.text for r in denied)
-        await agent.fork()
-        assert [s.id for s in store.sessions.all(project)] == [agent.info.id, newest.id]
+        await agent.sessions.fork()
+        assert [s.id for s in store.sessions.all(project)] == [agent.conversation.info.id, newest.id]
         fork_of_child = store.fork(child.id, child.head_id)
         assert fork_of_child.id in [s.id for s in store.sessions.all(project)]
-        await agent.resume(newest.id)
+        await agent.sessions.resume(newest.id)
         store.delete(newest.id)
         assert child.id not in [s.id for s in store.sessions.all(project, subagents=True)]
 
@@ -62,13 +65,13 @@ async def test_an_interrupted_subagent_leaves_both_conversations_valid(tmp_path:
     script = step(subagent={"description": "wait", "prompt": "wait"}) + step(bash={"command": "echo begun; sleep 600"})
     async with running(parts(tmp_path, project, script, "auto")) as (agent, seen):
         begun = once(agent, lambda e: isinstance(e, ToolOutput))
-        agent.submit("go")
+        agent.turns.submit("go")
         await until(begun)
-        assert agent.interrupt()
-        await agent.join()
+        assert agent.turns.interrupt()
+        await agent.turns.join()
         assert seen.last_end.stop_reason == "interrupted"
         assert [r.text for r in results(agent)] == [INTERRUPTED_RESULT]
-        (child,) = [s for s in agent.store.sessions.all(project, subagents=True) if s.id != agent.info.id]
+        (child,) = [s for s in agent.store.sessions.all(project, subagents=True) if s.id != agent.conversation.info.id]
         path = agent.store.messages.path(child.id, child.head_id)
         assert path[-1].tool_result is not None and path[-1].tool_result.text.startswith(INTERRUPTED_RESULT)
         assert agent.store.locks.take(child.id).held

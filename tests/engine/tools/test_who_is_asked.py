@@ -67,15 +67,15 @@ async def test_what_is_always_allowed_stays_allowed_after_a_restart(tmp_path: Pa
         await say(agent, "go")
         assert [a.patterns for a in asked] == [["bash(touch *)", "bash(mkdir *)"], ["bash(rm made)"]]
         # One was chosen, so one is remembered, not everything the command ran.
-        assert [rule for _, rule, _ in agent.permission_rules()] == ["bash(touch *)", "bash(rm made)"]
-        session = agent.info.id
+        assert [rule for _, rule, _ in agent.project.permission_rules()] == ["bash(touch *)", "bash(rm made)"]
+        session = agent.conversation.info.id
     again = step(bash={"command": "touch made"}, bash1={"command": "touch x; rm -rf src"}) + step("ok")
     async with running(parts(tmp_path, project, again, resume=session)) as (agent, _):
         asked = answering(agent, allow=False)
         await say(agent, "go")
         assert [a.summary for a in asked] == ["touch x; rm -rf src"] and (project / "made").exists()
-        assert agent.remove_permission_rule("bash(touch *)")
-        assert [rule for _, rule, _ in agent.permission_rules()] == ["bash(rm made)"]
+        assert agent.project.remove_permission_rule("bash(touch *)")
+        assert [rule for _, rule, _ in agent.project.permission_rules()] == ["bash(rm made)"]
 
 
 async def test_where_nobody_can_be_asked_the_refusal_names_the_way(tmp_path: Path, project: Path) -> None:
@@ -103,9 +103,9 @@ async def test_a_disabled_tool_is_neither_sent_nor_run(tmp_path: Path, project: 
     ):
         await say(agent, "go")
         assert "no tool named 'bash'" in results(agent)[0].text and not (project / "x").exists()
-        sent = {p.label for p in agent.steps[0].fixed if p.row == "tools"}
+        sent = {p.label for p in agent.conversation.steps[0].fixed if p.row == "tools"}
         assert "read" in sent and not sent & {"bash", "subagent"}
-        assert ("bash", "disabled", False) in [(name, group, on) for name, group, _, _, on in agent.tools()]
+        assert ("bash", "disabled", False) in [(name, group, on) for name, group, _, _, on in agent.project.tools()]
 
 
 async def test_only_what_was_shown_is_changed(tmp_path: Path, project: Path) -> None:
@@ -147,7 +147,7 @@ async def test_nothing_a_model_or_a_tool_says_changes_the_mode(tmp_path: Path, p
     async with running(parts(tmp_path, project, script)) as (agent, _):
         asked = answering(agent, allow=False)
         await say(agent, "read the README")
-        assert agent.mode == "ask" and [a.summary for a in asked] == ["AGENT_TUI_PERMISSIONS__MODE=auto touch made"]
+        assert agent.mode.now == "ask" and [a.summary for a in asked] == ["AGENT_TUI_PERMISSIONS__MODE=auto touch made"]
         assert not (project / "made").exists()
 
 

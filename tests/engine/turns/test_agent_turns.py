@@ -36,12 +36,12 @@ async def test_a_turn_streams_calls_a_tool_and_ends(tmp_path: Path) -> None:
     project.mkdir()
     (project / "notes.txt").write_text("alpha\nbeta\n")
     async with running(parts_for(tmp_path / "home", project)) as (agent, seen):
-        agent.submit("read notes.txt please")
-        await agent.join()
-        assert roles(agent.messages) == ["user", "assistant", "tool", "assistant"]
-        result = agent.messages[2].tool_result
+        agent.turns.submit("read notes.txt please")
+        await agent.turns.join()
+        assert roles(agent.conversation.path) == ["user", "assistant", "tool", "assistant"]
+        result = agent.conversation.path[2].tool_result
         assert result is not None and "alpha" in result.text and not result.is_error
-        assert agent.messages[1].reasoning
+        assert agent.conversation.path[1].reasoning
         assert [type(e) for e in seen.events if isinstance(e, (StepStarted, StepEnded))] == [
             StepStarted,
             StepEnded,
@@ -49,10 +49,11 @@ async def test_a_turn_streams_calls_a_tool_and_ends(tmp_path: Path) -> None:
             StepEnded,
         ]
         assert seen.last_end.stop_reason == "end"
+        answer = agent.conversation.path[3]
         streamed = "".join(
-            e.delta.text for e in seen.of(PartDelta) if e.delta.kind == "text" and e.message_id == agent.messages[3].id
+            e.delta.text for e in seen.of(PartDelta) if e.delta.kind == "text" and e.message_id == answer.id
         )
-        assert streamed == agent.messages[3].text
+        assert streamed == answer.text
 
 
 async def test_what_arrives_at_once_is_told_once(tmp_path: Path) -> None:
@@ -76,19 +77,19 @@ async def test_what_arrives_at_once_is_told_once(tmp_path: Path) -> None:
     project.mkdir()
     async with running(parts_for(tmp_path / "home", project, script=script)) as (agent, _):
         agent.subscribe(listen)
-        agent.submit("look")
-        await agent.join()
-        assert told == {m.id: m.text for m in agent.messages if m.role == "assistant"}
+        agent.turns.submit("look")
+        await agent.turns.join()
+        assert told == {m.id: m.text for m in agent.conversation.path if m.role == "assistant"}
         assert list(told.values()) == ["one piece", "another"]
 
 
 async def test_steps_record_what_was_sent_estimated_and_measured(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
-        agent.submit("hello")
-        await agent.join()
-        agent.submit("hello again")
-        await agent.join()
-        first, second = agent.steps
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        agent.turns.submit("hello again")
+        await agent.turns.join()
+        first, second = agent.conversation.steps
         assert first.sent_count == 1 and second.sent_count == 3
         assert first.status == second.status == "complete"
         assert second.usage is not None and second.actual_input == second.usage.input
@@ -109,17 +110,17 @@ async def test_an_interrupt_keeps_what_arrived_and_leaves_a_valid_conversation(t
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
         arrived = asyncio.Event()
         agent.subscribe(lambda e: arrived.set() if isinstance(e, PartDelta) and e.delta.kind == "text" else None)
-        agent.submit("go")
+        agent.turns.submit("go")
         await arrived.wait()
-        assert agent.interrupt()
-        await agent.join()
-        answer = agent.messages[-1]
+        assert agent.turns.interrupt()
+        await agent.turns.join()
+        answer = agent.conversation.path[-1]
         assert answer.status == "stopped" and answer.text.startswith("one")
-        assert agent.steps[-1].status == "stopped"
-        agent.submit("go on")
-        await agent.join()
+        assert agent.conversation.steps[-1].status == "stopped"
+        agent.turns.submit("go on")
+        await agent.turns.join()
         assert [e.stop_reason for e in seen.of(TurnEnded)] == ["interrupted", "end"]
-        assert agent.context_usage().session.cost == NO_COST, "calls that are free cost nothing, also when cut off"
+        assert agent.context.usage().session.cost == NO_COST, "calls that are free cost nothing, also when cut off"
 
 
 async def test_tools_cut_off_by_an_interrupt_get_a_result(tmp_path: Path) -> None:
@@ -135,12 +136,12 @@ async def test_tools_cut_off_by_an_interrupt_get_a_result(tmp_path: Path) -> Non
 
         started = asyncio.Event()
         agent.subscribe(lambda e: started.set() if isinstance(e, ToolOutput) else None)
-        agent.submit("run it")
+        agent.turns.submit("run it")
         await started.wait()
-        agent.interrupt()
-        await agent.join()
+        agent.turns.interrupt()
+        await agent.turns.join()
         assert seen.last_end.stop_reason == "interrupted"
-        results = [m.tool_result for m in agent.messages if m.tool_result is not None]
+        results = [m.tool_result for m in agent.conversation.path if m.tool_result is not None]
         begun, waiting = [r.text for r in results if r]
         assert begun == f"{INTERRUPTED_RESULT} by the user. Its output until then:\nstarted"
         assert waiting == INTERRUPTED_RESULT
@@ -155,11 +156,11 @@ async def test_failures_before_the_first_delta_are_tried_again(tmp_path: Path) -
     text = "third time lucky"
     """
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
-        agent.submit("hi")
-        await agent.join()
+        agent.turns.submit("hi")
+        await agent.turns.join()
         assert [e.attempt for e in seen.of(RetryWaiting)] == [1, 2]
-        assert agent.messages[-1].text == "third time lucky"
-        assert len(agent.steps) == 1
+        assert agent.conversation.path[-1].text == "third time lucky"
+        assert len(agent.conversation.steps) == 1
 
 
 async def test_a_failure_after_the_first_delta_is_not_tried_again(tmp_path: Path) -> None:
@@ -171,14 +172,14 @@ async def test_a_failure_after_the_first_delta_is_not_tried_again(tmp_path: Path
     error = { kind = "interrupted_stream", message = "The connection broke." }
     """
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
-        agent.submit("hi")
-        await agent.join()
+        agent.turns.submit("hi")
+        await agent.turns.join()
         assert not seen.of(RetryWaiting)
-        answer = agent.messages[-1]
+        answer = agent.conversation.path[-1]
         assert answer.status == "failed" and answer.text and answer.note == "The connection broke."
         assert seen.last_end.stop_reason == "error"
         assert seen.last_end.failure is not None and seen.last_end.failure.kind == "interrupted_stream"
-        assert agent.context_usage().session.cost == NO_COST
+        assert agent.context.usage().session.cost == NO_COST
 
 
 async def test_esc_ends_the_wait_for_a_retry(tmp_path: Path) -> None:
@@ -190,12 +191,12 @@ async def test_esc_ends_the_wait_for_a_retry(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
         waiting = asyncio.Event()
         agent.subscribe(lambda e: waiting.set() if isinstance(e, RetryWaiting) else None)
-        agent.submit("hi")
+        agent.turns.submit("hi")
         await waiting.wait()
-        agent.interrupt()
-        await agent.join()
+        agent.turns.interrupt()
+        await agent.turns.join()
         assert seen.last_end.stop_reason == "interrupted"
-        assert roles(agent.messages) == ["user"]
+        assert roles(agent.conversation.path) == ["user"]
 
 
 async def test_the_step_limit_stops_a_turn_visibly(tmp_path: Path) -> None:
@@ -207,23 +208,23 @@ async def test_the_step_limit_stops_a_turn_visibly(tmp_path: Path) -> None:
     settings = Settings(permissions=PermissionsConfig(mode="auto"), agent=AgentConfig(step_limit=3))
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, settings=settings)
     async with running(parts) as (agent, seen):
-        agent.submit("loop")
-        await agent.join()
+        agent.turns.submit("loop")
+        await agent.turns.join()
         assert seen.last_end.stop_reason == "step_limit"
-        assert len(agent.steps) == 3
+        assert len(agent.conversation.steps) == 3
         assert any(n.code == "step_limit" for n in seen.of(Notice))
-        assert agent.messages[-1].role == "tool"
+        assert agent.conversation.path[-1].role == "tool"
 
 
 async def test_messages_typed_meanwhile_wait_and_can_be_taken_back(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
-        agent.submit("first")
-        agent.submit("second")
-        agent.submit("third")
+        agent.turns.submit("first")
+        agent.turns.submit("second")
+        agent.turns.submit("third")
         assert waiting(agent, "queued") == ["second", "third"]
-        assert agent.take_back() == ("third", [], [])
-        await agent.join()
-        asked = [m.text for m in agent.messages if m.role == "user"]
+        assert agent.turns.take_back() == ("third", [], [])
+        await agent.turns.join()
+        asked = [m.text for m in agent.conversation.path if m.role == "user"]
         assert asked == ["first", "second"]
         assert len(seen.of(TurnEnded)) == 2
         assert seen.of(QueueChanged)[-1].waiting == []
@@ -238,12 +239,14 @@ async def test_steering_goes_in_before_the_next_step(tmp_path: Path) -> None:
     """
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
         agent.subscribe(
-            lambda e: agent.steer("also this") if isinstance(e, MessageAdded) and e.message.role == "tool" else None
+            lambda e: (
+                agent.turns.steer("also this") if isinstance(e, MessageAdded) and e.message.role == "tool" else None
+            )
         )
-        agent.submit("go")
-        await agent.join()
-        steered = next(i for i, m in enumerate(agent.messages) if m.text == "also this")
-        assert roles(agent.messages[steered:]) == ["user", "assistant"]
+        agent.turns.submit("go")
+        await agent.turns.join()
+        steered = next(i for i, m in enumerate(agent.conversation.path) if m.text == "also this")
+        assert roles(agent.conversation.path[steered:]) == ["user", "assistant"]
         assert len(seen.of(TurnEnded)) == 1
 
 
@@ -255,12 +258,12 @@ async def test_an_unknown_tool_and_bad_arguments_are_answered_not_raised(tmp_pat
     text = "sorry"
     """
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, _):
-        agent.submit("go")
-        await agent.join()
-        results = [m.tool_result for m in agent.messages if m.tool_result is not None]
+        agent.turns.submit("go")
+        await agent.turns.join()
+        results = [m.tool_result for m in agent.conversation.path if m.tool_result is not None]
         assert [r.is_error for r in results] == [True, True]
         assert "read" in results[0].text
-        assert agent.messages[1].tool_calls[1].arguments == "{broken"
+        assert agent.conversation.path[1].tool_calls[1].arguments == "{broken"
 
 
 async def test_permission_is_asked_and_the_answer_obeyed(tmp_path: Path) -> None:
@@ -275,15 +278,15 @@ async def test_permission_is_asked_and_the_answer_obeyed(tmp_path: Path) -> None
     async with running(parts_for(tmp_path / "home", project, script=script, settings=settings)) as (agent, seen):
         agent.subscribe(
             lambda e: (
-                agent.answer_permission(e.request_id, False, feedback="not now")
+                agent.permissions.answer(e.request_id, False, feedback="not now")
                 if isinstance(e, PermissionAsked)
                 else None
             )
         )
-        agent.submit("write it")
-        await agent.join()
+        agent.turns.submit("write it")
+        await agent.turns.join()
         assert not (project / "a.txt").exists()
-        result = next(m.tool_result for m in agent.messages if m.tool_result is not None)
+        result = next(m.tool_result for m in agent.conversation.path if m.tool_result is not None)
         assert result.is_error and "not now" in result.text
         assert seen.of(PermissionAsked)[0].tool == "write"
 
@@ -291,13 +294,13 @@ async def test_permission_is_asked_and_the_answer_obeyed(tmp_path: Path) -> None
 async def test_a_session_resumes_with_messages_numbers_and_anchor(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "p"
     async with running(parts_for(home, project)) as (agent, _):
-        agent.submit("remember this")
-        await agent.join()
-        before, session = agent.context_usage(), agent.info.id
-        stored = [json.dumps(m.text) for m in agent.messages]
+        agent.turns.submit("remember this")
+        await agent.turns.join()
+        before, session = agent.context.usage(), agent.conversation.info.id
+        stored = [json.dumps(m.text) for m in agent.conversation.path]
     async with running(parts_for(home, project, resume=session)) as (agent, _):
-        after = agent.context_usage()
-        assert [json.dumps(m.text) for m in agent.messages] == stored
+        after = agent.context.usage()
+        assert [json.dumps(m.text) for m in agent.conversation.path] == stored
         assert (after.total, after.anchor_step) == (before.total, before.anchor_step)
         assert after.anchor_step is not None
 
@@ -305,19 +308,19 @@ async def test_a_session_resumes_with_messages_numbers_and_anchor(tmp_path: Path
 async def test_a_session_open_elsewhere_is_read_only(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "p"
     async with running(parts_for(home, project)) as (agent, _):
-        agent.submit("mine")
-        await agent.join()
-        async with running(parts_for(home, project, resume=agent.info.id)) as (second, seen):
-            assert second.read_only
-            second.submit("also mine")
-            assert not second.busy
+        agent.turns.submit("mine")
+        await agent.turns.join()
+        async with running(parts_for(home, project, resume=agent.conversation.info.id)) as (second, seen):
+            assert second.conversation.read_only
+            second.turns.submit("also mine")
+            assert not second.turns.busy
             assert any(n.code == "read_only" for n in seen.of(Notice))
-            await second.fork()
-            assert not second.read_only
-            second.submit("a copy")
-            await second.join()
+            await second.sessions.fork()
+            assert not second.conversation.read_only
+            second.turns.submit("a copy")
+            await second.turns.join()
             assert seen.last_end.stop_reason == "end"
-        assert [m.text for m in agent.messages if m.role == "user"] == ["mine"]
+        assert [m.text for m in agent.conversation.path if m.role == "user"] == ["mine"]
 
 
 async def test_rewind_returns_the_text_and_destroys_nothing(tmp_path: Path) -> None:
@@ -331,18 +334,18 @@ async def test_rewind_returns_the_text_and_destroys_nothing(tmp_path: Path) -> N
     text = "two"
     """
     async with running(parts_for(tmp_path / "home", project, script=script)) as (agent, _):
-        agent.submit("first")
-        await agent.join()
-        usage_then = agent.context_usage().total
-        agent.submit("second")
-        await agent.join()
+        agent.turns.submit("first")
+        await agent.turns.join()
+        usage_then = agent.context.usage().total
+        agent.turns.submit("second")
+        await agent.turns.join()
         assert (project / "a.txt").read_text() == "new"
-        second = agent.messages[2]
-        assert (await agent.rewind(second.id, restore_files=True)).text == "second"
+        second = agent.conversation.path[2]
+        assert (await agent.branches.rewind(second.id, restore_files=True)).text == "second"
         assert not (project / "a.txt").exists()
-        assert roles(agent.messages) == ["user", "assistant"]
-        assert agent.context_usage().total == usage_then
-        assert second.id in agent.store.messages.all(agent.info.id)
+        assert roles(agent.conversation.path) == ["user", "assistant"]
+        assert agent.context.usage().total == usage_then
+        assert second.id in agent.store.messages.all(agent.conversation.info.id)
 
 
 async def test_an_empty_new_session_leaves_no_trace(tmp_path: Path) -> None:
@@ -358,5 +361,5 @@ async def test_an_unknown_model_is_one_clear_line(tmp_path: Path) -> None:
 
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         with pytest.raises(ConfigError, match="Unknown model 'nonsense'"):
-            await agent.set_model("nonsense")
-        assert agent.spec.key == "demo"
+            await agent.models.switch("nonsense")
+        assert agent.models.spec.key == "demo"

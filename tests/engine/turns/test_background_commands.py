@@ -34,8 +34,8 @@ def made(tmp_path: Path, script: str, **more: object) -> AgentParts:
 
 
 async def say(agent: Agent, text: str) -> None:
-    agent.submit(text)
-    await agent.join()
+    agent.turns.submit(text)
+    await agent.turns.join()
 
 
 def told(message: Message) -> str:
@@ -44,11 +44,11 @@ def told(message: Message) -> str:
 
 
 def users(agent: Agent) -> list[Message]:
-    return [m for m in agent.messages if m.role == "user"]
+    return [m for m in agent.conversation.path if m.role == "user"]
 
 
 def results(agent: Agent) -> list[str]:
-    return [m.tool_result.text for m in agent.messages if m.tool_result is not None]
+    return [m.tool_result.text for m in agent.conversation.path if m.tool_result is not None]
 
 
 def notices(recorder: Recorder) -> list[str]:
@@ -63,7 +63,7 @@ async def test_an_end_between_turns_is_told_once_with_the_next_message(tmp_path:
     script = step(bash={"command": "cat go; exit 3", "background": True}) + step("started") + step("ok") * 2
     async with running(made(tmp_path, script)) as (agent, recorder):
         await say(agent, "start it")
-        assert [job.state for job in agent.jobs()] == ["running"] and counts(recorder) == [1]
+        assert [job.state for job in agent.background.infos()] == ["running"] and counts(recorder) == [1]
         assert users(agent)[0].parts and told(users(agent)[0]) == ""
         (agent.root / "go").write_text("done\n")
         await recorder.until(lambda: counts(recorder)[-1] == 0)
@@ -108,9 +108,9 @@ async def test_a_compaction_leaves_them_running_and_the_model_is_told(tmp_path: 
     async with running(made(tmp_path, script, settings=settings)) as (agent, recorder):
         for number in range(6):
             await say(agent, f"{number} {words}")
-        await agent.compact()
+        await agent.compaction.now()
         assert recorder.of(CompactionEnded)[-1].outcome == "done"
-        assert [job.state for job in agent.jobs()] == ["running"]
+        assert [job.state for job in agent.background.infos()] == ["running"]
         await say(agent, "what runs?")
         await say(agent, "again")
         assert "b1 has been running for" in told(users(agent)[-2]) and "cat hold" in told(users(agent)[-2])
@@ -122,16 +122,16 @@ async def test_they_end_with_the_session(way: str, tmp_path: Path) -> None:
     script = step("hello") + step(bash=HOLD) + step("ok") * 3
     async with running(made(tmp_path, script)) as (agent, recorder):
         await say(agent, "hello")
-        before = agent.info.id
-        await agent.clear()
+        before = agent.conversation.info.id
+        await agent.sessions.clear()
         await say(agent, "start it")
-        pid = agent.jobs()[0].pid
+        pid = agent.background.infos()[0].pid
         if way == "close":
             await agent.close()
-            assert not is_running(pid) and agent.left_running() == []
+            assert not is_running(pid) and agent.background.left_running() == []
             return
-        await (agent.clear() if way == "clear" else agent.resume(before))
-        assert agent.jobs() == [] and counts(recorder)[-1] == 0
+        await (agent.sessions.clear() if way == "clear" else agent.sessions.resume(before))
+        assert agent.background.infos() == [] and counts(recorder)[-1] == 0
         assert notices(recorder) == ["Ended with the session: b1 cat hold"]
         await ended(pid)
         await say(agent, "anything?")
@@ -142,7 +142,7 @@ async def test_a_session_that_is_resumed_later_learns_that_they_are_gone(tmp_pat
     script = step(bash=HOLD) + step(bash={"command": "true", "background": True}) + step(jobs={"id": "b2", "wait": 60})
     async with running(made(tmp_path, script + step("ok"))) as (agent, _):
         await say(agent, "start them")
-        session = agent.info.id
+        session = agent.conversation.info.id
     again = made(tmp_path, step("ok") + step(bash=HOLD) + step("ok") * 2, resume=session)
     async with running(again) as (agent, _):
         await say(agent, "what runs?")
@@ -150,7 +150,7 @@ async def test_a_session_that_is_resumed_later_learns_that_they_are_gone(tmp_pat
             "background command b1 is gone: it ended with the session, unless the user kept it"
         )
         await say(agent, "start another")
-        assert told(users(agent)[-1]) == "" and [job.id for job in agent.jobs()] == ["b3"]
+        assert told(users(agent)[-1]) == "" and [job.id for job in agent.background.infos()] == ["b3"]
     async with running(made(tmp_path, step("ok"), resume=session)) as (agent, _):
         await say(agent, "and now?")
         assert "b3 is gone" in told(users(agent)[-1]) and "b1" not in told(users(agent)[-1])
@@ -159,21 +159,21 @@ async def test_a_session_that_is_resumed_later_learns_that_they_are_gone(tmp_pat
 async def test_a_session_resumed_in_itself_and_a_copy_keep_theirs(tmp_path: Path) -> None:
     async with running(made(tmp_path, step(bash=HOLD) + step("ok") * 2)) as (agent, _):
         await say(agent, "start it")
-        await agent.resume(agent.info.id)
-        await agent.fork()
-        assert [job.state for job in agent.jobs()] == ["running"]
+        await agent.sessions.resume(agent.conversation.info.id)
+        await agent.sessions.fork()
+        assert [job.state for job in agent.background.infos()] == ["running"]
 
 
 async def test_one_that_is_kept_is_named_at_the_end(tmp_path: Path) -> None:
     async with running(made(tmp_path, step(bash=HOLD) + step("ok"))) as (agent, _):
         await say(agent, "start it")
-        (job,) = agent.jobs()
-        assert str(job.pid) in agent.keep_job("b1") and job.log in agent.keep_job("b1")
-        await agent.clear()
-        assert [j.kept for j in agent.jobs()] == [True]
+        (job,) = agent.background.infos()
+        assert str(job.pid) in agent.background.keep("b1") and job.log in agent.background.keep("b1")
+        await agent.sessions.clear()
+        assert [j.kept for j in agent.background.infos()] == [True]
         await agent.close()
         try:
-            (line,) = agent.left_running()
+            (line,) = agent.background.left_running()
             assert str(job.pid) in line and job.log in line and "cat hold" in line
             assert is_running(job.pid)
         finally:
@@ -184,11 +184,11 @@ async def test_one_that_is_kept_is_named_at_the_end(tmp_path: Path) -> None:
 async def test_the_user_stops_one_and_the_model_learns_who_did(tmp_path: Path) -> None:
     async with running(made(tmp_path, step(bash=HOLD) + step("ok") * 2)) as (agent, _):
         await say(agent, "start it")
-        assert "by the user" in await agent.stop_job("b1")
+        assert "by the user" in await agent.background.stop("b1")
         with pytest.raises(AgentError, match="ended already"):
-            agent.keep_job("b1")
+            agent.background.keep("b1")
         with pytest.raises(AgentError, match="no background command"):
-            await agent.stop_job("b7")
+            await agent.background.stop("b7")
         await say(agent, "and?")
         assert "by the user" in told(users(agent)[-1])
 
@@ -197,10 +197,10 @@ async def test_it_is_asked_about_like_any_command(tmp_path: Path) -> None:
     settings = Settings(permissions=PermissionsConfig(mode="ask"))
     script = step(bash={"command": "touch made", "background": True}) + step("ok")
     async with running(made(tmp_path, script, settings=settings)) as (agent, recorder):
-        agent.submit("go")
+        agent.turns.submit("go")
         await recorder.until(lambda: recorder.of(PermissionAsked))
         (asked,) = recorder.of(PermissionAsked)
         assert asked.tool == "bash" and asked.summary == "in the background: touch made"
-        agent.answer_permission(asked.request_id, False)
-        await agent.join()
-        assert agent.jobs() == [] and not (agent.root / "made").exists()
+        agent.permissions.answer(asked.request_id, False)
+        await agent.turns.join()
+        assert agent.background.infos() == [] and not (agent.root / "made").exists()

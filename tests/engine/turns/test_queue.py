@@ -26,93 +26,93 @@ error = { kind = "auth", message = "The key was refused." }
 
 
 def asked(agent: Agent) -> list[str]:
-    return [m.text for m in agent.messages if m.role == "user"]
+    return [m.text for m in agent.conversation.path if m.role == "user"]
 
 
 def named(agent: Agent, text: str) -> str:
-    return next(waits.id for waits in agent.waiting if waits.text == text)
+    return next(waits.id for waits in agent.waiting.listed if waits.text == text)
 
 
 async def test_what_waits_is_ordered_edited_and_dropped_and_stays_so_after_a_restart(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "p"
     async with running(parts_for(home, project, script=HANGING)) as (agent, seen):
-        session = agent.info.id
+        session = agent.conversation.info.id
         for text in ("first", "a", "b", "c", "d"):
-            agent.submit(text)
-        await agent.ready()
-        assert agent.move_waiting(named(agent, "d"), -1) and agent.move_waiting(named(agent, "a"), 1)
+            agent.turns.submit(text)
+        await agent.context.ready()
+        assert agent.waiting.move(named(agent, "d"), -1) and agent.waiting.move(named(agent, "a"), 1)
         assert waiting(agent) == ["b", "a", "d", "c"]
-        assert not agent.move_waiting(named(agent, "b"), -1) and not agent.move_waiting(named(agent, "c"), 1)
+        assert not agent.waiting.move(named(agent, "b"), -1) and not agent.waiting.move(named(agent, "c"), 1)
         # Edited: taken into the prompt, and sent again from there.
         behind = named(agent, "b")
-        assert agent.take_back(named(agent, "a")) == ("a", [], [])
-        agent.submit("A", behind=behind)
-        agent.take_back(named(agent, "c"))
+        assert agent.turns.take_back(named(agent, "a")) == ("a", [], [])
+        agent.turns.submit("A", behind=behind)
+        agent.turns.take_back(named(agent, "c"))
         assert waiting(agent) == ["b", "A", "d"]
-        agent.interrupt()
-        await agent.join()
+        agent.turns.interrupt()
+        await agent.turns.join()
         assert seen.of(QueueChanged)[-1].paused and asked(agent) == ["first"]
     async with running(parts_for(home, project, resume=session)) as (agent, _):
         assert waiting(agent, "held") == waiting(agent) == ["b", "A", "d"]
-        assert agent.send_waiting(named(agent, "d"))
-        await agent.join()
+        assert agent.turns.send_waiting(named(agent, "d"))
+        await agent.turns.join()
         assert asked(agent) == ["first", "d"] and waiting(agent, "held") == ["b", "A"]
-        assert agent.send_waiting()
-        await agent.join()
+        assert agent.turns.send_waiting()
+        await agent.turns.join()
         assert asked(agent) == ["first", "d", "b", "A"] and waiting(agent) == []
 
 
 async def test_one_that_is_queued_goes_into_the_running_turn(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, _):
-        agent.submit("first")
-        await agent.ready()
-        agent.submit("a")
-        agent.submit("b")
-        assert agent.send_waiting(named(agent, "b"))
+        agent.turns.submit("first")
+        await agent.context.ready()
+        agent.turns.submit("a")
+        agent.turns.submit("b")
+        assert agent.turns.send_waiting(named(agent, "b"))
         assert waiting(agent, "steer") == ["b"] and waiting(agent, "queued") == ["a"]
-        assert not agent.send_waiting("gone"), "what waits no more is not sent"
+        assert not agent.turns.send_waiting("gone"), "what waits no more is not sent"
 
 
 async def test_a_failed_request_keeps_the_queue_and_its_message_can_be_sent_again(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=REFUSED)) as (agent, seen):
-        agent.submit("bad")
-        agent.submit("next")
-        await agent.join()
+        agent.turns.submit("bad")
+        agent.turns.submit("next")
+        await agent.turns.join()
         assert [e.stop_reason for e in seen.of(TurnEnded)] == ["error"]
-        (unanswered, queued) = agent.waiting
+        (unanswered, queued) = agent.waiting.listed
         assert (unanswered.text, unanswered.kind, unanswered.why) == ("bad", "unanswered", "The key was refused.")
         assert queued.kind == "queued" and seen.of(QueueChanged)[-1].paused
-        before = [m.id for m in agent.messages]
-        assert agent.send_waiting()
-        await agent.join()
+        before = [m.id for m in agent.conversation.path]
+        assert agent.turns.send_waiting()
+        await agent.turns.join()
         assert seen.of(MessagesWithdrawn) == [MessagesWithdrawn(before)]
-        assert [m.role for m in agent.messages] == ["user", "assistant"] * 2
+        assert [m.role for m in agent.conversation.path] == ["user", "assistant"] * 2
         assert asked(agent) == ["bad", "next"] and waiting(agent) == []
 
 
 async def test_what_got_no_answer_is_known_after_a_restart_and_can_be_dropped(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "p"
     async with running(parts_for(home, project, script=REFUSED)) as (agent, _):
-        session = agent.info.id
-        agent.submit("bad")
-        await agent.join()
+        session = agent.conversation.info.id
+        agent.turns.submit("bad")
+        await agent.turns.join()
     async with running(parts_for(home, project, resume=session)) as (agent, _):
         assert waiting(agent, "unanswered") == ["bad"]
-        assert agent.take_back() == ("bad", [], []) and agent.messages == []
-        assert waiting(agent) == [] and agent.take_back() is None
-        agent.submit("something else")
-        await agent.join()
+        assert agent.turns.take_back() == ("bad", [], []) and agent.conversation.path == []
+        assert waiting(agent) == [] and agent.turns.take_back() is None
+        agent.turns.submit("something else")
+        await agent.turns.join()
         assert asked(agent) == ["something else"]
 
 
 async def test_the_next_message_answers_for_the_one_before_it(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=REFUSED)) as (agent, _):
-        agent.submit("bad")
-        await agent.join()
-        agent.submit("go on")
+        agent.turns.submit("bad")
+        await agent.turns.join()
+        agent.turns.submit("go on")
         assert waiting(agent, "unanswered") == []
-        await agent.join()
-        assert asked(agent) == ["bad", "go on"] and agent.messages[-1].status == "complete"
+        await agent.turns.join()
+        assert asked(agent) == ["bad", "go on"] and agent.conversation.path[-1].status == "complete"
 
 
 async def test_all_that_got_no_answer_is_marked_however_often_it_failed(tmp_path: Path) -> None:
@@ -120,21 +120,21 @@ async def test_all_that_got_no_answer_is_marked_however_often_it_failed(tmp_path
     sent again by itself."""
     home, project = tmp_path / "home", tmp_path / "p"
     async with running(parts_for(home, project, script=REFUSED * 4)) as (agent, _):
-        session = agent.info.id
+        session = agent.conversation.info.id
         await agent.shell("echo kept")
         for count, text in enumerate(("bad 1", "bad 2", "bad 3"), 1):
-            agent.submit(text)
-            await agent.join()
+            agent.turns.submit(text)
+            await agent.turns.join()
             assert waiting(agent, "unanswered") == ["bad 1", "bad 2", "bad 3"][:count]
     async with running(parts_for(home, project, resume=session, script=REFUSED)) as (agent, _):
         assert waiting(agent, "unanswered") == ["bad 1", "bad 2", "bad 3"]
-        assert agent.take_back(named(agent, "bad 2")) == ("bad 2", [], [])
+        assert agent.turns.take_back(named(agent, "bad 2")) == ("bad 2", [], [])
         assert asked(agent) == ["!echo kept"] and waiting(agent, "failed") == ["bad 1", "bad 3"]
-        agent.submit("good")
-        await agent.join()
+        agent.turns.submit("good")
+        await agent.turns.join()
         assert asked(agent) == ["!echo kept", "good"] and waiting(agent, "failed") == ["bad 1", "bad 3"]
-        assert agent.send_waiting(named(agent, "bad 3"))
-        await agent.join()
+        assert agent.turns.send_waiting(named(agent, "bad 3"))
+        await agent.turns.join()
         assert asked(agent) == ["!echo kept", "good", "bad 3"] and waiting(agent, "failed") == ["bad 1"]
         assert waiting(agent, "unanswered") == ["bad 3"], "refused once more"
 
@@ -142,22 +142,22 @@ async def test_all_that_got_no_answer_is_marked_however_often_it_failed(tmp_path
 async def test_a_message_that_could_not_be_stored_goes_with_no_other(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         with failing(agent.store.messages, "add", StoreError("the disk is full")):
-            agent.submit("precious")
-            await agent.join()
-        assert [(w.text, w.kind) for w in agent.waiting] == [("precious", "failed")]
-        assert "disk is full" in agent.waiting[0].why.lower()
-        agent.submit("other")
-        await agent.join()
+            agent.turns.submit("precious")
+            await agent.turns.join()
+        assert [(w.text, w.kind) for w in agent.waiting.listed] == [("precious", "failed")]
+        assert "disk is full" in agent.waiting.listed[0].why.lower()
+        agent.turns.submit("other")
+        await agent.turns.join()
         assert asked(agent) == ["other"] and waiting(agent, "failed") == ["precious"]
-        assert agent.send_waiting(named(agent, "precious"))
-        await agent.join()
+        assert agent.turns.send_waiting(named(agent, "precious"))
+        await agent.turns.join()
         assert asked(agent) == ["other", "precious"] and waiting(agent) == []
 
 
 async def test_a_new_session_has_nothing_unanswered(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=REFUSED)) as (agent, _):
-        agent.submit("bad")
-        await agent.join()
+        agent.turns.submit("bad")
+        await agent.turns.join()
         assert waiting(agent, "unanswered") == ["bad"]
-        await agent.clear()
+        await agent.sessions.clear()
         assert waiting(agent) == []

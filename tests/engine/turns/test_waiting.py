@@ -38,107 +38,107 @@ def told(seen: Recorder) -> list[str]:
 
 async def test_what_is_queued_is_stored_and_leaves_when_it_is_sent_or_taken_back(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, _):
-        agent.submit("first")
-        await agent.ready()
-        assert stored(agent.store, agent.info.id) == []
+        agent.turns.submit("first")
+        await agent.context.ready()
+        assert stored(agent.store, agent.conversation.info.id) == []
         picture = AttachmentPart("a.png", "image/png", data="aGk=")
-        agent.submit("second", [picture])
-        agent.steer("third")
-        agent.submit("fourth")
-        assert stored(agent.store, agent.info.id) == ["second", "third", "fourth"]
-        assert agent.take_back() == ("fourth", [], [])
-        assert stored(agent.store, agent.info.id) == ["second", "third"]
-        kept = agent.store.waiting.all(agent.info.id)[0][0]
+        agent.turns.submit("second", [picture])
+        agent.turns.steer("third")
+        agent.turns.submit("fourth")
+        assert stored(agent.store, agent.conversation.info.id) == ["second", "third", "fourth"]
+        assert agent.turns.take_back() == ("fourth", [], [])
+        assert stored(agent.store, agent.conversation.info.id) == ["second", "third"]
+        kept = agent.store.waiting.all(agent.conversation.info.id)[0][0]
         assert [p for p in kept.parts if isinstance(p, AttachmentPart)] == [picture]
-        agent.interrupt()
-        await agent.join()
-        assert agent.send_waiting()
-        await agent.join()
-        assert sorted(m.text for m in agent.messages if m.role == "user") == ["first", "second", "third"]
-        assert stored(agent.store, agent.info.id) == []
-        assert not agent.send_waiting()
+        agent.turns.interrupt()
+        await agent.turns.join()
+        assert agent.turns.send_waiting()
+        await agent.turns.join()
+        assert sorted(m.text for m in agent.conversation.path if m.role == "user") == ["first", "second", "third"]
+        assert stored(agent.store, agent.conversation.info.id) == []
+        assert not agent.turns.send_waiting()
 
 
 async def test_enter_between_the_interrupt_and_the_end_of_its_turn_is_not_lost(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
-        agent.submit("first")
-        await agent.ready()
-        agent.submit("second")
-        assert not agent.send_waiting(), "a turn that runs is waited for"
-        agent.interrupt()
-        assert agent.busy and agent.send_waiting()
-        await agent.join()
+        agent.turns.submit("first")
+        await agent.context.ready()
+        agent.turns.submit("second")
+        assert not agent.turns.send_waiting(), "a turn that runs is waited for"
+        agent.turns.interrupt()
+        assert agent.turns.busy and agent.turns.send_waiting()
+        await agent.turns.join()
         assert [e.stop_reason for e in seen.of(TurnEnded)] == ["interrupted", "end"]
-        assert [m.text for m in agent.messages if m.role == "user"] == ["first", "second"]
+        assert [m.text for m in agent.conversation.path if m.role == "user"] == ["first", "second"]
 
 
 async def test_enter_as_soon_as_the_end_is_seen_is_not_lost(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, _):
         sent: list[bool] = []
-        agent.subscribe(lambda event: sent.append(agent.send_waiting()) if isinstance(event, TurnEnded) else None)
-        agent.submit("first")
-        await agent.ready()
-        agent.submit("second")
-        agent.interrupt()
-        await agent.join()
+        agent.subscribe(lambda event: sent.append(agent.turns.send_waiting()) if isinstance(event, TurnEnded) else None)
+        agent.turns.submit("first")
+        await agent.context.ready()
+        agent.turns.submit("second")
+        agent.turns.interrupt()
+        await agent.turns.join()
         assert sent == [True, False]
-        assert [m.text for m in agent.messages if m.role == "user"] == ["first", "second"]
+        assert [m.text for m in agent.conversation.path if m.role == "user"] == ["first", "second"]
 
 
 async def test_what_is_typed_after_an_interrupt_goes_out_when_its_turn_has_ended(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
-        agent.submit("first")
-        await agent.ready()
-        agent.interrupt()
-        agent.submit("this instead")
-        await agent.join()
-        assert [m.text for m in agent.messages if m.role == "user"] == ["first", "this instead"]
+        agent.turns.submit("first")
+        await agent.context.ready()
+        agent.turns.interrupt()
+        agent.turns.submit("this instead")
+        await agent.turns.join()
+        assert [m.text for m in agent.conversation.path if m.role == "user"] == ["first", "this instead"]
         assert [e.stop_reason for e in seen.of(TurnEnded)] == ["interrupted", "end"]
 
 
 async def test_after_a_restart_they_are_shown_and_never_sent_by_themselves(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "p"
     async with running(parts_for(home, project, script=HANGING)) as (agent, _):
-        session = agent.info.id
-        agent.submit("first")
-        agent.submit("second")
-        agent.submit("third")
+        session = agent.conversation.info.id
+        agent.turns.submit("first")
+        agent.turns.submit("second")
+        agent.turns.submit("third")
     async with running(parts_for(home, project, resume=session)) as (agent, seen):
         assert waiting(agent) == waiting(agent, "held") == ["second", "third"]
         assert [w.text for w in seen.of(QueueChanged)[-1].waiting] == ["second", "third"]
         assert len(told(seen)) == 1 and "2 messages wait" in told(seen)[0]
-        agent.submit("something else")
-        await agent.join()
-        assert [m.text for m in agent.messages if m.role == "user"] == ["first", "something else"]
+        agent.turns.submit("something else")
+        await agent.turns.join()
+        assert [m.text for m in agent.conversation.path if m.role == "user"] == ["first", "something else"]
         assert waiting(agent, "held") == ["second", "third"]
-        assert agent.take_back() == ("third", [], [])
+        assert agent.turns.take_back() == ("third", [], [])
         assert stored(agent.store, session) == ["second"]
-        assert agent.send_waiting()
-        await agent.join()
-        assert [m.text for m in agent.messages if m.role == "user"] == ["first", "something else", "second"]
+        assert agent.turns.send_waiting()
+        await agent.turns.join()
+        assert [m.text for m in agent.conversation.path if m.role == "user"] == ["first", "something else", "second"]
     async with running(parts_for(home, project, resume=session)) as (agent, seen):
         assert waiting(agent) == [] and told(seen) == []
 
 
 async def test_what_waits_belongs_to_its_session(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
-        old = agent.info.id
-        agent.submit("first")
-        agent.submit("for the old one")
-        await agent.ready()
-        agent.interrupt()
-        await agent.join()
-        await agent.clear()
+        old = agent.conversation.info.id
+        agent.turns.submit("first")
+        agent.turns.submit("for the old one")
+        await agent.context.ready()
+        agent.turns.interrupt()
+        await agent.turns.join()
+        await agent.sessions.clear()
         # A new session of the same user at the same moment: nothing typed disappears from the screen.
         assert waiting(agent, "queued") == ["for the old one"]
-        new = agent.info.id
+        new = agent.conversation.info.id
         assert stored(agent.store, old) == [] and stored(agent.store, new) == ["for the old one"]
-        await agent.resume(old)
+        await agent.sessions.resume(old)
         assert waiting(agent) == []
-        await agent.resume(new)
+        await agent.sessions.resume(new)
         assert waiting(agent) == waiting(agent, "held") == ["for the old one"]
         assert "1 message waits" in told(seen)[-1]
-        await agent.resume(new)
+        await agent.sessions.resume(new)
         assert waiting(agent, "held") == ["for the old one"]
 
 
@@ -146,22 +146,22 @@ async def test_a_session_in_which_something_waits_is_listed_and_not_removed(tmp_
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)
     async with running(parts) as (agent, seen):
         running_work = asyncio.create_task(agent.shell("sleep 60"))
-        await seen.until(lambda: agent.busy)
-        agent.submit("typed while something else ran")
-        session = agent.info.id
+        await seen.until(lambda: agent.turns.busy)
+        agent.turns.submit("typed while something else ran")
+        session = agent.conversation.info.id
         assert stored(agent.store, session) == ["typed while something else ran"]
         assert [s.id for s in agent.store.sessions.all(empty=False)] == [session]
-        assert agent.interrupt()
+        assert agent.turns.interrupt()
         await running_work
-        await agent.join()
+        await agent.turns.join()
 
 
 async def test_a_queue_that_cannot_be_stored_now_is_stored_later_or_said_to_be_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
-        agent.submit("first")
-        await agent.ready()
+        agent.turns.submit("first")
+        await agent.context.ready()
         written, write = asyncio.Event(), agent.store.waiting.add
 
         def tell(*values: Any) -> None:
@@ -170,13 +170,13 @@ async def test_a_queue_that_cannot_be_stored_now_is_stored_later_or_said_to_be_l
 
         monkeypatch.setattr(agent.store.waiting, "add", tell)
         with failing(agent.store.waiting, "add", StoreLockedError("locked"), times=2) as failed:
-            agent.submit("second")
+            agent.turns.submit("second")
             async with asyncio.timeout(PATIENCE):
                 await written.wait()
             assert failed == [2] and not agent.conversation.unsaved
-        assert stored(agent.store, agent.info.id) == ["second"]
+        assert stored(agent.store, agent.conversation.info.id) == ["second"]
         with failing(agent.store.waiting, "add", StoreError("the disk is full")):
-            agent.submit("third")
+            agent.turns.submit("third")
             await seen.until(lambda: any(n.code == "store" for n in seen.of(Notice)))
         assert waiting(agent, "queued") == ["second", "third"]
 
@@ -203,7 +203,7 @@ async def test_kill_nine_loses_no_queued_message(tmp_path: Path) -> None:
     parts = parts_for(home, project, continue_newest=True)
     async with running(parts) as (agent, recorder):
         assert waiting(agent, "held") == ["queued one", "queued two"]
-        assert [m.text for m in agent.messages if m.role == "user"] == ["the first"]
+        assert [m.text for m in agent.conversation.path if m.role == "user"] == ["the first"]
         assert not recorder.of(MessageAdded)
 
 

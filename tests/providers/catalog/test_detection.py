@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_tui.providers.keys import KEY_VARIABLES
+from agent_tui.providers.catalog import KEY_VARIABLES
 from agent_tui.providers.local_servers import detect_models
 from tests.support.loopback import Loopback, Reply, closed_port, json_reply
 from tests.support.model_calls import environment

@@ -190,9 +190,9 @@ async def test_a_smaller_window_is_learned_kept_and_forgotten(
     agent = product_.agent()
     try:
         await agent.inspect()
-        assert any(what == "learned limit" and "6,000" in detail for _, what, detail in await agent.doctor())
-        assert await agent.forget_limits() == 1
-        assert agent.context_usage().window == WINDOW
+        assert any(what == "learned limit" and "6,000" in detail for _, what, detail in await agent.project.doctor())
+        assert await agent.models.forget_limits() == 1
+        assert agent.context.usage().window == WINDOW
     finally:
         await agent.close()
     with stored(tmp_path) as store:

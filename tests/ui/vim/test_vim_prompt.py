@@ -93,7 +93,7 @@ async def test_j_and_k_go_through_the_history_at_the_ends(tmp_path: Path) -> Non
 
 async def test_escape_leaves_first_and_interrupts_then(tmp_path: Path) -> None:
     async with running(tmp_path, settings=VIM) as run:
-        run.agent.busy = True
+        run.agent.turns.busy = True
         run.agent.publish(TurnStarted("t"))
         await keys(run, "more<escape>")
         assert not run.agent.called("interrupt")
@@ -101,7 +101,7 @@ async def test_escape_leaves_first_and_interrupts_then(tmp_path: Path) -> None:
         assert not run.agent.called("interrupt")
         await keys(run, "<escape>")
         assert len(run.agent.called("interrupt")) == 1
-        run.agent.busy = True
+        run.agent.turns.busy = True
         await keys(run, "cc<escape>")
         assert len(run.agent.called("interrupt")) == 2, "on an empty prompt there is nothing to leave"
 
@@ -110,7 +110,7 @@ async def test_escape_twice_on_empty_goes_back_as_without_vim(tmp_path: Path) ->
     from agent_tui.models.messages import user_message
 
     async with running(tmp_path, settings=VIM) as run:
-        run.agent.messages.append(user_message("one"))
+        run.agent.conversation.path.append(user_message("one"))
         await keys(run, "<escape><escape>")
         await run.screen(RewindPicker)
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from agent_tui.ui.screens.context.moment import Moment
 
 if TYPE_CHECKING:
-    from agent_tui.commands.agent_protocol import ExplainsContext
     from agent_tui.commands.past_words import PastView
     from agent_tui.context.past.history import History
+    from agent_tui.engine.agent import Agent
 
 
 class Travel:
     """Where in a session's time the screen is. ``at`` is the number of the step, None for now."""
 
-    def __init__(self, agent: ExplainsContext) -> None:
+    def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self.session = agent.info.id
-        self.history: History = agent.history()
+        self.session = agent.conversation.info.id
+        self.history: History = agent.context.history()
         self.at: int | None = None
 
     def go(self, by: int) -> str:
@@ -42,7 +42,7 @@ class Travel:
         from agent_tui.commands.past_output import past_view
 
         assert self.at is not None
-        return past_view(self.history, self.at, None, {message.id for message in self._agent.messages})
+        return past_view(self.history, self.at, None, {message.id for message in self._agent.conversation.path})
 
     def moment(self, now: Moment) -> Moment:
         """What the screen shows of it; ``now`` is the session as it is."""
@@ -50,7 +50,7 @@ class Travel:
 
         view = self.view()
         moment, said = view.moment, honesty(view.moment)
-        usage, info = moment.usage, self._agent.model_info
+        usage, info = moment.usage, self._agent.models.info
         shown = replace(now, title=title(view, now.now), in_flight=0, read_only="", records=moment.records)
         after = (outcome(moment), since(view))
         if usage is None:

@@ -15,6 +15,7 @@ from textual.screen import Screen
 
 from agent_tui.commands import context_texts as texts
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
+from agent_tui.context.tokens.metrics import format_metrics
 from agent_tui.errors import OPEN_ELSEWHERE, AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.ui.safety import Guarded
@@ -26,7 +27,7 @@ from agent_tui.ui.screens.context.view import ContextView
 if TYPE_CHECKING:
     from textual.worker import Worker
 
-    from agent_tui.commands.agent_protocol import ExplainsContext
+    from agent_tui.engine.agent import Agent
 
 
 READY = 0.3
@@ -55,7 +56,7 @@ class ContextScreen(Guarded, Screen[None]):
         Binding("w", "why", "How the number was made, and why it compacts or not", show=False),
     ]
 
-    def __init__(self, agent: ExplainsContext) -> None:
+    def __init__(self, agent: Agent) -> None:
         super().__init__()
         self.agent = agent
         self.now = time.time()
@@ -69,7 +70,7 @@ class ContextScreen(Guarded, Screen[None]):
     def on_mount(self) -> None:
         self._unsubscribe = self.agent.subscribe(self._event)
         self.view.rows.focus()
-        self.run_worker(self.agent.refresh_context(), name="refresh", exit_on_error=False)
+        self.run_worker(self.agent.context.refresh(), name="refresh", exit_on_error=False)
         self.set_timer(READY, self._prepare)
 
     def on_unmount(self) -> None:
@@ -79,19 +80,19 @@ class ContextScreen(Guarded, Screen[None]):
     def live(self, changed: ContextChanged | None = None) -> Moment:
         """The session as it is now; ``changed`` has its numbers where it was just told of them."""
         agent = self.agent
-        info = agent.model_info
+        info = agent.models.info
         return Moment(
-            changed.usage if changed is not None else agent.context_usage(),
-            trigger=agent.trigger_total(),
-            in_flight=changed.in_flight if changed is not None else agent.in_flight,
-            records=agent.records,
+            changed.usage if changed is not None else agent.context.usage(),
+            trigger=agent.context.usage().total,
+            in_flight=changed.in_flight if changed is not None else agent.context.in_flight,
+            records=agent.conversation.own_records,
             prices=info.prices if info is not None else None,
             now=self.now,
-            read_only=(agent.read_only_reason or OPEN_ELSEWHERE) if agent.read_only else "",
+            read_only=(agent.conversation.read_only_reason or OPEN_ELSEWHERE) if agent.conversation.read_only else "",
         )
 
     def _event(self, event: Event) -> None:
-        if self.agent.info.id != self.travel.session:
+        if self.agent.conversation.info.id != self.travel.session:
             self.travel = Travel(self.agent)
         elif self.travel.at is not None:
             return
@@ -119,7 +120,9 @@ class ContextScreen(Guarded, Screen[None]):
         event.stop()
         line = event.line
         if line.record is not None:
-            summary = self.agent.store.messages.summaries(self.agent.info.id).get(line.record.summary_id or "")
+            summary = self.agent.store.messages.summaries(self.agent.conversation.info.id).get(
+                line.record.summary_id or ""
+            )
             self._read("Compaction", texts.compaction_details(line.record, summary, self.now))
         elif line.row is not None:
             self._read(line.label, f"{texts.row_facts(line.row)}\n\n{self._text(line)}".rstrip())
@@ -134,9 +137,9 @@ class ContextScreen(Guarded, Screen[None]):
             rows = [*view.moment.view, *(view.before.view if view.before is not None else ())]
             return texts.sent_text(next((item for item in rows if item.message.id == row.message_id), None))
         if row.message_id is not None:
-            return texts.sent_text(self.agent.sent_message(row.message_id))
+            return texts.sent_text(self.agent.conversation.sent_message(row.message_id))
         if row.fingerprint is not None:
-            return texts.part_text(self.agent.part_text(row.fingerprint), tool=line.kind_id == "tools")
+            return texts.part_text(self.agent.context.part_text(row.fingerprint), tool=line.kind_id == "tools")
         return texts.ADDED if line.kind_id == "tools" else ""
 
     def _read(self, title: str, text: str) -> None:
@@ -183,13 +186,13 @@ class ContextScreen(Guarded, Screen[None]):
         self.app.push_screen(CachePicker(self.agent))
 
     def action_stats(self) -> None:
-        self._read("Token counter", self.agent.context_stats())
+        self._read("Token counter", format_metrics(self.agent.context.metrics))
 
     def action_preview(self) -> None:
         if self._is_past():
             return
         try:
-            self._read("What a compaction would do", self.agent.compact_preview())
+            self._read("What a compaction would do", self.agent.compaction.preview())
         except AgentError as error:
             self.view.say(str(error))
 
@@ -199,9 +202,13 @@ class ContextScreen(Guarded, Screen[None]):
         from agent_tui.commands.writing import write_export
 
         at = self.travel.at
-        data = context_json(self.view.moment.usage, self.agent.steps) if at is None else past_json(self.travel.view())
+        data = (
+            context_json(self.view.moment.usage, self.agent.conversation.steps)
+            if at is None
+            else past_json(self.travel.view())
+        )
         text = json.dumps(data, indent=2) + "\n"
-        name = f"context-{self.agent.info.id}{'' if at is None else f'-step-{at}'}"
+        name = f"context-{self.agent.conversation.info.id}{'' if at is None else f'-step-{at}'}"
         try:
             path = await write_export(text, self.agent.paths.exports, name, ".json")
         except AgentError as error:
@@ -226,7 +233,7 @@ class ContextScreen(Guarded, Screen[None]):
 
     async def _exact(self) -> None:
         try:
-            counted = await self.agent.count_exact()
+            counted = await self.agent.context.count_exact()
         except AgentError as error:
             self.view.say(str(error))
             return
