@@ -32,8 +32,8 @@ from agent_tui.text.clean import plain_line
 from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.mcp.remembered import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
-from agent_tui.tools.permissions.reach import ProjectHosts, Reach
-from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
+from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
+from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools
 from agent_tui.tools.sandbox.jail import Jail
 
 PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
@@ -258,7 +258,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         temporary=jail.policy().temporary,
         remotes=jail.remotes,
         trusted=lambda: trust.trusted,
-        reach=Reach(await asyncio.to_thread(ProjectHosts, root)),
+        reach=SessionReach(await asyncio.to_thread(ProjectHosts, root)),
     )
     jail.granted, jail.outputs.granted = permissions.grants, permissions.session_folders
     parts = AgentParts(

@@ -150,7 +150,7 @@ def _own_rule(name: str, pattern: str | None) -> str | None:
 
 def _is_rules(argument: str) -> bool:
     from agent_tui.tools.aliases import own_name
-    from agent_tui.tools.rules.names import KNOWN
+    from agent_tui.tools.rules.rule import KNOWN
 
     parts = [part.partition("(")[0] for part in _parts(argument)]
     return bool(parts) and all(own_name(name) in KNOWN or name.startswith("mcp__") for name in parts)

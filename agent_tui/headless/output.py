@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any, TextIO, assert_never
 
 from agent_tui import terminal_output
 from agent_tui.commands.usage_json import by_kind_json
@@ -16,21 +16,31 @@ from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.codec import to_dict
 from agent_tui.models.events import (
+    BackendChanged,
     CompactionEnded,
     CompactionStarted,
+    ContextChanged,
     Event,
+    JobsChanged,
     MessageAdded,
+    MessagesWithdrawn,
     Notice,
     PartDelta,
+    PermissionAnswered,
+    PermissionAsked,
     PlanPresented,
     QuestionAsked,
+    QuestionClosed,
+    QueueChanged,
     RetryWaiting,
     SessionChanged,
     StepEnded,
     StepStarted,
     StopReason,
+    ToolOutput,
     ToolStarted,
     TurnEnded,
+    TurnStarted,
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Metadata
@@ -171,6 +181,22 @@ class Printer:
                         self._notices.append({"level": "error", "text": failure.message, "code": failure.kind})
                         self._tell(failure.message)
                     self._line({"type": "error", "kind": failure.kind, "message": failure.message})
+            case (
+                SessionChanged()
+                | TurnStarted()
+                | ToolOutput()
+                | PermissionAsked()
+                | PermissionAnswered()
+                | QuestionClosed()
+                | ContextChanged()
+                | QueueChanged()
+                | MessagesWithdrawn()
+                | BackendChanged()
+                | JobsChanged()
+            ):
+                pass  # for who sits at a screen
+            case _:
+                assert_never(event)
 
     def _end_with_plan(self) -> None:
         """Nobody is here to approve a plan: it is what the turn was for."""

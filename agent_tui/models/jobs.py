@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 JobState = Literal["running", "ended", "stopped"]
-Reach = Literal["all", "sandbox", "itself"]
+PortReach = Literal["all", "sandbox", "itself"]
 """Who reaches the ports that a command opens: everybody on the machine, the other commands in the sandbox, or nobody
 but itself."""
 
@@ -28,7 +28,7 @@ class JobInfo:
     code: int | None = None
     finished: float | None = None
     kept: bool = False
-    reach: Reach = "all"
+    reach: PortReach = "all"
 
     def seconds(self, now: float) -> float:
         """How long it has run, or ran."""

@@ -13,10 +13,10 @@ from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
 from agent_tui.providers.secrets import Redactor
-from agent_tui.tools.git.remotes import Reach
+from agent_tui.tools.git.remotes import RemoteReach
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Network
-from agent_tui.tools.sandbox.stopped import Stopped
+from agent_tui.tools.sandbox.words import Stopped
 
 if TYPE_CHECKING:
     from agent_tui.tools.children.jobs import Jobs
@@ -153,7 +153,7 @@ class ToolContext:
     domain: Domain = "free"
     network: Network | None = None
     """What a command was allowed besides the configuration."""
-    remotes: tuple[Reach, ...] = ()
+    remotes: tuple[RemoteReach, ...] = ()
     """What a command's git may reach from there."""
     first_look: bool = False
     """A command is only let look until the user was asked about the rest, so what is stopped has to be told."""

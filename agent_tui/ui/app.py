@@ -21,7 +21,7 @@ from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError
 from agent_tui.options import Served
 from agent_tui.paths import Paths
 from agent_tui.ui.chat.chat import AgentFactory, Chat
-from agent_tui.ui.chat.keys import next_mode
+from agent_tui.ui.chat.key_actions import next_mode
 from agent_tui.ui.chat.view import ChatApp, Room
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt

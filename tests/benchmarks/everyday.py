@@ -43,12 +43,12 @@ def available() -> list[str]:
 
 
 def _with_bwrap() -> None:
-    from agent_tui.tools.sandbox import trials
+    from agent_tui.tools.sandbox import box
 
     # Taken out: the program knows no such variable.
-    given, found = os.environ.pop("AGENT_TUI_TEST_BWRAP", None), trials.find
+    given, found = os.environ.pop("AGENT_TUI_TEST_BWRAP", None), box.find
     if given:
-        trials.find = lambda program: given if program == "bwrap" else found(program)
+        box.find = lambda program: given if program == "bwrap" else found(program)
 
 
 def _without_our_path() -> None:

@@ -12,9 +12,9 @@ from agent_tui.config import PermissionsConfig, SandboxConfig
 from agent_tui.context.project.prompt import SYSTEM_PROMPT
 from agent_tui.engine.project.told_mode import MEANINGS, NOBODY, NOBODY_PLANS, SUBAGENT, ToldMode
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.sandbox.backends import Landlock
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.landlock import Landlock
 from tests.benchmarks.tool_tokens import encoding
 
 MOST = 700

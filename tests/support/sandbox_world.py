@@ -22,10 +22,10 @@ import pytest
 from agent_tui.config import SandboxConfig
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.sandbox import box, places
+from agent_tui.tools.sandbox.backends import Bubblewrap
 from agent_tui.tools.sandbox.box import Sandbox, backends, probe
 from agent_tui.tools.sandbox.confine import abi
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.namespaces import Bubblewrap
 from agent_tui.tools.sandbox.policy import Domain, Network
 from tests.support.forms import LONG
 

@@ -228,7 +228,7 @@ def calls() -> list[Step]:
 def stop_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Screens that say how old something is count from the showcase's time."""
     stopped = SimpleNamespace(time=lambda: showcase.NOW, monotonic=time.monotonic, sleep=time.sleep)
-    for screen in ("sessions", "context.screen", "jobs", "rewind", "context_cache"):
+    for screen in ("sessions", "context.screen", "work", "context_cache"):
         monkeypatch.setattr(f"agent_tui.ui.screens.{screen}.time", stopped)
 
 

@@ -21,7 +21,7 @@ from agent_tui.engine.state.run import RunState
 from agent_tui.errors import READ_ONLY
 from agent_tui.models.events import Event, Notice, SessionChanged
 from agent_tui.store.salvage import lacks
-from agent_tui.tools.permissions.reach import Reach
+from agent_tui.tools.permissions.reach import SessionReach
 
 CUT_OFF = (
     "agent-tui ended while it put files as they are on another branch: some may be as they are there. "
@@ -44,7 +44,7 @@ class SessionControl:
         toolbox: Toolbox,
         workspace: Workspace,
         background: Background,
-        reach: Reach,
+        reach: SessionReach,
     ) -> None:
         self._hub = hub
         self._bindings = bindings

@@ -10,11 +10,11 @@ from functools import partial
 from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import FEEDBACK, REFUSED, ToolCallPart, new_id
 from agent_tui.tools.base import Intent, Tool
-from agent_tui.tools.git.remotes import Reach
+from agent_tui.tools.git.remotes import RemoteReach
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import PLAN_MESSAGE, PLAN_REASON, Decision
 from agent_tui.tools.sandbox.policy import Domain, Network
-from agent_tui.tools.sandbox.stopped import Stopped
+from agent_tui.tools.sandbox.words import Stopped
 
 
 @dataclass(slots=True, frozen=True)
@@ -28,7 +28,7 @@ class Verdict:
     text: str = ""
     domain: Domain | None = None
     network: Network | None = None
-    remotes: tuple[Reach, ...] = ()
+    remotes: tuple[RemoteReach, ...] = ()
     again: Callable[[Stopped], Awaitable[Verdict]] | None = None
 
 

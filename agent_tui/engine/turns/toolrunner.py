@@ -33,7 +33,7 @@ from agent_tui.tools.files.beneath import at, info_of
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.files.text import version
 from agent_tui.tools.registry import ToolRegistry
-from agent_tui.tools.sandbox.stopped import Stopped
+from agent_tui.tools.sandbox.words import Stopped
 
 log = logging.getLogger(__name__)
 

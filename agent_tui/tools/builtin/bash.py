@@ -25,7 +25,7 @@ from agent_tui.tools.children.job import Cleaned
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
 from agent_tui.tools.sandbox.policy import Launch, free
-from agent_tui.tools.sandbox.stopped import Stopped
+from agent_tui.tools.sandbox.words import Stopped
 
 if TYPE_CHECKING:
     from agent_tui.tools.children.job import Job
@@ -213,7 +213,7 @@ class _Found:
 
     @staticmethod
     def of(outputs: Outputs, attempts: Attempts, outcome: ToolOutcome, root: Path) -> _Found:
-        from agent_tui.tools.sandbox.stopped import stopped
+        from agent_tui.tools.sandbox.words import stopped
 
         tried = attempts.end()
         wanted = outputs.wanted(tried)
@@ -374,8 +374,7 @@ class _Run:
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
         from agent_tui.tools.sandbox.environment import missed
-        from agent_tui.tools.sandbox.stopped import stopped
-        from agent_tui.tools.sandbox.words import kept_from, refused, undone
+        from agent_tui.tools.sandbox.words import kept_from, refused, stopped, undone
 
         notes += undone(self._group.kept)
         found: Stopped | None = None

@@ -1,7 +1,8 @@
 """Answers the git commands of one line that talk to a remote: the processes they need outside are started here.
 
 The line's processes have one end of a socket. What comes over it is asked by anyone inside, so everything in it is
-looked at as hostile: what may be done was fixed before the line began (``Reach``), and a request only picks from it.
+looked at as hostile: what may be done was fixed before the line began (``RemoteReach``), and a request only
+picks from it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from agent_tui.errors import ToolError
 from agent_tui.paths import private_dir
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.git.outside import Outside, OutsideGit, Told
-from agent_tui.tools.git.remotes import Address, Reach, parse_address, read_config, rewritten
+from agent_tui.tools.git.remotes import Address, RemoteReach, parse_address, read_config, rewritten
 from agent_tui.tools.git.repository import find_git, outside_path, read_small
 from agent_tui.tools.sandbox import start
 from agent_tui.tools.sandbox.jail import Jail
@@ -121,7 +122,7 @@ class GitBroker:
     the model may write in, ``base`` a private folder of ours. ``environment`` and ``fd`` are what the line is started
     with, and ``folder`` what it must be able to read; who starts it closes ``fd``."""
 
-    def __init__(self, reaches: Sequence[Reach], folders: Sequence[Path], base: Path, folder: Path) -> None:
+    def __init__(self, reaches: Sequence[RemoteReach], folders: Sequence[Path], base: Path, folder: Path) -> None:
         self._reaches, self._folders, self._base = reaches, folders, base
         self._instead: list[tuple[str, str]] = []
         self._upstreams: dict[Path, list[tuple[str, str]]] = {}
@@ -134,7 +135,9 @@ class GitBroker:
         self.fd = theirs.detach()
 
     @classmethod
-    async def open(cls, reaches: Sequence[Reach], folders: Sequence[Path], base: Path, path: str) -> GitBroker | None:
+    async def open(
+        cls, reaches: Sequence[RemoteReach], folders: Sequence[Path], base: Path, path: str
+    ) -> GitBroker | None:
         """``path`` is the PATH of the line. None where git is missing. Raises ToolError."""
         try:
             folder = await asyncio.to_thread(relay_folder, base, outside_path(folders))
@@ -256,7 +259,7 @@ class GitBroker:
         process = await _in_thread(outside.takes, there, str(request["protocol"]), [*_RELAY, "gate"])
         return await self._run(process, answer, private, (streams[0], streams[1]), streams)
 
-    def _allowing(self, asked: Address | None) -> Iterator[tuple[Reach, Address]]:
+    def _allowing(self, asked: Address | None) -> Iterator[tuple[RemoteReach, Address]]:
         """What allows to fetch from there, with the address as it was allowed: git inside may have made it another by
         the user's configuration."""
         for reach in self._reaches:
@@ -342,7 +345,7 @@ class GitBroker:
 
 
 async def launched(
-    jail: Jail, argv: Sequence[str], domain: Domain, cwd: Path, network: Network | None, reaches: Sequence[Reach]
+    jail: Jail, argv: Sequence[str], domain: Domain, cwd: Path, network: Network | None, reaches: Sequence[RemoteReach]
 ) -> tuple[Launch, GitBroker | None]:
     """A process held to ``domain``, and who answers its git for what it may reach; nobody, where it is not held. Raises
     ToolError."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_tui.errors import ToolError
-from agent_tui.models.jobs import JobInfo, JobState, Reach
+from agent_tui.models.jobs import JobInfo, JobState, PortReach
 from agent_tui.models.messages import new_id
 from agent_tui.models.saved_output import saved_note
 from agent_tui.paths import private_dir
@@ -214,7 +214,7 @@ class Job:
         )
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> PortReach:
         """Who reaches the ports it opens."""
         jail, domain = self._jail, self._domain
         if jail is None or domain == "free" or not jail.holds(domain):

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agent_tui.errors import ToolError
-from agent_tui.models.jobs import JobInfo, Reach
+from agent_tui.models.jobs import JobInfo, PortReach
 from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.children.job import LOG_BYTES, Cleaned, Job, JobOutput, StoppedBy
 from agent_tui.tools.children.process import KeptLog, ProcessGroup
@@ -157,9 +157,7 @@ class Jobs:
 
 
 STARTED = "Runs in the background as "
-"""How the answer of ``bash`` begins, before the id."""
-
-PORTS: Mapping[Reach, str] = MappingProxyType(
+PORTS: Mapping[PortReach, str] = MappingProxyType(
     {
         "itself": "The sandbox has no network: ports it opens can be reached by itself alone.",
         "sandbox": "Ports it opens are there for your other commands in the sandbox, on 127.0.0.1; the user's browser "

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.paths import private_dir
-from agent_tui.tools.git.remotes import Address, Reach, Settings, as_config, listed, parse_address
+from agent_tui.tools.git.remotes import Address, RemoteReach, Settings, as_config, listed, parse_address
 from agent_tui.tools.git.repository import find_git, outside_path
 
 _KEPT = re.compile(
@@ -115,7 +115,7 @@ class OutsideGit:
         done = self._run("ls-remote", "--get-url", address.path if address.kind == "local" else address.text)
         return parse_address(done.decode("utf-8", "surrogateescape").rstrip("\n"), self._private) if done else None
 
-    def pushes(self, reach: Reach, told: Told) -> Outside:
+    def pushes(self, reach: RemoteReach, told: Told) -> Outside:
         """The git that pushes as ``reach`` says. Raises ValueError for a repository that says what none can."""
         if reach.push is None or reach.objects is None or not told.sound():
             raise ValueError("this is not what a repository says of itself")

@@ -113,7 +113,7 @@ _MODULE_WORDS = ("submodule", "--recurse-submodules", "--recursive", "--recurse"
 
 
 @dataclass(slots=True, frozen=True)
-class Reach:
+class RemoteReach:
     """What one command may do beyond the sandbox: ``argv`` in ``folder``. ``addresses`` are those it may talk to,
     ``named`` those of them that stand in its words. ``push`` are its words behind ``push``, for a command that is one:
     it runs with ``settings`` and reads ``objects``. ``problem``: why it may do nothing of that; else empty."""
@@ -171,12 +171,12 @@ class Remotes:
             before.addresses | {address.key for address in addresses}, before.settings | _pushed_by(settings)
         )
 
-    def learn(self, reach: Reach) -> None:
+    def learn(self, reach: RemoteReach) -> None:
         """The user was shown what ``reach`` is about, and said yes."""
         if reach.repository is not None:
             self._learn(reach.repository, reach.addresses, reach.settings)
 
-    def unfamiliar(self, reach: Reach) -> list[str]:
+    def unfamiliar(self, reach: RemoteReach) -> list[str]:
         """What of it the user has to see before it may happen: addresses and settings that were not there when the
         session began. What stands in the command itself they see anyway."""
         seen = self._seen.get(reach.repository.resolve()) if reach.repository is not None else None
@@ -187,10 +187,10 @@ class Remotes:
             found = [f"{key} = {value}" for key, value in sorted(_pushed_by(reach.settings) - seen.settings)]
         return found
 
-    def reach(self, argv: Sequence[str], folder: Path) -> Reach:
+    def reach(self, argv: Sequence[str], folder: Path) -> RemoteReach:
         """What a git command may reach. Starts git to read a configuration: not for the UI's loop."""
         self.begin()
-        found = Reach(tuple(argv), folder.resolve())
+        found = RemoteReach(tuple(argv), folder.resolve())
         words = list(argv[1:])
         own = False
         while words[:1] in (["-C"], ["-c"]) and len(words) > 1:
@@ -208,12 +208,12 @@ class Remotes:
             return _refused(found, "its .git leads to a repository that does not know this folder")
         place = repository.common.resolve() if repository is not None else None
         settings = _settings(repository.common, repository.tree or folder, self._path) if repository is not None else ()
-        found = Reach(found.argv, folder, place, settings=settings)
+        found = RemoteReach(found.argv, folder, place, settings=settings)
         if words[0] == "push":
             return self._push(found, words[1:], repository)
         return self._fetch(found, words, repository)
 
-    def _fetch(self, reach: Reach, words: list[str], repository: Repository | None) -> Reach:
+    def _fetch(self, reach: RemoteReach, words: list[str], repository: Repository | None) -> RemoteReach:
         named = self._named(words[1:], reach.folder)
         remotes = [name for name in _names(reach.settings) if name in words[1:]]
         if not remotes and not named and repository is not None and words[0] not in ("clone", "submodule"):
@@ -225,7 +225,7 @@ class Remotes:
         # What the repository's submodules are fetched from beside it was there when the session began.
         known = [] if repository is None else self._of_modules(repository)
         asked = [address for address in (*found, *named, *known) if not self._inside(address)]
-        return Reach(
+        return RemoteReach(
             reach.argv,
             reach.folder,
             reach.repository,
@@ -243,7 +243,7 @@ class Remotes:
             found += [address for address in addresses if seen is not None and address.key in seen.addresses]
         return found
 
-    def _push(self, reach: Reach, words: list[str], repository: Repository | None) -> Reach:
+    def _push(self, reach: RemoteReach, words: list[str], repository: Repository | None) -> RemoteReach:
         if repository is None:
             return _refused(reach, "it is in no repository")
         objects = repository.common / "objects"
@@ -283,7 +283,7 @@ class Remotes:
             return _refused(reach, "it has no remote with an address that is one")
         if any(self._inside(address) for address in found):
             return _refused(reach, "that remote lies in the project: it can be reached from the sandbox")
-        return Reach(
+        return RemoteReach(
             reach.argv,
             reach.folder,
             reach.repository,
@@ -304,8 +304,8 @@ class Remotes:
         return address.kind == "local" and any(Path(address.path).is_relative_to(place) for place in self.folders)
 
 
-def _refused(reach: Reach, why: str) -> Reach:
-    return Reach(reach.argv, reach.folder, reach.repository, problem=why)
+def _refused(reach: RemoteReach, why: str) -> RemoteReach:
+    return RemoteReach(reach.argv, reach.folder, reach.repository, problem=why)
 
 
 def _addresses(texts: Iterable[str], folder: Path) -> list[Address]:

@@ -14,19 +14,45 @@ from pathlib import Path
 
 from agent_tui.tools.files.beneath import resolve_from
 from agent_tui.tools.git.repository import names_programs
-from agent_tui.tools.judge.line.shell import parse_command
-from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
-from agent_tui.tools.judge.line.values import NOTHING, own_variable
-from agent_tui.tools.judge.nested import given_text, is_that_text
-from agent_tui.tools.judge.paths import option_like
-from agent_tui.tools.judge.programs.kinds import DELETERS, HARMLESS_SETTINGS, PRIVILEGED, WRAPPERS
-from agent_tui.tools.judge.programs.readers import read_by
+from agent_tui.tools.judge.known import DELETERS, HARMLESS_SETTINGS, PRIVILEGED, WRAPPERS, read_by
 from agent_tui.tools.judge.running import acts_beyond, by_the_way, named_files, runs, untrusted_git
-from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, runs_unseen
-from agent_tui.tools.judge.wrappers import started_by
-from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, worst
-from agent_tui.tools.rules.ground import Ground
+from agent_tui.tools.judge.shell import parse_command
+from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, option_like, runs_unseen, started_by
+from agent_tui.tools.judge.syntax import NOTHING, NotUnderstoodError, SimpleCommand, Word, own_variable
+from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, Ground, worst
 from agent_tui.tools.rules.rule import command_matches
+from agent_tui.tools.word_sets import word_set
+
+_SHELLS = word_set("bash sh dash zsh ksh ash")
+_WITH_TEXT = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
+_OPTION = re.compile(r"[-+].*")
+
+
+def given_text(command: SimpleCommand) -> str | None:
+    """The command line that a shell is given, where it is written out; None where there is none."""
+    if not command.words:
+        return None
+    name, rest = command.words[0].text.rpartition("/")[2], command.words[1:]
+    if name == "eval":
+        return None if any(_unclear(word) for word in rest) else " ".join(word.text for word in rest)
+    if name not in _SHELLS or not any(_WITH_TEXT.fullmatch(word.text) for word in rest):
+        return None
+    # Whatever comes behind the options: `-o` takes a value, which is no command line worth a rule.
+    text = next((word for word in rest if not _OPTION.fullmatch(word.text) and any(map(str.isspace, word.text))), None)
+    text = text or next((word for word in rest if not _OPTION.fullmatch(word.text)), None)
+    return None if text is None or _unclear(text) else text.text
+
+
+def is_that_text(command: SimpleCommand) -> bool:
+    """Whether bash runs the text it is given and nothing else: no settings, no other options, no arguments. Other
+    shells read some of it otherwise."""
+    words = [word.text for word in command.words]
+    return words[:1] == ["bash"] and len(words) == 3 and words[1] in ("-c", "-lc") and not command.assignments
+
+
+def _unclear(word: Word) -> bool:
+    return word.dynamic or word.glob or word.tilde or word.pipe
+
 
 _NAMED = "|".join(map(re.escape, sorted(PRIVILEGED | DELETERS)))
 _LEAVING = re.compile(rf"(?:^|[;|&(\n{{`!]|\b(?:then|do|else|if|while|until|time|xargs|env))\s*(?:{_NAMED})(?![\w.-])")

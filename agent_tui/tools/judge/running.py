@@ -1,45 +1,139 @@
-"""What a program may not do without a question, whatever holds it, and in which domain it runs."""
+"""What a program may not do without a question, whatever holds it, and in which domain it runs; and the files a rule
+denies that it would come to by the way: below a folder, or out of git.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from agent_tui.tools.files.beneath import is_within
-from agent_tui.tools.judge.always import prefix
-from agent_tui.tools.judge.folders import git_shows_denied, holds_denied, names_its_folders, takes_all_below
-from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
-from agent_tui.tools.judge.paths import named_paths
-from agent_tui.tools.judge.programs.git import (
-    changes_settings,
-    git_changes,
-    git_looks,
-    git_remote,
-    messages,
-    without_globals,
-)
-from agent_tui.tools.judge.programs.kinds import (
+from agent_tui.tools.git.repository import find_repository, own_git
+from agent_tui.tools.judge.known import (
     CHANGERS,
+    COPIERS,
     DELETERS,
     HARMLESS_SETTINGS,
     INTERPRETERS,
     OPAQUE,
     PRIVILEGED,
     changes,
+    knows,
+    prefix,
 )
-from agent_tui.tools.judge.programs.network import reaches_out, stays_here
-from agent_tui.tools.judge.programs.publishing import publishes
-from agent_tui.tools.judge.programs.readers import knows
-from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, runs_unseen
-from agent_tui.tools.rules.bound import has_star, same_repository, uncovered, uncovered_address
-from agent_tui.tools.rules.decision import ALLOWED, Decision, RemoteGit, worst
-from agent_tui.tools.rules.rule import Rule, exact, parse_rule
+from agent_tui.tools.judge.programs import (
+    changes_settings,
+    git_changes,
+    git_looks,
+    git_remote,
+    messages,
+    publishes,
+    reaches_out,
+    shown_contents,
+    stays_here,
+    without_globals,
+)
+from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, named_paths, runs_unseen
+from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
+from agent_tui.tools.rules.decision import ALLOWED, Decision, Ground, RemoteGit, worst
+from agent_tui.tools.rules.rule import Rule, exact, has_star, parse_rule, same_repository, uncovered, uncovered_address
 from agent_tui.tools.sandbox.outputs import names_output
 from agent_tui.tools.sandbox.policy import Domain
+
+MAX_ENTRIES = 50_000
+"""Where a folder holds more, it is treated as if the worst were in it."""
+
+_GIT_SECONDS = 2.0
+_RECURSIVE = {
+    **dict.fromkeys(("grep", "egrep", "fgrep", "diff"), re.compile(r"-\w*[rR]\w*|--(dereference-)?recursive")),
+    "find": re.compile(r"-exec(dir)?|-ok(dir)?"),
+}
+
+
+def takes_all_below(words: Sequence[str]) -> bool:
+    """Whether a program is known to read what is in all files below the folders it is given, or where it runs."""
+    if not words:
+        return False
+    if words[0] in COPIERS or words[0] in ("rg", "ag", "ack"):
+        return True
+    pattern = _RECURSIVE.get(words[0])
+    return pattern is not None and any(pattern.fullmatch(word) for word in words[1:])
+
+
+def names_its_folders(words: Sequence[str]) -> bool:
+    """Whether such a program reads nothing where it is given no folder."""
+    return words[0] in COPIERS
+
+
+def holds_denied(ground: Ground, folder: Path) -> Decision | None:
+    """The refusal, where reading everything below a resolved folder would read what a rule denies."""
+    for entry in _entries(folder):
+        if entry is None:
+            return Decision("ask", f"{folder} holds too much to be sure that nothing in it is denied by a rule")
+        if ground.denies_reading(Path(entry.path)):
+            name = os.path.relpath(entry.path, ground.root)
+            message = (
+                f"Refused: it would read {name}, which a rule of the user denies. Name the files you need, or use the "
+                "grep tool, which passes such files over."
+            )
+            return Decision("deny", f"a rule denies reading {name}", message)
+    return None
+
+
+def git_shows_denied(ground: Ground, arguments: Sequence[Word]) -> Decision | None:
+    """The refusal or question, where git would show what a rule denies reading: a file named as it was at some time,
+    one that git knows now, or perhaps one it knew."""
+    contents = shown_contents(arguments)
+    if not contents:
+        return None
+    texts = [word.text for word in arguments]
+    for text in texts:
+        name = text.partition(":")[2] if ":" in text and not text.startswith("-") else text
+        if name and ground.denies_reading(ground.cwd / name):
+            return _refused(name)
+    if contents == "history":
+        # Single files of single commits, and none of them denied?
+        named = [text for text in texts[1:] if not text.startswith("-")]
+        plain = bool(named) and all(":" in text.lstrip(":") for text in named)
+        return None if plain else Decision("ask", "what it shows of earlier times may hold files that a rule denies")
+    repository = find_repository(ground.root)
+    if repository is None:
+        return None
+    with own_git(repository) as git:
+        known = git.run(ground.root, "ls-files", "-z", "-c", timeout=_GIT_SECONDS) if git else None
+    if known is None:
+        return Decision("ask", "which files git knows cannot be said, and a rule denies some")
+    names = (os.fsdecode(name) for name in known.split(b"\0") if name)
+    denied = next((name for name in names if ground.denies_reading(ground.root / name)), None)
+    return _refused(denied) if denied else None
+
+
+def _refused(name: str) -> Decision:
+    message = f"Refused: it would show {name}, which a rule of the user denies reading."
+    return Decision("deny", f"a rule denies reading {name}", message)
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str] | None]:
+    """Everything below, links not followed; None in the end when there is more than is looked at."""
+    count = 0
+    open_folders = [str(folder)]
+    while open_folders:
+        try:
+            with os.scandir(open_folders.pop()) as found:
+                for entry in found:
+                    count += 1
+                    if count > MAX_ENTRIES:
+                        yield None
+                        return
+                    yield entry
+                    if entry.is_dir(follow_symlinks=False):
+                        open_folders.append(entry.path)
+        except OSError:
+            continue
 
 
 @dataclass(slots=True, frozen=True)

@@ -1,25 +1,202 @@
-"""One simple command with all that is asked about it: by rules, and by the files it names."""
+"""One simple command with all that is asked about it: the command it starts behind wrappers, the paths its words may
+mean, and the rules that name it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from agent_tui.tools.files.beneath import is_within
-from agent_tui.tools.judge.always import prefix
-from agent_tui.tools.judge.line.syntax import Word
-from agent_tui.tools.judge.paths import named_paths
-from agent_tui.tools.judge.programs.git import messages, without_globals
-from agent_tui.tools.judge.programs.kinds import INTERPRETERS, WRAPPERS
-from agent_tui.tools.judge.wrappers import Started
-from agent_tui.tools.rules.decision import ALLOWED, Decision
-from agent_tui.tools.rules.ground import Ground
+from agent_tui.errors import ToolError
+from agent_tui.tools.files.beneath import is_within, resolve_from
+from agent_tui.tools.judge.known import INTERPRETERS, WRAPPERS, prefix
+from agent_tui.tools.judge.programs import messages, without_globals
+from agent_tui.tools.judge.syntax import NotUnderstoodError, SimpleCommand, Word
+from agent_tui.tools.rules.decision import ALLOWED, Decision, Ground
 from agent_tui.tools.rules.rule import Rule, command_matches, exact
 from agent_tui.tools.sandbox.outputs import names_output
 from agent_tui.tools.sandbox.policy import Domain
+
+_MAX_EXPANDED = 2_000
+_HARMLESS = frozenset(["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/fd/1", "/dev/fd/2"])
+
+
+def named_paths(word: Word, folders: Iterable[Path]) -> Iterator[Path]:
+    """Every path ``word`` may mean in any of ``folders``. A word that is no path gives a harmless one below the
+    folder. Raises NotUnderstoodError for a value known only when it runs."""
+    if word.pipe or word.text in _HARMLESS:
+        return
+    if word.dynamic:
+        raise NotUnderstoodError(f"the value of {word.text[:60]!r} is only known when it runs")
+    if word.tilde and word.text[:2] not in ("~", "~/"):
+        raise NotUnderstoodError("it names another user's home")
+    for folder in folders:
+        if word.glob:
+            yield from _expanded(word, folder)
+        for candidate in _candidates(word):
+            try:
+                yield resolve_from(candidate, folder)
+            except ToolError:
+                raise NotUnderstoodError("a path cannot be resolved") from None
+
+
+def _candidates(word: Word) -> Iterator[str]:
+    text = word.text
+    if not text:
+        return
+    # `~` inside quotes is a plain character; only expand where the shell does.
+    yield text if word.tilde or not text.startswith("~") else f"./{text}"
+    if "=" in text:
+        yield text.partition("=")[2] or "."
+    if text.startswith("@") and len(text) > 1:
+        yield text[1:]
+    if text.startswith("-"):
+        if len(text) > 2:
+            yield text[2:]
+        for start in (text.find("/"), text.find("../")):
+            if start > 0:
+                yield text[start:]
+
+
+def _expanded(word: Word, folder: Path) -> Iterator[Path]:
+    """At least every name the pattern may become. ``[…]`` means other things to a shell than to Python, so it counts
+    as anything up to the next slash."""
+    if word.quoted:
+        raise NotUnderstoodError("quotes and a file pattern are mixed in one word")
+    text = re.sub(r"\[[^/]*", "*", word.text)
+    first = min(position for position in (text.find(char) for char in "*?") if position >= 0)
+    if "/.." in text[first:]:
+        raise NotUnderstoodError("a file pattern goes up again")
+    start = text[:first].rpartition("/")
+    prefix = start[0] + start[1]
+    if prefix:
+        yield resolve_from(prefix, folder)
+    if prefix.startswith(("/", "~")) or ".." in prefix:
+        return  # what the prefix leads to is judged as a whole, by the path just given
+    for name in _names(text, folder):
+        yield resolve_from(name, folder)
+
+
+def _names(text: str, folder: Path) -> Iterator[str]:
+    from glob import iglob
+
+    for count, name in enumerate(iglob(text, root_dir=folder)):  # noqa: PTH207 - as the shell: hidden files left out
+        if count >= _MAX_EXPANDED:
+            raise NotUnderstoodError("a file pattern matches very many files")
+        yield name
+
+
+def option_like(words: Iterable[Word], folders: Iterable[Path]) -> bool:
+    """Whether a file pattern among ``words`` may become a word that begins with a dash."""
+    patterns = [re.sub(r"\[[^/]*", "*", word.text) for word in words if word.glob and word.text[:1] in "*?["]
+    return any(name.startswith("-") for text in patterns for folder in folders for name in _names(text, folder))
+
+
+@dataclass(slots=True, frozen=True)
+class _Wrapper:
+    """``flags`` and ``values`` are patterns of options without and with a value as the next word; ``operands`` words
+    come before the command."""
+
+    flags: str = "(?!)"
+    values: str = "(?!)"
+    operands: int = 0
+
+
+_WRAPPERS = {
+    "timeout": _Wrapper(
+        r"--preserve-status|--foreground|-v|--verbose|-[sk].+|--(signal|kill-after)=.+",
+        r"-[sk]|--signal|--kill-after",
+        1,
+    ),
+    "nice": _Wrapper(r"-\d+|-n-?\d+|--adjustment=-?\d+", r"-n|--adjustment"),
+    "nohup": _Wrapper(),
+    "stdbuf": _Wrapper(r"-[ioe](L|\d+\w?)|--(input|output|error)=\w+", r"-[ioe]"),
+    "setsid": _Wrapper(r"-w|--wait|-c|--ctty"),
+    "ionice": _Wrapper(r"-t|-[cn]\d|--(class|classdata)=\w+", r"-[cn]|--class|--classdata"),
+    "time": _Wrapper(r"-p|-v"),
+    "command": _Wrapper(),
+    "exec": _Wrapper(),
+    "xargs": _Wrapper(
+        r"-[0rtx]+|-[nLPs]\d+|-I\S+|-d.+|--(null|no-run-if-empty|verbose|exit)|--(max-args|max-lines|max-procs|delimiter"
+        r"|replace)=.+",
+        r"-[nLPsId]",
+    ),
+}
+
+
+@dataclass(slots=True)
+class Started:
+    """``command`` is what runs in the end. ``outer`` are the command lines it was found in, for rules that deny or
+    ask. ``given``: it gets more operands than are seen here."""
+
+    command: SimpleCommand
+    outer: list[SimpleCommand] = field(default_factory=list)
+    given: bool = False
+
+
+def started_by(command: SimpleCommand) -> Started:
+    """``command`` itself where it starts no other, or is not understood to."""
+    found = Started(command)
+    while (inner := _inner(found.command)) is not None:
+        found.outer.append(found.command)
+        found.given = found.given or found.command.words[0].text == "xargs"
+        found.command = inner
+    return found
+
+
+def _inner(command: SimpleCommand) -> SimpleCommand | None:
+    words = command.words
+    if not words or words[0].dynamic:
+        return None
+    name = words[0].text
+    if name == "env":
+        return _env(command, words[1:])
+    wrapper = _WRAPPERS.get(name)
+    if wrapper is None:
+        return None
+    rest = _operands_behind(wrapper, words[1:])
+    if rest is None or any(word.dynamic or word.glob for word in rest[: wrapper.operands]):
+        return None
+    rest = rest[wrapper.operands :]
+    if not rest or rest[0].text.startswith("-") or (name == "command" and words[1].text in ("-v", "-V")):
+        return None
+    if rest[0].text in ("cd", "pushd", "popd", "builtin", "eval", "source", ".", "set", "export"):
+        return None  # not programs: what they do depends on where they stand
+    return SimpleCommand(command.assignments, rest, command.redirects)
+
+
+def _operands_behind(wrapper: _Wrapper, words: Sequence[Word]) -> list[Word] | None:
+    at = 0
+    while at < len(words) and words[at].text.startswith("-") and not words[at].dynamic and not words[at].glob:
+        text = words[at].text
+        if text == "--":
+            return list(words[at + 1 :])
+        if re.fullmatch(wrapper.flags, text):
+            at += 1
+        elif re.fullmatch(wrapper.values, text) and at + 1 < len(words) and not words[at + 1].dynamic:
+            at += 2
+        else:
+            return None
+    return list(words[at:])
+
+
+def _env(command: SimpleCommand, words: Sequence[Word]) -> SimpleCommand | None:
+    at = 0
+    while at < len(words) and words[at].text in ("-i", "-", "--ignore-environment"):
+        at += 1
+    assigned: list[Word] = []
+    while at < len(words) and re.match(r"[A-Za-z_]\w*=", words[at].text):
+        assigned.append(words[at])
+        at += 1
+    rest = list(words[at:])
+    if not rest or rest[0].text.startswith("-") or rest[0].text in ("cd", "source", ".", "eval", "command", "exec"):
+        return None
+    return SimpleCommand([*command.assignments, *assigned], rest, command.redirects)
+
 
 COMMAND_TOOL = "bash"
 """The name in rules for commands, and ``OUTSIDE_TOOL`` for those that leave the sandbox for that alone."""

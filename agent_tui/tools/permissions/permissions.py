@@ -19,15 +19,14 @@ from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.files.beneath import has_other_names, is_read_only, is_within
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.git.repository import starts_when_fetched
-from agent_tui.tools.permissions.reach import Reach
+from agent_tui.tools.permissions.reach import SessionReach
 from agent_tui.tools.permissions.session_rules import SessionRules, Which
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.rules.rule import Rule, parse_rule, plain_start, url_matches
-from agent_tui.tools.sandbox.gitconfig import led_to
+from agent_tui.tools.sandbox.network import hosts_named, is_registry
 from agent_tui.tools.sandbox.places import secret_places
 from agent_tui.tools.sandbox.policy import Domain, Network
-from agent_tui.tools.sandbox.protected import is_protected
-from agent_tui.tools.sandbox.registries import hosts_named, is_registry
+from agent_tui.tools.sandbox.protected import is_protected, led_to
 
 _REACH: tuple[PermissionMode, ...] = ("plan", "ask", "accept-edits", "auto")
 """The modes, by how much runs unasked in them."""
@@ -70,7 +69,7 @@ class Permissions:
         sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False,
         temporary: Path | None = None,
         remotes: Remotes | None = None,
-        reach: Reach | None = None,
+        reach: SessionReach | None = None,
     ) -> None:
         self.mode: PermissionMode = mode or config.mode
         self.root, self.cwd = root.resolve(), cwd.resolve()
@@ -84,7 +83,7 @@ class Permissions:
         self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
         self._tells_hosts_apart = tells_hosts_apart
         self.has_ports, self._temporary, self._remotes = has_ports, temporary, remotes
-        self.reach = reach or Reach()
+        self.reach = reach or SessionReach()
 
     def unheld(self, mode: PermissionMode) -> Permissions:
         """A copy that judges by ``mode`` as where no sandbox holds."""

@@ -76,7 +76,7 @@ class ProjectHosts:
         return found is not None
 
 
-class Reach:
+class SessionReach:
     """Of one session: who may be reached, and what was read. ``project`` names hosts; None where no project does."""
 
     def __init__(self, project: ProjectHosts | None = None) -> None:

@@ -10,9 +10,17 @@ from typing import Literal
 
 from agent_tui.config import PermissionsConfig
 from agent_tui.tools.base import ServerTool
-from agent_tui.tools.rules.bound import Configuration, changed, configuration
-from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
-from agent_tui.tools.rules.rule import Rule, command_matches, parse_rule, path_matches
+from agent_tui.tools.rules.rule import (
+    Configuration,
+    Rule,
+    changed,
+    checked_rules,
+    checked_servers_tools,
+    command_matches,
+    configuration,
+    parse_rule,
+    path_matches,
+)
 
 Which = Literal["deny", "ask", "allow"]
 

@@ -1,4 +1,5 @@
-"""Permission rules: ``tool`` or ``tool(pattern)``, as they stand in the configuration and are remembered.
+"""Permission rules: ``tool`` or ``tool(pattern)``, as they stand in the configuration and are remembered; which tools
+they may name, and what one that lets a command out of the sandbox is bound to.
 
 What a pattern means depends on the tool: a command for ``bash``, a path for ``read`` and ``edit``, a host for
 ``fetch``.
@@ -7,15 +8,22 @@ What a pattern means depends on the tool: a command for ``bash``, a path for ``r
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
+import os
 import re
+import stat
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
 from agent_tui.errors import ConfigError, ToolError
 from agent_tui.tools.files.walk import Glob
+from agent_tui.tools.git.repository import find_repository
 from agent_tui.tools.urls import parse_url
+from agent_tui.tools.word_sets import word_set
 
 _RULE = re.compile(r"([A-Za-z_*][\w.*:-]*)(?:\((.*)\))?", re.DOTALL)
 
@@ -119,3 +127,161 @@ def url_matches(pattern: str | None, url: str) -> bool:
     if (separator and scheme != parsed.scheme) or not fnmatch.fnmatchcase(parsed.host, host.lower().strip()):
         return False
     return not slash or path in ("", "*") or fnmatch.fnmatchcase(parsed.target, "/" + path)
+
+
+PATH_TOOLS = word_set("read write edit apply_patch list glob grep")
+PATTERNED = PATH_TOOLS | word_set("bash outside fetch network mcp")
+"""Tools whose rules may have a pattern. ``outside`` is ``bash`` where it asks to leave the sandbox, ``network`` are
+hosts that commands in it may reach: a name, or ``registries`` for where packages come from; ``mcp`` the tools of MCP
+servers: ``mcp(server.tool)``, ``mcp(server.*)``."""
+
+KNOWN = PATTERNED | word_set("todo subagent skill jobs ask present_plan tool_search mcp_call")
+
+
+def checked_rules(texts: Iterable[str], key: str) -> list[Rule]:
+    """The rules under ``key`` of the configuration. Raises ConfigError naming the first that is none."""
+    return [_checked(text, key) for text in texts]
+
+
+def checked_servers_tools(texts: Iterable[str], key: str) -> list[Rule]:
+    """The same for names of MCP servers' tools alone."""
+    rules = checked_rules(texts, key)
+    for rule in rules:
+        if not _of_a_server(rule.tool) or rule.pattern is not None:
+            raise ConfigError(f"{key}: {rule.tool!r} names no tool of an MCP server; write `server__tool`.")
+    return rules
+
+
+def _checked(text: str, key: str) -> Rule:
+    try:
+        rule = parse_rule(text)
+    except ConfigError as error:
+        raise ConfigError(f"{key}: {error}") from None
+    if _of_a_server(rule.tool):
+        if rule.pattern is not None:
+            raise ConfigError(f"{key}: {text!r}: a tool of an MCP server takes no pattern; write `{rule.tool}`.")
+        return rule
+    named = [tool for tool in KNOWN if fnmatchcase(tool, rule.tool)]
+    if not named:
+        near = difflib.get_close_matches(rule.tool.lower(), sorted(KNOWN), n=1, cutoff=0.6)
+        those = f"there are {', '.join(sorted(KNOWN))}, and `server__tool` for those of MCP servers."
+        hint = f"did you mean {near[0]}?" if near else those
+        raise ConfigError(f"{key}: {text!r} names no tool: {hint}")
+    if rule.pattern is not None and not any(tool in PATTERNED for tool in named):
+        raise ConfigError(f"{key}: {text!r}: {named[0]} takes no pattern; write `{rule.tool}`.")
+    return rule
+
+
+def _of_a_server(name: str) -> bool:
+    return "__" in name
+
+
+MAX_BYTES = 1_000_000
+"""Of a larger file its size and time count."""
+
+_NAMES = re.compile(
+    r"\..*(rc|env)(\.\w+)?|\.[\w-]+-versions?|\.git(modules|attributes)|[a-z.]*(make|docker|container|compose|rake|gem|just|task|proc|vagrant|brew|pod|jenkins|earth|pip)file(\.\w+)?"
+    r"|.*\.(toml|cfg|ini|json[5c]?|ya?ml|mk|mak|xml|props|targets|tf|nix|gradle|kts|sbt|cabal|csproj|sln|gemspec"
+    r"|podspec|bazel|cmake)"
+    r"|.*\.(config|conf|setup)\.[cm]?[jt]s|(setup|conftest|noxfile|tasks|fabfile|wscript|sconstruct|manage)(\.py)?"
+    r"|(build|mix)\.(rs|zig|exs|xml)|(requirements|constraints)[\w.-]*\.(txt|in)|cmakelists\.txt|mvnw|gradlew|package\.\w+",
+    re.IGNORECASE,
+)
+"""Files at the top of a project in which build tools, package managers and their kind find what to start. What these
+files lead to, further down, is not followed."""
+
+_BELOW = (
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".yarn/plugins",
+    ".yarn/releases",
+    ".mvn/maven.config",
+    ".mvn/jvm.config",
+)
+_BRANCHES = re.compile(rb'^\[branch "[^\n]*\n(?:[ \t][^\n]*\n?)*', re.MULTILINE)
+"""Which branch follows which: ``git push -u`` writes it, and it starts nothing."""
+
+Configuration = Mapping[str, object]
+"""By name, what tells whether a file is still the same."""
+
+
+def configuration(root: Path) -> Configuration:
+    """That of the project in ``root``, as it is now."""
+    try:
+        names = [entry.name for entry in os.scandir(root) if _NAMES.fullmatch(entry.name) and not entry.is_dir()]
+    except OSError:
+        names = []
+    found = {name: _state(root / name) for name in (*names, *_BELOW)}
+    repository = find_repository(root)
+    if repository is not None:
+        found |= {f".git/{name}": _state(repository.common / name) for name in ("config", "config.worktree")}
+        found[".git"] = (str(repository.own), str(repository.common))
+    return {name: state for name, state in found.items() if state is not None}
+
+
+def changed(before: Configuration, now: Configuration, of_git: bool) -> str:
+    """The name of a file that is not as it was; empty where all are. ``of_git``: of those that git reads."""
+    names = sorted(name for name in {*before, *now} if name.startswith(".git") or not of_git)
+    return next((name for name in names if before.get(name) != now.get(name)), "")
+
+
+def _state(path: Path) -> object:
+    """None where there is nothing; of a folder that it is there."""
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            return stat.S_IFMT(found.st_mode)
+        if found.st_size > MAX_BYTES:
+            return found.st_size, found.st_mtime_ns
+        data = path.read_bytes()
+    except OSError as problem:
+        return None if isinstance(problem, FileNotFoundError) else "unreadable"
+    # Keyed anew in every process: nobody finds another text with the same value.
+    return hash(_BRANCHES.sub(b"", data) if path.name == "config" else data)
+
+
+def same_repository(one: Path, other: Path) -> bool:
+    """Whether git means the same repository in two folders, links not followed."""
+    return find_repository(one) == find_repository(other)
+
+
+_PLAIN_OPTIONS = re.compile(
+    r"-[aAhlnquvwy]|-vv+|--(all|amend|base|body|check|comments|cov|coverage|draft|fill|follow-tags|force|frozen|head|help"
+    r"|json|label|lf|limit|locked|namespace|no-edit|no-fail-fast|quiet|release|state|title|verbose|version|watch|web"
+    r"|workspace|yes)|--(cov|json|limit|maxfail|state|tb|watch)=[\w,.-]*"
+)
+_ELSEWHERE = re.compile(
+    r"(-C|--(prefix|manifest-path|git-dir|work-tree|cwd|directory|project|project-directory|chdir|dir|root))(=.*)?|-C.+"
+)
+_ADDRESS = re.compile(r".*://.*|git\+.*|[\w.-]+@[\w.-]+:.*|.*::.*|[\w.-]+:[\w.-]+:.*|--")
+
+
+def uncovered(pattern: str, words: Sequence[str]) -> str:
+    """The first of ``words`` that a rule was not meant for where nothing holds what runs: another folder; where a star
+    stands for it, an option that may have a program start another, or an address. Empty where the rule covers all."""
+    fixed = _fixed(pattern)
+    for at, word in enumerate(words):
+        message = words[0] == "git" and re.fullmatch(r"-[aq]*m", word)
+        option = re.match(r"-|\.?[A-Z]\w*=", word) and not _PLAIN_OPTIONS.fullmatch(word) and not message
+        if _ELSEWHERE.fullmatch(word) or (at >= fixed and (option or _ADDRESS.fullmatch(word))):
+            return word
+    return ""
+
+
+def uncovered_address(pattern: str, words: Sequence[str]) -> str:
+    """The same of a command that is held, but for the network: where it would reach is part of what was asked."""
+    return next((word for word in words[_fixed(pattern) :] if _ADDRESS.fullmatch(word)), "")
+
+
+def has_star(pattern: str) -> bool:
+    """Whether a pattern stands for more than one command."""
+    return _STAR.search(pattern) is not None
+
+
+_STAR = re.compile(r"(?<!\\)\*")
+
+
+def _fixed(pattern: str) -> int:
+    """How many words a pattern begins with that have no star in them; without any, all there may be."""
+    star = _STAR.search(pattern)
+    return 1_000_000 if star is None else len(pattern[: star.start()].split())

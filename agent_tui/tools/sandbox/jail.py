@@ -21,11 +21,16 @@ from agent_tui.tools.git.repository import outside_path
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.attempts import Attempts
 from agent_tui.tools.sandbox.box import Sandbox, probe
-from agent_tui.tools.sandbox.host_proxy import HostProxy, proxy_env
+from agent_tui.tools.sandbox.network import (
+    HostProxy,
+    SessionNetwork,
+    is_registry,
+    proxy_env,
+    session_network,
+    users_own,
+)
 from agent_tui.tools.sandbox.outputs import Lent, Outputs
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
-from agent_tui.tools.sandbox.registries import is_registry, users_own
-from agent_tui.tools.sandbox.session_network import SessionNetwork, session_network
 
 log = logging.getLogger(__name__)
 
@@ -257,7 +262,7 @@ class Jail:
         lent: Lent | None = None,
     ) -> Launch:
         """The same for a thread of the caller's own. ``lent`` is what ``look`` may have besides."""
-        from agent_tui.tools.sandbox.gitconfig import write_git_config
+        from agent_tui.tools.sandbox.protected import write_git_config
 
         sandbox, policy = self.tried(), self.policy(network)
         if domain != "free" and sandbox.holds(domain):

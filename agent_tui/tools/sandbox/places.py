@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePath
 
-from agent_tui.tools.sandbox.gitconfig import led_to
 from agent_tui.tools.sandbox.policy import SandboxPolicy
-from agent_tui.tools.sandbox.protected import is_protected, root_places
+from agent_tui.tools.sandbox.protected import is_protected, led_to, root_places
 
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/snap", "/gnu"),

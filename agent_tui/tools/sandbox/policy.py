@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Literal, Protocol
 
 from agent_tui.paths import private_dir
-from agent_tui.tools.sandbox.session_network import SessionNetwork
+from agent_tui.tools.sandbox.network import SessionNetwork
 
 Domain = Literal["look", "work", "free"]
 """``look`` reads project and system; ``work`` also writes in the project; ``free`` is the user's own reach."""

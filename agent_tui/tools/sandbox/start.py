@@ -1,9 +1,13 @@
-"""How our own small starters are run: an isolated interpreter that loads one file and nothing of the program."""
+"""How our own small starters are run: an isolated interpreter that loads one file and nothing of the program; and how
+bytes are handed to one in a file without a name.
+"""
 
 from __future__ import annotations
 
 import marshal
+import os
 import sys
+import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,3 +29,17 @@ def starter(module: str, spec: Mapping[str, object], command: Sequence[str]) -> 
 def confined(spec: Mapping[str, object], command: Sequence[str]) -> list[str]:
     """``command`` under the restrictions of ``spec``."""
     return starter("confine", spec, command)
+
+
+def as_file(data: bytes) -> int:
+    """A descriptor that reads ``data`` from its beginning. The caller closes it."""
+    if sys.platform == "linux":
+        fd = os.memfd_create("agent-tui")
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

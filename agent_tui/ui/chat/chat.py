@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.completion import FileIndex
 from agent_tui.history import History
-from agent_tui.ui.chat.keys import Finding, Interrupts, Reading
+from agent_tui.ui.chat.composing import Completing, Copying, Drafts, Editor, Pasting
+from agent_tui.ui.chat.key_actions import Finding, Interrupts, Reading
 from agent_tui.ui.chat.questions import Questions
 from agent_tui.ui.chat.screens import Screens, ThemeChoice
 from agent_tui.ui.chat.sending import Commands, PromptHost, Sender
 from agent_tui.ui.chat.session import SessionView
-from agent_tui.ui.chat.typing import Completing, Copying, Drafts, Editor, Pasting
 from agent_tui.ui.chat.view import AgentHolder, MainView
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
     from agent_tui.models.questions import ApprovedMode
-    from agent_tui.ui.chat.typing import Editor, Pasting
+    from agent_tui.ui.chat.composing import Editor, Pasting
     from agent_tui.ui.chat.view import AgentHolder, MainView
     from agent_tui.ui.widgets.question import QuestionPanel
 

@@ -12,7 +12,7 @@ from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
-    from agent_tui.ui.chat.keys import Finding
+    from agent_tui.ui.chat.key_actions import Finding
     from agent_tui.ui.chat.sending import Sender
     from agent_tui.ui.chat.session import SessionView
     from agent_tui.ui.chat.view import AgentHolder, MainView, Opened

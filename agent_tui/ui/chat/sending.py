@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import AttachmentPart, Written
+    from agent_tui.ui.chat.composing import Copying, Drafts, Pasting
     from agent_tui.ui.chat.questions import Questions
     from agent_tui.ui.chat.session import SessionView
-    from agent_tui.ui.chat.typing import Copying, Drafts, Pasting
     from agent_tui.ui.chat.view import AgentHolder, MainView
     from agent_tui.ui.keys import TypingGuard
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, assert_never
 
 from textual import events
@@ -33,38 +34,46 @@ ENTERS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "\r": "alt+enter"}
 """How Textual calls what terminals send in xterm's form (``CSI 27;2;13~``)."""
 
 
-class Host:
-    """What has to be answered before the next key: a message would come too late for keys that arrive in a burst. This
-    one does nothing."""
+class Host(ABC):
+    """What has to be answered before the next key: a message would come too late for keys that arrive in a burst."""
 
+    @abstractmethod
     def typed(self) -> None:
         """A key was pressed here. Tab is none: it leaves."""
 
+    @abstractmethod
     def sent(self, typed: Written, steer: bool) -> None:
         """Enter. ``steer``: it is meant for the running turn."""
 
+    @abstractmethod
     def take_back(self) -> None:
         """↑ on an empty prompt."""
 
+    @abstractmethod
     def send_waiting(self) -> None:
         """Enter on an empty prompt."""
 
+    @abstractmethod
     def pasted(self, text: str) -> None:
         """Text came from the terminal's paste; it may name an image file."""
 
+    @abstractmethod
     def refused(self, text: str) -> bool:
         """Whether this cannot be sent now; then it stays in the prompt."""
-        return False
 
+    @abstractmethod
     def copied(self, text: str) -> None:
         """Text is meant for the clipboard."""
 
+    @abstractmethod
     def mode_shown(self, words: str) -> None:
         """The mode of vim's keys, with what was typed of a command; empty without them."""
 
 
 class Prompt(Guarded, TextArea, inherit_css=True):
-    """Where the user types. It knows nothing of sessions: it hands its text to its host."""
+    """Where the user types. It knows nothing of sessions: it hands its text to its host, which it is given."""
+
+    host: Host
 
     DEFAULT_CSS = """
     Prompt {
@@ -118,7 +127,6 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     def __init__(self, history: History) -> None:
         self.history_file = history
-        self.host = Host()
         self.completer: Completer | None = None
         self.placeholders = Placeholders()
         self.vim: VimKeys | None = None

@@ -14,7 +14,7 @@ from textual.content import Content
 from agent_tui.commands.jobs import state_word
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, JobsChanged, QueueChanged, WaitingMessage
-from agent_tui.models.jobs import JobInfo, Reach
+from agent_tui.models.jobs import JobInfo, PortReach
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration
@@ -31,7 +31,7 @@ EVERY = 1.0
 """Seconds between two looks at times and last lines, while the screen is open and something runs."""
 
 
-PORTS: Mapping[Reach, str] = MappingProxyType(
+PORTS: Mapping[PortReach, str] = MappingProxyType(
     {
         "sandbox": "Ports it opens are the sandbox's own: its commands reach them, your browser does not.",
         "itself": "Ports it opens are its own: nothing else reaches them, your browser neither.",

@@ -15,10 +15,10 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.builtin.edit import EditTool
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.sandbox.backends import Seatbelt
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain
-from agent_tui.tools.sandbox.seatbelt import Seatbelt
 from tests.support.agents import parts_for, running
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.judge.programs.publishing import PUBLISHING, publishes
+from agent_tui.tools.judge.programs import PUBLISHING, publishes
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Network

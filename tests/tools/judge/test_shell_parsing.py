@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.tools.judge.line.shell import parse_command
-from agent_tui.tools.judge.line.syntax import NotUnderstoodError
+from agent_tui.tools.judge.shell import parse_command
+from agent_tui.tools.judge.syntax import NotUnderstoodError
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from agent_tui.config import PermissionMode
 from agent_tui.models.session import SessionState
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.permissions.permissions import Permissions
-from agent_tui.tools.permissions.reach import ProjectHosts, Reach, hosts_in
+from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach, hosts_in
 from agent_tui.tools.rules.decision import Decision
-from agent_tui.tools.rules.names import checked_rules
+from agent_tui.tools.rules.rule import checked_rules
 from agent_tui.tools.urls import parse_url
 from tests.support.permissions import Make
 
@@ -158,7 +158,7 @@ def test_the_projects_files_name_hosts_as_they_were_committed_when_the_session_b
 
 
 def test_project_hosts_need_no_question_until_something_outside_was_read(make: Make, repository: Path) -> None:
-    permissions = make("auto", reach=Reach(ProjectHosts(repository)))
+    permissions = make("auto", reach=SessionReach(ProjectHosts(repository)))
     assert not run(permissions, fetch("https://docs.example.org/guide"))
     see(permissions, Path("/home/somebody/notes"))
     assert run(permissions, fetch("https://docs.example.org/guide"))

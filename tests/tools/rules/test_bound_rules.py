@@ -9,8 +9,8 @@ import pytest
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.permissions.permissions import Permissions
-from agent_tui.tools.rules.bound import changed, configuration
 from agent_tui.tools.rules.decision import Decision, RemoteGit
+from agent_tui.tools.rules.rule import changed, configuration
 from tests.support.commands import World, make_world
 from tests.support.git import git
 

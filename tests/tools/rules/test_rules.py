@@ -16,7 +16,7 @@ from agent_tui.tools.mcp.names import tool_name
 from agent_tui.tools.mcp.search import CALL, SEARCH
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.registry import builtin_tools
-from agent_tui.tools.rules.names import KNOWN, checked_rules
+from agent_tui.tools.rules.rule import KNOWN, checked_rules
 from tests.support.cli import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text("utf-8")

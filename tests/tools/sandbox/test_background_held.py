@@ -22,7 +22,7 @@ from agent_tui.tools.children.jobs import PORTS, Jobs
 from agent_tui.tools.children.process import descendants
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.session_network import session_network
+from agent_tui.tools.sandbox.network import session_network
 from tests.support import sandbox_world as world
 from tests.support.tool_context import make_context
 from tests.support.waiting import PATIENCE

@@ -10,10 +10,10 @@ import pytest
 from agent_tui.config import SandboxConfig
 from agent_tui.errors import ConfigError, ToolError
 from agent_tui.tools.sandbox import box, places, words
+from agent_tui.tools.sandbox.backends import Seatbelt, profile
 from agent_tui.tools.sandbox.box import probe
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Backend, Domain, Launch, Loopback, Network, SandboxPolicy, domain_for, free
-from agent_tui.tools.sandbox.seatbelt import Seatbelt, profile
 
 
 class Pretender:

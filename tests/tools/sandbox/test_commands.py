@@ -176,8 +176,8 @@ os.environ["HOME"] = "/nonexistent"
 from pathlib import Path
 from agent_tui.tools.sandbox.box import backends
 from agent_tui.tools.sandbox.confine import abi
-from agent_tui.tools.sandbox.namespaces import Bubblewrap
-from agent_tui.tools.sandbox.trials import trial
+from agent_tui.tools.sandbox.backends import Bubblewrap
+from agent_tui.tools.sandbox.box import trial
 with tempfile.TemporaryDirectory(dir="/var/tmp") as base:
     for backend in [*backends(), *(Bubblewrap(given, abi()) for given in sys.argv[1:])]:
         for domain in ("look", "work"):

@@ -20,10 +20,9 @@ import pytest
 from agent_tui.config import PermissionsConfig, SandboxConfig
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.box import Sandbox
-from agent_tui.tools.sandbox.host_proxy import HostProxy
 from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.network import HostProxy, users_own
 from agent_tui.tools.sandbox.policy import SandboxPolicy
-from agent_tui.tools.sandbox.registries import users_own
 
 Serve = Callable[[Path], int]
 

@@ -13,13 +13,11 @@ import pytest
 
 from agent_tui.config import SandboxConfig
 from agent_tui.tools.sandbox import words
-from agent_tui.tools.sandbox.box import Sandbox
+from agent_tui.tools.sandbox.backends import Landlock, Seatbelt, profile, spec
+from agent_tui.tools.sandbox.box import Sandbox, trial
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.landlock import Landlock, spec
+from agent_tui.tools.sandbox.network import session_network
 from agent_tui.tools.sandbox.policy import Backend, Domain, Loopback, SandboxPolicy
-from agent_tui.tools.sandbox.seatbelt import Seatbelt, profile
-from agent_tui.tools.sandbox.session_network import session_network
-from agent_tui.tools.sandbox.trials import trial
 
 SERVES = """
 import socket, sys

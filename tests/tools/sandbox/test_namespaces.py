@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.tools.sandbox import filters, namespaces
+from agent_tui.tools.sandbox import backends, filters
 from agent_tui.tools.sandbox.policy import Launch, SandboxPolicy
 from agent_tui.tools.sandbox.start import confined
 from tests.support import sandbox_world as world
@@ -112,7 +112,7 @@ def test_where_there_are_none_the_next_means_is_taken_and_said(tmp_path: Path) -
 @pytest.mark.parametrize("kind", ["read", "empty", "dir", "link"])
 @pytest.mark.parametrize("way", ["{outside}", "/.old{outside}"])
 def test_a_link_put_in_the_way_of_a_mount_leads_nowhere(
-    way: str, kind: namespaces.Kind, policy: SandboxPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: str, kind: backends.Kind, policy: SandboxPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A command that runs already may exchange a folder between the plan and the mount."""
     outside = tmp_path / "outside"
@@ -120,9 +120,9 @@ def test_a_link_put_in_the_way_of_a_mount_leads_nowhere(
     (policy.root / "file").touch()
     (policy.root / "way").symlink_to(way.format(outside=outside))
     source = {"read": str(policy.root / "file"), "link": "file"}.get(kind, "")
-    made = namespaces.plan("work", policy)
+    made = backends.plan("work", policy)
     at = next(number for number, mount in enumerate(made) if mount[0] == "proc")
     made.insert(at, (kind, source, str(policy.root / "way" / "a")))
-    monkeypatch.setattr(namespaces, "plan", lambda domain, policy: made)
+    monkeypatch.setattr(backends, "plan", lambda domain, policy: made)
     code, output = said("echo ran", policy)
     assert (code != 0, "ran" in output, list(outside.iterdir())) == (True, False, [])

@@ -9,10 +9,9 @@ import pytest
 
 from agent_tui.config import SandboxConfig
 from agent_tui.tools.sandbox import places
+from agent_tui.tools.sandbox.backends import Bubblewrap, Landlock
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.landlock import Landlock
-from agent_tui.tools.sandbox.namespaces import Bubblewrap
 from agent_tui.tools.sandbox.words import refused
 
 HOME = str(Path.home())

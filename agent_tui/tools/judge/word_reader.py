@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from agent_tui.tools.judge.line.syntax import NotUnderstoodError, SimpleCommand, Word
-from agent_tui.tools.judge.line.values import Values
+from agent_tui.tools.judge.syntax import NotUnderstoodError, SimpleCommand, Values, Word
 
 MAX_DEPTH = 10
 MAX_NUMBERS = 100

@@ -9,9 +9,9 @@ from agent_tui.ui.keys import TWICE
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
+    from agent_tui.ui.chat.composing import Copying
     from agent_tui.ui.chat.sending import Sender
     from agent_tui.ui.chat.session import SessionView
-    from agent_tui.ui.chat.typing import Copying
     from agent_tui.ui.chat.view import AgentHolder, MainView
     from agent_tui.ui.transcript import FindState
     from agent_tui.ui.widgets.find import FindBar

@@ -1,8 +1,5 @@
-"""A way out of the network that held commands share, to hosts that were granted and to no others.
-
-It listens inside that network, where a descriptor was opened for it, and connects outside, from this process: HTTP with
-``CONNECT``, and plain HTTP with whole addresses, as every package manager speaks it to a proxy. Names are looked up out
-here. It has a thread and a loop of its own, so that a busy screen stalls no download, nor the other way round.
+"""What held commands have of a network: one that those of a program share, so that a server one started is there for
+the next; the proxy by which they reach hosts that were granted; and the registries packages come from.
 """
 
 from __future__ import annotations
@@ -11,18 +8,159 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import os
 import re
 import socket
+import subprocess
+import sys
 import threading
 import time
+import weakref
 from base64 import b64encode
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from agent_tui.tools.sandbox.start import starter
 from agent_tui.tools.urls import is_public
+from agent_tui.tools.word_sets import word_set
 
 log = logging.getLogger(__name__)
+
+MAKING_PATIENCE = 10.0
+"""Seconds the making may take; it takes a few hundredths of one."""
+
+
+class SessionNetwork:
+    """Only a loopback, and no way out of it but what is made of ``listener``, a socket inside it. It is there as long
+    as this object, this process or a command in it is: the kernel takes it away, however they end."""
+
+    def __init__(self, fds: list[int], listener: socket.socket | None = None) -> None:
+        self._fds = fds
+        self.listener = listener
+        weakref.finalize(self, _close, tuple(fds))
+
+    def joined(self) -> tuple[int, ...]:
+        """Descriptors of its namespaces, in the order in which they are entered, for one launch to hand on and
+        close. Raises OSError."""
+        found: list[int] = []
+        try:
+            for fd in self._fds:
+                found.append(os.dup(fd))
+        except OSError:
+            _close(tuple(found))
+            raise
+        return tuple(found)
+
+
+def session_network() -> SessionNetwork | None:
+    """A new one; None where the system gives none. Not for the UI's loop: it starts a process and waits for it."""
+    if sys.platform != "linux":
+        return None
+    ours, theirs = socket.socketpair()
+    with ours:
+        try:
+            with theirs:
+                done = subprocess.run(
+                    starter("share", {"to": theirs.fileno()}, []),
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=MAKING_PATIENCE,
+                    check=False,
+                )
+            _, fds, _, _ = socket.recv_fds(ours, 1, 3)
+        except (OSError, subprocess.SubprocessError) as error:
+            log.info("Commands share no network: %s", error)
+            return None
+    if not fds:
+        log.info("Commands share no network: %s", done.stderr.decode("utf-8", "replace").strip())
+        return None
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    return SessionNetwork(fds[1:], socket.socket(fileno=fds[0]))
+
+
+def _close(fds: tuple[int, ...]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+KNOWN = word_set(
+    "pypi.org files.pythonhosted.org conda.anaconda.org repo.anaconda.com "
+    "registry.npmjs.org registry.yarnpkg.com repo.yarnpkg.com nodejs.org jsr.io npm.jsr.io deno.land "
+    "index.crates.io static.crates.io crates.io static.rust-lang.org proxy.golang.org sum.golang.org "
+    "rubygems.org index.rubygems.org repo.maven.apache.org repo1.maven.org plugins.gradle.org services.gradle.org "
+    "packagist.org repo.packagist.org api.nuget.org hex.pm repo.hex.pm builds.hex.pm pub.dev "
+    "cpan.metacpan.org fastapi.metacpan.org www.cpan.org cran.r-project.org cloud.r-project.org "
+    "hackage.haskell.org opam.ocaml.org pkg.julialang.org"
+)
+"""They hand out packages under names that everybody sees. What takes uploads, hosts code or files of anybody is not
+among them."""
+
+_NAMES = re.compile(
+    r"(?i:PIP|UV|PDM|POETRY|CONDA|NPM_CONFIG|YARN|PNPM|BUN|CARGO|GEM|BUNDLE|MAVEN|NUGET|COMPOSER|HEX|PUB|GOPROXY)"
+    r"(?:_\w+)?"
+)
+_WHAT = re.compile(r"(?i:index|registry|registries|proxy|mirror|repository|hosted|channel|source|links)")
+_ROUTE = re.compile(r"(?i:npm_config_|yarn_|pip_|uv_|cargo_)?(?:https?_?|no_?|http_)proxy", re.IGNORECASE)
+_FILES = (
+    *("~/.config/pip/pip.conf", "~/.pip/pip.conf", "/etc/pip.conf", "~/.config/uv/uv.toml", "/etc/uv/uv.toml"),
+    *("~/.npmrc", "~/.yarnrc", "~/.yarnrc.yml", "~/.cargo/config.toml", "~/.cargo/config", "~/.condarc"),
+    *("~/.bundle/config", "~/.gemrc", "~/.m2/settings.xml", "~/.config/pip/config", "~/.config/go/env"),
+)
+_URL = re.compile(r"https?://(?:[^@/\s'\"]*@)?(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(?::(\d{1,5}))?")
+_MOST = 200_000
+
+
+def is_registry(host: str) -> bool:
+    """Whether a host is one that everybody gets packages from."""
+    return host in KNOWN
+
+
+def hosts_named(command: str) -> list[str]:
+    """The hosts of the web addresses that stand in a command."""
+    return list(dict.fromkeys(host for host, _ in _places(command)))
+
+
+def users_own(environ: Mapping[str, str], apart_from: Iterable[Path]) -> frozenset[tuple[str, int]]:
+    """The (host, port) that the user's environment and own files name as where packages come from. A file that lies in
+    one of the folders ``apart_from`` can be written by commands, and says nothing."""
+    found = {place for name, value in environ.items() if _names_index(name) for place in _places(value)}
+    folders = [folder.resolve() for folder in apart_from]
+    for name in _FILES:
+        path = Path(os.path.realpath(Path(name).expanduser()))
+        if not any(path.is_relative_to(folder) for folder in folders):
+            found |= set(_in_file(path))
+    return frozenset(found)
+
+
+def _names_index(name: str) -> bool:
+    if _ROUTE.fullmatch(name):
+        return False  # the way there, not the place
+    return _NAMES.fullmatch(name) is not None and _WHAT.search(name) is not None
+
+
+@lru_cache(maxsize=64)
+def _in_file(path: Path) -> tuple[tuple[str, int], ...]:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST).decode("utf-8", "replace")
+    except OSError:
+        return ()
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith(("#", ";", "//")))
+    return tuple(
+        place for line in lines if not re.match(r"\s*(?:https?-)?proxy\s*[=:]", line) for place in _places(line)
+    )
+
+
+def _places(text: str) -> Iterator[tuple[str, int]]:
+    for match in _URL.finditer(text):
+        scheme = match.group(0).partition(":")[0]
+        yield match.group(1).strip("[]").lower(), int(match.group(2) or (443 if scheme == "https" else 80))
+
 
 MOST = 64
 """Connections at a time; further ones wait."""

@@ -1,1 +1,0 @@
-"""What is known of programs: which options only look, what reaches out, what publishes."""
