@@ -9,8 +9,8 @@ from pathlib import Path
 
 from agent_tui.config import Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
-from agent_tui.context.project.prompt import SYSTEM_PROMPT
-from agent_tui.context.project.trust import FolderTrust
+from agent_tui.context.prompt import SYSTEM_PROMPT
+from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.models.choices import ModelCatalogue
 from agent_tui.engine.models.routing import RoutedProvider

@@ -176,9 +176,9 @@ def _chat_flags(flags: Sequence[str]) -> Path:
 
 def _context(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
-    from agent_tui.commands.past_output import past_json, past_text, past_view
+    from agent_tui.commands.past_words import past_json, past_text, past_view
     from agent_tui.commands.usage_json import context_json
-    from agent_tui.commands.usage_text import context_text
+    from agent_tui.commands.usage_report import ContextReport
 
     if values.step is None and values.diff is not None:
         raise ConfigError("--diff goes with --step: the step that is compared.")
@@ -203,9 +203,8 @@ def _context(values: argparse.Namespace) -> int:
                 terminal_output.say_json(context_json(usage, agent.conversation.steps))
             else:
                 info = agent.models.info
-                terminal_output.say(
-                    context_text(usage, agent.conversation.own_records, info.prices if info is not None else None)
-                )
+                prices = info.prices if info is not None else None
+                terminal_output.say(ContextReport(usage, records=agent.conversation.own_records, prices=prices).text())
         finally:
             await agent.close()
 
@@ -439,7 +438,7 @@ def _config(values: argparse.Namespace) -> int:
         paths.config_file.write_text(example_text(), "utf-8")
         terminal_output.say(clean_line(str(paths.config_file)))
         return EXIT_OK
-    from agent_tui.context.project.trust import FolderTrust
+    from agent_tui.context.trust import FolderTrust
 
     options, root = Options(config=values.config), project_root(Path.cwd())
     with open_for_reading(paths.database) as store:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.models.branches import Branch
+from agent_tui.models.session import Branch
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, tokens
 
 if TYPE_CHECKING:
-    from agent_tui.models.branches import FilesMoved, Moved
     from agent_tui.models.messages import Message
+    from agent_tui.models.session import FilesMoved, Moved
 
 NAMED = 3
 """Files that are named; more are counted."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agent_tui.context.cache.report import cache_entries, miss_sums, whole
-from agent_tui.models.cache import CacheEntry, CacheMiss, CacheOutlook, MissCause, MissSum
-from agent_tui.models.money import cost_fields
-from agent_tui.models.steps import Step
+from agent_tui.context.cache_forecast import cache_entries, miss_sums, whole
+from agent_tui.models.steps import CacheEntry, CacheMiss, CacheOutlook, MissCause, MissSum, Step
+from agent_tui.models.usage import cost_fields
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, grouped, money, plural, tokens, whole_percent
 

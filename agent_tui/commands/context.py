@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
-from agent_tui.context.tokens.metrics import format_metrics
+from agent_tui.context.tokens import format_metrics
 from agent_tui.paths import in_project
 from agent_tui.text.numbers import plural
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.cache_words import entry_details
-from agent_tui.commands.past_output import past_json, past_text, past_view
+from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_text import bookkeeping
-from agent_tui.commands.usage_words import child_shares, estimated, facts, in_words, row_notes, total_mark
+from agent_tui.commands.usage_report import ContextReport, child_shares, estimated, row_notes, total_mark
 from agent_tui.commands.writing import write_export, write_told
-from agent_tui.context.accounting.shares import window_shares
-from agent_tui.context.cache.report import cache_entries
+from agent_tui.context.accounting.usage import window_shares
+from agent_tui.context.cache_forecast import cache_entries
 from agent_tui.context.compaction.notices import EXACT_OFF, exact_text
 from agent_tui.errors import ConfigError
 from agent_tui.models.context import ContextRow, ContextUsage
@@ -25,7 +25,6 @@ from agent_tui.text.numbers import clock, grouped, plural, share, tokens
 if TYPE_CHECKING:
     from agent_tui.commands.past_words import PastView
     from agent_tui.engine.agent import Agent
-    from agent_tui.models.steps import CompactionRecord
 
 CHILDREN = 12
 """Rows below a row that are told with all others; the row itself tells all of its own."""
@@ -35,11 +34,10 @@ CALLS = 20
 
 def rows_text(agent: Agent) -> str:
     """All rows as numbered sentences, and the sum that proves them."""
-    usage, info = agent.context.usage(), agent.models.info
-    prices = info.prices if info is not None else None
-    lines = [in_words(usage), facts(usage, agent.context.in_flight, prices), "", *row_sentences(usage)]
-    lines += ["", *proof_sentences(usage, agent.context.usage().total, agent.conversation.own_records)]
-    return "\n".join(lines)
+    report = replace(ContextReport.of(agent), read_only="")
+    return "\n".join(
+        [report.in_words(), report.facts(), "", *row_sentences(report.usage), "", *proof_sentences(report)]
+    )
 
 
 def row_sentences(usage: ContextUsage) -> Iterator[str]:
@@ -79,14 +77,15 @@ def _row(number: str, row: ContextRow, tenths: int | None, most: int) -> Iterato
         yield f"{'  ' * (depth + 1)}and {count}, {tokens(sum_of, about, full=True)} tokens: /context row {name}"
 
 
-def proof_sentences(usage: ContextUsage, trigger: int, records: Sequence[CompactionRecord] = ()) -> Iterator[str]:
+def proof_sentences(report: ContextReport) -> Iterator[str]:
     """The sum of the rows with every number in it, and the bookkeeping; a sum that is wrong says so."""
+    usage = report.usage
     numbers = [row.tokens for row in usage.rows if row.tokens]
     whole = sum(numbers)
     sign = "=" if whole == usage.total else "≠"
     if numbers:
         yield f"Sum of the rows: {' + '.join(map(grouped, numbers))} = {grouped(whole)} {sign} total."
-    for entry in bookkeeping(usage, trigger, records):
+    for entry in report.entries():
         yield f"{entry.name}: {entry.text}"
 
 
@@ -120,9 +119,9 @@ def row_text(agent: Agent, path: str) -> str:
 
 def why_text(agent: Agent) -> str:
     """How the number was made, the proof, and why it compacts or does not."""
-    usage = agent.context.usage()
-    lines = list(proof_sentences(usage, agent.context.usage().total, agent.conversation.own_records))
-    return "\n".join([*lines, *([one_line(usage.why, 2_000)] if usage.why else [])])
+    report = replace(ContextReport.of(agent), read_only="")
+    why = report.usage.why
+    return "\n".join([*proof_sentences(report), *([one_line(why, 2_000)] if why else [])])
 
 
 def step_text(agent: Agent, words: str) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agent_tui.engine.agent import Agent
-    from agent_tui.models.jobs import JobInfo
+    from agent_tui.models.events import JobInfo
 
 
 def _choices(agent: Agent) -> Iterable[tuple[str, str]]:

@@ -12,8 +12,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_tui.models.image_header import image_type
-from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.messages import AttachmentPart, Metadata, image_type
 from agent_tui.text.numbers import size
 from agent_tui.tools.files import text as files
 from agent_tui.tools.files.beneath import at, entered, is_within, names_in

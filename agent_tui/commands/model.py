@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
-from agent_tui.commands.usage_text import usage_text
+from agent_tui.commands.usage_report import usage_text
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.requests import ModelInfo

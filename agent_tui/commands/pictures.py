@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
-from agent_tui.models.image_header import base64_size
-from agent_tui.models.messages import AttachmentPart, images_in
+from agent_tui.models.messages import AttachmentPart, base64_size, images_in
 from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from agent_tui.text.cells import shorten
 from agent_tui.text.clean import spelled
 
 if TYPE_CHECKING:
-    from agent_tui.models.events import PermissionAsked, QuestionAsked
-    from agent_tui.models.questions import ApprovedMode
+    from agent_tui.models.events import ApprovedMode, PermissionAsked, QuestionAsked
 
 MAX_PATTERNS = 3
 LONG_PATTERN = 400

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from agent_tui.context.accounting.totals import turn_figure
+from agent_tui.context.accounting.spending import turn_figure
 from agent_tui.errors import (
     EXIT_BUDGET,
     EXIT_ERROR,

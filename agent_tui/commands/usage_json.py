@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from agent_tui.commands.cache_words import cache_json, forecast_json
-from agent_tui.context.accounting.shares import row_shares, window_shares
+from agent_tui.context.accounting.usage import row_shares, window_shares
 from agent_tui.models.context import ContextRow, ContextUsage, KindTotals, SessionTotals
-from agent_tui.models.money import cost_fields
 from agent_tui.models.steps import Step, StepKind
-from agent_tui.models.usage import counts_json
+from agent_tui.models.usage import cost_fields, counts_json
 
 
 def context_json(usage: ContextUsage, steps: Sequence[Step] = ()) -> dict[str, Any]:

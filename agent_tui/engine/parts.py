@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_tui.config import Settings
-from agent_tui.context.project.trust import FolderTrust
+from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.models.choices import ModelCatalogue
 from agent_tui.engine.project.extensions import Extensions
 from agent_tui.engine.project.toolbox import ExtraTools

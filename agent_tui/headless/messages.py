@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from agent_tui.errors import ConfigError
-from agent_tui.models.image_header import image_type
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import AttachmentPart, image_type
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of one message: several images fit in it."""

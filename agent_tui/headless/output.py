@@ -11,7 +11,7 @@ from typing import Any, TextIO, assert_never
 
 from agent_tui import terminal_output
 from agent_tui.commands.usage_json import by_kind_json
-from agent_tui.context.accounting.totals import session_totals, turn_figure
+from agent_tui.context.accounting.spending import session_totals, turn_figure
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.codec import to_dict
@@ -44,9 +44,8 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Metadata
-from agent_tui.models.money import cost_fields
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import counts_json, usage_json
+from agent_tui.models.usage import cost_fields, counts_json, usage_json
 from agent_tui.options import Options
 from agent_tui.text.numbers import duration, tokens
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent_tui.models.cache import CacheOutlook
-from agent_tui.models.money import NO_COST, Cost
-from agent_tui.models.steps import StepKind
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.steps import CacheOutlook, StepKind
+from agent_tui.models.usage import NO_COST, Cost, TokenUsage
 
 Basis = Literal["measured", "derived", "estimated"]
 

@@ -12,6 +12,64 @@ from agent_tui.models.requests import Delta
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 
+ApprovedMode = Literal["ask", "accept-edits", "auto"]
+"""The permission mode that a plan is carried out in."""
+
+APPROVED_MODES: tuple[ApprovedMode, ...] = ("ask", "accept-edits", "auto")
+
+
+@dataclass(slots=True, frozen=True)
+class PlanAnswer:
+    """``mode`` None: the plan is declined, with ``feedback`` or without a word. ``plan`` is its text as the user left
+    it."""
+
+    mode: ApprovedMode | None
+    plan: str
+    feedback: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class QuestionAnswer:
+    """The ``chosen`` ones of the choices, and what the user wrote instead or besides. Neither: declined."""
+
+    chosen: tuple[str, ...] = ()
+    text: str = ""
+
+    @property
+    def declined(self) -> bool:
+        return not self.chosen and not self.text.strip()
+
+
+JobState = Literal["running", "ended", "stopped"]
+PortReach = Literal["all", "sandbox", "itself"]
+"""Who reaches the ports that a command opens: everybody on the machine, the other commands in the sandbox, or nobody
+but itself."""
+
+
+@dataclass(slots=True, frozen=True)
+class JobInfo:
+    """``id`` is what model and user name it by. ``ended`` says that it ended by itself, with the exit ``code``
+    (negative: the signal), ``stopped`` that somebody ended it. Times are seconds since the epoch.
+    ``last_line`` of its output is cleaned and short; ``pid`` is the process whose end is that of all it started;
+    ``log`` is the file with its output. ``kept``: it goes on when the program ends. ``reach``: of its ports."""
+
+    id: str
+    command: str
+    state: JobState
+    started: float
+    pid: int
+    log: str
+    last_line: str = ""
+    code: int | None = None
+    finished: float | None = None
+    kept: bool = False
+    reach: PortReach = "all"
+
+    def seconds(self, now: float) -> float:
+        """How long it has run, or ran."""
+        return max(0.0, (self.finished if self.finished is not None else now) - self.started)
+
+
 StopReason = Literal["end", "step_limit", "interrupted", "refused", "length", "budget", "error"]
 NoticeLevel = Literal["info", "warning", "error"]
 WaitingKind = Literal["queued", "steer", "held", "failed", "unanswered"]

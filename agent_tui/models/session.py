@@ -1,13 +1,14 @@
-"""A session: the row that lists show, and the facts of it that survive a restart."""
+"""A session: the row that lists show, the facts that survive a restart, its branches, and what a search finds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from agent_tui.models.messages import JSON
+from agent_tui.models.messages import JSON, Message, Role
 from agent_tui.models.requests import Effort
 
 SessionKind = Literal["user", "subagent"]
@@ -71,3 +72,90 @@ class SessionInfo:
     def copied(self) -> bool:
         """Whether it was begun as a copy of another, and has that one's messages and steps."""
         return self.parent_session is not None and self.kind == "user"
+
+
+@dataclass(slots=True, frozen=True)
+class Branch:
+    """A way through the messages of a session that ends with the message ``end`` and is not the conversation.
+
+    ``fork`` is the id of the last message it shares (None: it shares none) with the conversation, or with the branch
+    ending with ``under``, off which it forks; ``shared`` is how many messages it shares. ``own`` are the others,
+    oldest first, and ``tokens`` the estimate of what those cost as input.
+    """
+
+    end: str
+    fork: str | None
+    own: Sequence[Message]
+    shared: int
+    tokens: int
+    under: str | None = None
+    depth: int = 0
+
+    @property
+    def first(self) -> Message:
+        """The message of the user it begins with, or whatever it begins with."""
+        return next((message for message in self.own if message.role == "user"), self.own[0])
+
+    @property
+    def updated(self) -> float:
+        """Seconds since the epoch at which its newest message was made."""
+        return self.own[-1].created
+
+
+@dataclass(slots=True, frozen=True)
+class FilesMoved:
+    """``put``: files that are put as they are on the branch gone to; ``left``: a line for each that is not."""
+
+    put: Sequence[Path] = ()
+    left: Sequence[str] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class Moved:
+    """The conversation has become another one: so many messages ``left`` it and so many ``came``. ``text`` is the
+    message of the user's that it goes back to before; ``files`` what became of the files, None where that was not
+    asked for."""
+
+    left: int
+    came: int
+    text: str = ""
+    files: FilesMoved | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class SessionHit:
+    """A session in which every word was found, and the newest message with most of them. ``message_id`` is None, and
+    ``role`` with it, where the words are in what the session is called. ``line`` is one line for display and ``spans``
+    where the words are in it; ``created`` is when it was said, in seconds since the epoch. ``left_behind``: a rewind
+    left the message behind, it is not in the conversation now."""
+
+    session: SessionInfo
+    message_id: str | None = None
+    role: Role | None = None
+    created: float = 0.0
+    line: str = ""
+    spans: tuple[tuple[int, int], ...] = ()
+    left_behind: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class IndexState:
+    """How a search gets at texts: from an index of ``done`` of all messages, of which ``total`` there are, or
+    (``missing``, for the reason in ``why``) by reading them all. Both ways find the same."""
+
+    kind: Literal["whole", "building", "missing"] = "missing"
+    done: int = 0
+    total: int = 0
+    why: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class IndexHealth:
+    """What there is of the index: ``sessions`` of ``total`` are in it with all that was said, in ``size`` bytes.
+    ``problem`` is why it is of no use, where a file is there and is not; ``possible``: there can be one here."""
+
+    sessions: int = 0
+    total: int = 0
+    size: int = 0
+    problem: str = ""
+    possible: bool = True

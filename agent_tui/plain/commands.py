@@ -29,8 +29,7 @@ from agent_tui.commands.model import model_line
 from agent_tui.commands.registry import find, load
 from agent_tui.commands.result import OpenScreen
 from agent_tui.context.accounting.lost import lost_text
-from agent_tui.models.branches import Branch
-from agent_tui.models.search import SessionHit
+from agent_tui.models.session import Branch, SessionHit
 from agent_tui.plain.event_printer import ago
 from agent_tui.plain.line_writer import spoken
 from agent_tui.text.clean import one_line

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.commands.tool_words import call_label, call_summary, diff_size, items_of, result_facts, shown
 from agent_tui.commands.turn_words import LONG_TURN, Told, says_itself
-from agent_tui.context.accounting.totals import turn_figure
+from agent_tui.context.accounting.spending import turn_figure
 from agent_tui.models.events import (
     LOADING,
     OWN_COMMAND,
@@ -382,7 +382,7 @@ class EventPrinter:
         cold = usage.outlook.cold if usage.outlook is not None else None
         reason = "" if cold is None else cold.what if cold.cause == "ours" else cold.cause
         if cold is not None and reason != self._foretold:
-            from agent_tui.context.cache.words import cold_words
+            from agent_tui.context.cache_forecast import cold_words
 
             self._writer.say(f"{one_line(cold_words(cold))}.", "Note")
         self._foretold = reason

@@ -17,7 +17,7 @@ from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
-    from agent_tui.models.questions import ApprovedMode
+    from agent_tui.models.events import ApprovedMode
     from agent_tui.plain.line_writer import LineWriter
 
 

@@ -18,8 +18,15 @@ from agent_tui.models.requests import Finished, StreamItem, Target, UsageReport
 from agent_tui.models.usage import ABSURD_WINDOWS, Prices, TokenUsage
 from agent_tui.providers.catalog import dialect_of, family_record, wire_of
 from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
-from agent_tui.providers.dialects.decoding import ABSURD_NUMBER, WRITES, Event, PartBuilder, mapping, number
-from agent_tui.providers.dialects.record import Stream
+from agent_tui.providers.dialects.decoding import (
+    ABSURD_NUMBER,
+    WRITES,
+    Event,
+    PartBuilder,
+    StreamReader,
+    mapping,
+    number,
+)
 from agent_tui.providers.limits import billed
 from agent_tui.providers.litellm import kept_chunks
 from agent_tui.providers.net import BODY_LIMIT, finite
@@ -32,7 +39,7 @@ _PATIENCE = 3
 _MISSHAPEN = (TypeError, ValueError, AttributeError, KeyError, IndexError, OverflowError, RecursionError)
 
 
-_STREAMS: tuple[Any, ...] = (
+_STREAMS: tuple[type[StreamReader], ...] = (
     responses.ResponsesStream,
     anthropic.AnthropicStream,
     bedrock.ConverseStream,
@@ -67,7 +74,7 @@ class Accumulator:
         self._tags = dialect.think_tags and family_record(target.family).think_tags
         self._guessed = dialect.guessed_reasoning
         self._out = PartBuilder()
-        self._stream: Stream | None = None
+        self._stream: StreamReader | None = None
         self._own = False
         self._held: list[Any] = []
         self._made_up: dict[str, Any] | None = None
@@ -144,22 +151,16 @@ class Accumulator:
             if self._stream is None:
                 self._stream = self._recognise(event)
                 self._own = self._stream is not None
-            if self._stream is not None and self._knows(event):
+            if self._stream is not None and self._stream.knows(event):
                 self._stream.event(event)
         except _MISSHAPEN as error:
             log.warning("An event is not of its protocol: %s: %s", type(error).__name__, str(error)[:200])
             self._out.error = self._out.error or {"message": "it sent an event that is not of its own protocol"}
 
-    def _recognise(self, event: Event) -> Stream | None:
+    def _recognise(self, event: Event) -> StreamReader | None:
         wire = wire_of(self.target)
-        for protocol in (*((wire.stream,) if wire is not None else ()), *_STREAMS):
-            if protocol.knows(event):
-                stream: Stream = protocol(self._out, self._tags)
-                return stream
-        return None
-
-    def _knows(self, event: Event) -> bool:
-        return bool(type(self._stream).knows(event))  # type: ignore[union-attr]
+        readers = _STREAMS if wire is None else (wire.stream, *_STREAMS)
+        return next((reader(self._out, self._tags) for reader in readers if reader.knows(event)), None)
 
     def _fall_back(self) -> None:
         """Read LiteLLM's chunks: chat-completion chunks, or the events of a Responses call."""

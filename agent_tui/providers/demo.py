@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.errors import WorkerError
 from agent_tui.models.failure import Failure
-from agent_tui.models.fingerprint import content_fingerprint
-from agent_tui.models.messages import TOLD, AttachmentPart, Message, SummaryPart, TextPart
+from agent_tui.models.messages import TOLD, AttachmentPart, Message, SummaryPart, TextPart, content_fingerprint
 from agent_tui.models.requests import (
     Counter,
     Delta,

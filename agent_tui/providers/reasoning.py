@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from agent_tui.models.fingerprint import extend
-from agent_tui.models.messages import Message, Metadata, ReasoningPart, SummaryPart
+from agent_tui.models.messages import Message, Metadata, ReasoningPart, SummaryPart, extend
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ReplayRule, SentMessage, Target
 from agent_tui.providers.catalog import at_least, dialect_of, family_record, retention
 from agent_tui.providers.dialects import anthropic, gemini, ollama, responses

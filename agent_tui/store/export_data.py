@@ -11,11 +11,9 @@ from typing import Any
 
 from agent_tui.models.codec import to_dict
 from agent_tui.models.messages import Message, Metadata
-from agent_tui.models.money import NO_COST, Cost, cost_fields
-from agent_tui.models.search import SessionHit
-from agent_tui.models.session import SessionInfo
+from agent_tui.models.session import SessionHit, SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step, inherited
-from agent_tui.models.usage import usage_json
+from agent_tui.models.usage import NO_COST, Cost, cost_fields, usage_json
 from agent_tui.store.rows import dump_state
 
 SCHEMA_VERSION = 1

@@ -15,7 +15,7 @@ from typing import Any
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Metadata
-from agent_tui.models.money import Cost
+from agent_tui.models.usage import Cost
 from agent_tui.store.export_data import to_json
 from agent_tui.text.clean import clean, printable
 from agent_tui.text.numbers import money, plural

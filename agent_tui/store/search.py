@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from agent_tui.errors import StoreError
-from agent_tui.models.search import SessionHit
-from agent_tui.models.session import SessionInfo
+from agent_tui.models.session import SessionHit, SessionInfo
 from agent_tui.store.rows import COLUMNS, encode, infos_of
 from agent_tui.store.search_index import SEARCHED, created_of, found_line, match, text_of
 from agent_tui.text.search import contains, fold

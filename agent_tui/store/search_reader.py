@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 from agent_tui.errors import StoreError, StoreUnwritableError
-from agent_tui.models.search import IndexHealth, IndexState, SessionHit
+from agent_tui.models.session import IndexHealth, IndexState, SessionHit
 from agent_tui.store.database import FAULTS, Database, explain
 from agent_tui.store.search import STOPPED, Names, Search
 from agent_tui.store.search_index import (

@@ -6,10 +6,9 @@ import time
 from collections.abc import Sequence
 
 from agent_tui.errors import StoreError
-from agent_tui.models.fingerprint import content_fingerprint
-from agent_tui.models.messages import Message
-from agent_tui.models.money import Cost
+from agent_tui.models.messages import Message, content_fingerprint
 from agent_tui.models.steps import CompactionRecord, FixedPart, FixedSets, Step
+from agent_tui.models.usage import Cost
 from agent_tui.store.database import Database
 from agent_tui.store.messages import Messages
 from agent_tui.store.rows import dump_fixed, dump_record, dump_step, load_fixed, load_json, load_record, load_step

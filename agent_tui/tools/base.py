@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from agent_tui.config import ToolsConfig
+from agent_tui.models.events import PlanAnswer, QuestionAnswer
 from agent_tui.models.messages import AttachmentPart, Metadata
-from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
 from agent_tui.providers.secrets import Redactor

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from agent_tui.errors import ToolError
-from agent_tui.models.messages import new_id
-from agent_tui.models.saved_output import saved_note
+from agent_tui.models.messages import new_id, saved_note
 from agent_tui.paths import private_dir
 from agent_tui.text.numbers import lines_in
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from agent_tui.ui.widgets.lines import Activity
     from agent_tui.ui.widgets.queue import Queue
 
+
+log = logging.getLogger(__name__)
 
 FIRST_KEYS = 0.02
 """Seconds between the first frame and the rest of the start."""
@@ -268,6 +271,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
             return
         others = problem([name for name in missing() if not name.draws])
         if told := "; ".join(filter(None, (self.drawing.problem, others))):
+            log.warning("Textual: %s", told, exc_info=self.drawing.error)
             self.chat.holder.agent.project.tell_drawing(told)
 
     def leave(self) -> None:

@@ -18,9 +18,9 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
-from agent_tui.context.accounting.given.inputs import ContextInputs
-from agent_tui.context.incremental.usage import Incremental
-from agent_tui.context.sent.view import ViewBuilder
+from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.incremental import Incremental
+from agent_tui.context.view import ViewBuilder
 from agent_tui.models.messages import ReasoningPart
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import Conversation, fixed_part, model
@@ -60,7 +60,7 @@ class FastConversation(Conversation):
     """Keeps the view and its fingerprint instead of building them afresh for each step."""
 
     def answer(self, *args: object, **options: object):  # type: ignore[no-untyped-def]
-        from agent_tui.models.fingerprint import extend
+        from agent_tui.models.messages import extend
 
         known = getattr(self, "_known", (0, ""))
         count, rolling = known

@@ -16,12 +16,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from agent_tui.context.accounting.given.inputs import ContextInputs
-from agent_tui.context.incremental.usage import Incremental
-from agent_tui.context.sent.view import ViewBuilder
+from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.incremental import Incremental
+from agent_tui.context.view import ViewBuilder
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged
-from agent_tui.ui.screens.context.screen import ContextScreen
+from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.benchmarks.context import LIMITS, build
 from tests.support.bench import app, milliseconds, repeat, report
 from tests.support.contexts import model

@@ -20,8 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from agent_tui.context.tokens.estimate import message_text_for_count
-from agent_tui.context.tokens.families import FAMILIES, UNKNOWN, Family, family_of
+from agent_tui.context.tokens import FAMILIES, UNKNOWN, Family, family_of, message_text_for_count
 from tests.benchmarks.next_input import Score, calculation, new_messages, plain_estimate, report, target_of
 from tests.support.tokens import count_tokens
 

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from agent_tui.context.tokens.estimate import message_text_for_count
-from agent_tui.context.tokens.families import FAMILIES
+from agent_tui.context.tokens import FAMILIES, message_text_for_count
 from tests.benchmarks.fit_families import LONG, samples
 from tests.benchmarks.next_input import nearest_rank, new_messages
 

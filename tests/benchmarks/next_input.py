@@ -23,11 +23,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from agent_tui.context.accounting.given.inputs import ContextInputs
+from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.tokens.estimate import message_text_for_count
+from agent_tui.context.tokens import message_text_for_count
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.fingerprint import fingerprint
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -37,6 +36,7 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    fingerprint,
 )
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.steps import Step

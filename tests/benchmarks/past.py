@@ -16,11 +16,8 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from agent_tui.commands.past_output import past_view
-from agent_tui.commands.past_words import honesty, outcome, since, title
-from agent_tui.context.past.given import given_of
-from agent_tui.context.past.history import History
-from agent_tui.context.past.rebuilt import Session
+from agent_tui.commands.past_words import honesty, outcome, past_view, since, title
+from agent_tui.context.past import History, Session, given_of
 from tests.benchmarks.context import LIMITS, FastConversation, build
 
 

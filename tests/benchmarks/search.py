@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from textual import events
 
 from agent_tui.models.messages import Message, TextPart, ToolResultPart, new_id
-from agent_tui.models.search import SessionHit
+from agent_tui.models.session import SessionHit
 from agent_tui.store.search_index import SearchIndex, index_file, remove_index
 from agent_tui.store.search_reader import SearchReader
 from agent_tui.store.store import Store

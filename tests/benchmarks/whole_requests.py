@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agent_tui.context.accounting.given.inputs import ContextInputs
+from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.tokens.estimate import message_text_for_count
+from agent_tui.context.tokens import message_text_for_count
 from agent_tui.models.messages import Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.steps import FixedPart

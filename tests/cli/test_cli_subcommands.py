@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from agent_tui.commands.usage_text import context_text
+from agent_tui.commands.usage_report import ContextReport
 from agent_tui.engine.agent import Agent
 from agent_tui.models.messages import user_message
 from agent_tui.models.steps import FixedPart
@@ -121,7 +121,7 @@ async def test_tools_of_servers_are_those_of_the_newest_step(cli: Cli) -> None:
     }
     assert usage.calculation.fixed_delta == 0
     assert usage.total == alone
-    assert "files" in context_text(usage)
+    assert "files" in ContextReport(usage).text()
 
 
 def test_sessions_are_listed_newest_first(cli: Cli) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.context.project.memory import MemoryFiles
+from agent_tui.context.prompt import MemoryFiles
 from agent_tui.paths import project_root, strangers_root
 from agent_tui.tools.git.repository import find_repository
 

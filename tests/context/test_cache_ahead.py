@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.cache.paths import SentMessages, SentPaths
-from agent_tui.models.cache import Sent
-from agent_tui.models.steps import Step
+from agent_tui.context.cache_paths import SentMessages, SentPaths
+from agent_tui.models.steps import Sent, Step
 
 WAYS = st.lists(st.lists(st.sampled_from("abc"), max_size=6), min_size=1, max_size=8)
 

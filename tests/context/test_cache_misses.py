@@ -6,15 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from agent_tui.context.cache.attribute import Judged, judge
-from agent_tui.context.cache.expected import Sizes, reaches
-from agent_tui.context.cache.forecast import outlook, prospect
-from agent_tui.context.cache.paths import SentMessages, SentPaths
-from agent_tui.context.cache.report import miss_sums
-from agent_tui.models.cache import Sent
+from agent_tui.context.cache_forecast import miss_sums, outlook, prospect
+from agent_tui.context.cache_misses import Judged, Sizes, judge, reaches
+from agent_tui.context.cache_paths import SentMessages, SentPaths
 from agent_tui.models.requests import Target
 from agent_tui.models.rows import RowId
-from agent_tui.models.steps import FixedPart, Step
+from agent_tui.models.steps import FixedPart, Sent, Step
 from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.providers.catalog import caching_of
 from agent_tui.providers.dialects.record import Caching

@@ -8,19 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.compaction.collected_files import collect_files, file_lines
+from agent_tui.context.accounting.next_input import fits_to_send
+from agent_tui.context.compaction.notices import preview_text
+from agent_tui.context.compaction.plan import BREATH_STEPS, plan_clearing
 from agent_tui.context.compaction.planning import records_of
-from agent_tui.context.compaction.preview import preview_text
-from agent_tui.context.compaction.prune import BREATH_STEPS, plan_clearing
-from agent_tui.context.compaction.summary_parts import plan_lines, todo_lines, user_words
-from agent_tui.context.compaction.summary_text import MODEL_SECTIONS, NOTHING, assemble, merged, parse_sections
-from agent_tui.context.compaction.validate import check_text
-from agent_tui.context.sent.clips import clip_text
-from agent_tui.context.tokens.families import family_of
-from agent_tui.models.messages import APPROVED, CLEARED_RESULT, PLAN_TOOL, Message, SummaryPart, TextPart, ToolCallPart
+from agent_tui.context.compaction.summary import MODEL_SECTIONS, NOTHING, assemble, check_text, merged, parse_sections
+from agent_tui.context.compaction.summary_parts import collect_files, file_lines, plan_lines, todo_lines, user_words
+from agent_tui.context.tokens import family_of
+from agent_tui.context.view import clip_text
+from agent_tui.models.messages import (
+    APPROVED,
+    CLEARED_RESULT,
+    PLAN_TOOL,
+    Message,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
+    saved_note,
+)
 from agent_tui.models.requests import SentMessage
-from agent_tui.models.saved_output import saved_note
 from tests.support.compaction_world import TARGET, World, assert_valid, model_info, sent_text, words
 
 FAMILY = family_of(TARGET)

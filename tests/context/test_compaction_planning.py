@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from agent_tui.context.accounting.given.inputs import CompactionSettings
+from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.compaction.notices import done_text
 from agent_tui.context.compaction.planning import preview_text, records_of
-from agent_tui.context.sent.clips import CLIP_MIN_CHARS, plan_clips
+from agent_tui.context.view import CLIP_MIN_CHARS, plan_clips
 from agent_tui.models.messages import CLEARED_RESULT, AttachmentPart, TextPart
-from agent_tui.models.money import Cost
+from agent_tui.models.usage import Cost
 from agent_tui.text.numbers import duration, money, tokens
 from tests.support.compaction_world import World, assert_valid, model_info, sent_text, words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.sent.view import ViewBuilder, build_view
+from agent_tui.context.view import ViewBuilder, build_view
 from agent_tui.models.messages import (
     CLEARED_RESULT,
     INTERRUPTED_RESULT,

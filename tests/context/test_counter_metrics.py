@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_tui.context.accounting.given.accuracy import clamp_ratio, drift, growth_ratio, verified_growth
-from agent_tui.context.tokens.metrics import ENOUGH, TokenCounterMetrics, format_metrics, health_hints
+from agent_tui.context.accounting.reports import clamp_ratio, drift, growth_ratio, verified_growth
+from agent_tui.context.tokens import ENOUGH, TokenCounterMetrics, format_metrics, health_hints
 from agent_tui.models.steps import Step
 from agent_tui.text.numbers import uptime
 

@@ -10,17 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.tokens.estimate import (
+from agent_tui.context.tokens import (
     CLEARED_RAW,
+    FAMILIES,
     INTERRUPTED_RAW,
+    Family,
+    attachment_tokens,
     char_tokens,
     estimate_fixed,
     estimate_message,
+    family_of,
+    image_tokens,
     message_text_for_count,
+    pdf_pages,
     round_up,
 )
-from agent_tui.context.tokens.families import FAMILIES, Family, family_of
-from agent_tui.context.tokens.media import attachment_tokens, image_tokens, pdf_pages
 from agent_tui.models.messages import (
     CLEARED_RESULT,
     INTERRUPTED_RESULT,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_text import USED, usage_text
-from agent_tui.context.accounting.totals import session_totals
+from agent_tui.commands.usage_report import USED, usage_text
+from agent_tui.context.accounting.spending import session_totals
 from agent_tui.headless.output import bill
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import COUNTS, TokenUsage, usage_json

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.accounting.given.accuracy import before_step
+from agent_tui.context.accounting.reports import before_step
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.incremental.usage import Incremental
+from agent_tui.context.incremental import Incremental
 from agent_tui.models.messages import Message, SummaryPart
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage

@@ -8,10 +8,10 @@ from random import Random
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.context.accounting.given.ground import ground_of
+from agent_tui.context.accounting.inputs import ground_of
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.incremental.usage import Incremental
-from agent_tui.context.sent.reasoning_runs import runs_of
+from agent_tui.context.anchor import runs_of
+from agent_tui.context.incremental import Incremental
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import Effort, Target
 from agent_tui.models.steps import Step

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.accounting.budget import (
+from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.accounting.next_input import (
     budget,
     fits_to_send,
     max_output_for,
@@ -15,7 +16,6 @@ from agent_tui.context.accounting.budget import (
     room_for_answer,
     send_margin,
 )
-from agent_tui.context.accounting.given.inputs import CompactionSettings
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import Conversation
 

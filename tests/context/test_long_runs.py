@@ -6,9 +6,9 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.context.accounting.given.accuracy import RATIO_HIGH, RATIO_LOW
+from agent_tui.context.accounting.reports import RATIO_HIGH, RATIO_LOW
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.tokens.families import family_of
+from agent_tui.context.tokens import family_of
 from agent_tui.models.requests import Target
 from tests.support.contexts import BOUND, CLAUDE, assert_identities, row
 from tests.support.counting_model import Session

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.accounting.given.inputs import ContextInputs
+from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning, lost_text
 from agent_tui.models.messages import Metadata, ReasoningPart
-from agent_tui.models.money import Cost
 from agent_tui.models.requests import Target
-from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
+from agent_tui.models.usage import Cost, Prices, PriceTier, Rates, TokenUsage
 from tests.support.contexts import BOUND, CLAUDE, Conversation, model
 
 THOUGHT = 4_000

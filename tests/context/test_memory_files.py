@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.context.project.memory import MemoryFiles
-from agent_tui.context.project.text_files import LIMIT
+from agent_tui.context.prompt import LIMIT, MemoryFiles
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(
     file.write_text("one")
     memory = MemoryFiles(config, root, cwd)
     first = memory.blocks()
-    monkeypatch.setattr("agent_tui.context.project.memory.read_text", lambda *a: pytest.fail("read again"))
+    monkeypatch.setattr("agent_tui.context.prompt.read_text", lambda *a: pytest.fail("read again"))
     assert memory.blocks() == first
     monkeypatch.undo()
     file.write_text("two")

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.accounting.totals import session_totals
-from agent_tui.context.incremental.totals import FollowedTotals
+from agent_tui.context.accounting.spending import session_totals
+from agent_tui.context.incremental import FollowedTotals
 from agent_tui.models.context import SessionTotals
 from agent_tui.models.failure import Failure, FailureKind
-from agent_tui.models.money import NO_COST, Cost, cost_fields
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
-from agent_tui.models.usage import TokenUsage, counts_json
+from agent_tui.models.usage import NO_COST, Cost, TokenUsage, cost_fields, counts_json
 
 STEP = Step("stp", "turn", "m", "openai", "chat", "m", status="complete", usage=TokenUsage(10, 5), finish_reason="stop")
 

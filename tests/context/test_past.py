@@ -9,11 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.past.changes import pairs
-from agent_tui.context.past.given import given_of
-from agent_tui.context.past.history import History
-from agent_tui.context.past.reasons import difference
-from agent_tui.context.past.rebuilt import NO_HEAD, OTHER_VIEW, Session
+from agent_tui.context.past import NO_HEAD, OTHER_VIEW, History, Session, given_of
+from agent_tui.context.past_reasons import difference, pairs
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Effort

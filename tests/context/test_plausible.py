@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.accounting.given.plausible import Surplus, judge_usage
+from agent_tui.context.accounting.reports import Surplus, judge_usage
 from agent_tui.models.messages import AttachmentPart, ReasoningPart
 from agent_tui.models.requests import Target
 from agent_tui.models.usage import TokenUsage

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from agent_tui.context.incremental.usage import Incremental
+from agent_tui.context.incremental import Incremental
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import CONTEXT_ROWS, FIXED_ROWS, FREE, RESERVE, RowId
 from agent_tui.models.steps import CompactionRecord

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.project.frontmatter import BadHead, split_head
-from agent_tui.context.project.skills import DESCRIPTION, Skills
-from agent_tui.context.project.user_commands import UserCommands
+from agent_tui.context.skills import DESCRIPTION, BadHead, Skills, UserCommands, split_head
 from agent_tui.errors import ToolError
 from agent_tui.tools.builtin.conversation import SkillTool
 from tests.support.tool_context import make_context

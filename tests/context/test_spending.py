@@ -22,9 +22,8 @@ from agent_tui.context.accounting.spending import (
     stop_text,
     unpriced_text,
 )
-from agent_tui.models.money import Cost
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
+from agent_tui.models.usage import Cost, Prices, PriceTier, Rates, TokenUsage
 from tests.support.usages import sample_usage
 
 PRICES = Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6)

@@ -6,19 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.compaction.collected_files import MAX_PATH, collect_files, file_lines, within
-from agent_tui.context.compaction.summary_prompt import (
+from agent_tui.context.compaction.summary import (
+    FILES,
+    MODEL_SECTIONS,
+    USER_MESSAGES,
     Entry,
     SummaryInput,
+    assemble,
+    check_size,
+    check_text,
     clip,
+    parse_sections,
     prepare_input,
     render_message,
     render_messages,
     system_text,
     user_text,
 )
-from agent_tui.context.compaction.summary_text import FILES, MODEL_SECTIONS, USER_MESSAGES, assemble, parse_sections
-from agent_tui.context.compaction.validate import check_size, check_text
+from agent_tui.context.compaction.summary_parts import MAX_PATH, collect_files, file_lines, within
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,

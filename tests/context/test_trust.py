@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.bootstrap import make_agent
-from agent_tui.context.project import brought
-from agent_tui.context.project.trust import FolderTrust
+from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.options import Options
 from agent_tui.store.schema import MIGRATIONS, migrate
@@ -168,11 +167,11 @@ def test_a_link_is_looked_at_where_it_leads_and_cycles_end(root: Path, store: St
 
 
 def test_more_than_can_be_looked_at_is_not_trusted(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(brought, "MAX_FILES", 3)
+    monkeypatch.setattr("agent_tui.context.trust.MAX_FILES", 3)
     trust = FolderTrust(root, store.trust)
     assert not trust.accept() and not trust.trusted and "cannot be trusted" in trust.line()
-    monkeypatch.setattr(brought, "MAX_FILES", 100)
-    monkeypatch.setattr(brought, "MAX_BYTES", 10)
+    monkeypatch.setattr("agent_tui.context.trust.MAX_FILES", 100)
+    monkeypatch.setattr("agent_tui.context.trust.MAX_BYTES", 10)
     assert FolderTrust(root, store.trust).state == "unknown"
 
 

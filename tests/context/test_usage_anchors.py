@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.incremental.usage import Incremental
+from agent_tui.context.incremental import Incremental
 from agent_tui.models.messages import SummaryPart
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.accounting.given.accuracy import after_step, before_step, verification_line, verified_growth
-from agent_tui.context.accounting.given.inputs import CompactionSettings
+from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.accounting.reports import after_step, before_step, verification_line, verified_growth
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import (

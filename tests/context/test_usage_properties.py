@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.given.inputs import CompactionSettings
-from agent_tui.context.accounting.shares import window_shares
-from agent_tui.context.incremental.usage import Incremental
+from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.accounting.next_input import fits_to_send
+from agent_tui.context.accounting.usage import window_shares
+from agent_tui.context.incremental import Incremental
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.text.numbers import largest_remainder
 from tests.support.context_operations import apply, operations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_tui.context.incremental.usage import Incremental
+from agent_tui.context.incremental import Incremental
 from agent_tui.models.messages import ReasoningPart
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent_tui.context.incremental.usage import Incremental
+from agent_tui.context.incremental import Incremental
 from agent_tui.models.usage import TokenUsage
 from tests.support.contexts import (
     CLAUDE,

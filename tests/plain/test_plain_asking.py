@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_tui.errors import StoreError
-from agent_tui.models.search import SessionHit
+from agent_tui.models.session import SessionHit
 from agent_tui.plain.commands import found_by
 from agent_tui.plain.line_writer import LineWriter
 from agent_tui.plain.questions import Asking

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.models.search import IndexHealth
+from agent_tui.models.session import IndexHealth
 from agent_tui.store import Store
 from agent_tui.store import search_index as module
 from agent_tui.store.search_index import NoIndex, SearchIndex, index_file, remove_index

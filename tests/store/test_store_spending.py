@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.steps import Step, StepKind
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.usage import NO_COST, Cost, TokenUsage
 from agent_tui.store.steps import day_of
 from agent_tui.store.store import Store
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
-from agent_tui.context.project.trust import FolderTrust
+from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.models.choices import ModelCatalogue
 from agent_tui.engine.parts import AgentParts

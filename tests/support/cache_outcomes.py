@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.cache.attribute import LEAST_SHARE, LEAST_TOKENS
+from agent_tui.context.cache_misses import LEAST_SHARE, LEAST_TOKENS
 from tests.support.true_provider.cache import Verdict
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from agent_tui.config import Settings
-from agent_tui.context.tokens.metrics import TokenCounterMetrics
+from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.project.permissions import Verdict
 from agent_tui.engine.project.prelude import Prelude

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from agent_tui.config import ContextConfig, ModelConfig, PermissionsConfig, Settings
-from agent_tui.context.compaction.summary_text import MODEL_SECTIONS
+from agent_tui.context.compaction.summary import MODEL_SECTIONS
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import (
     CompactionEnded,

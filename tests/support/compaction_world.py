@@ -6,18 +6,17 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from agent_tui.context.accounting.given.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.planning import CompactionPlan, CompactionReason, plan_compaction, undo_target
-from agent_tui.context.compaction.summary_text import MODEL_SECTIONS
-from agent_tui.context.incremental.usage import Incremental
-from agent_tui.context.sent.view import active_prune_ids, build_view
-from agent_tui.context.tokens.estimate import message_text_for_count
+from agent_tui.context.compaction.summary import MODEL_SECTIONS
+from agent_tui.context.incremental import Incremental
+from agent_tui.context.tokens import message_text_for_count
+from agent_tui.context.view import active_prune_ids, build_view
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.failure import Failure, FailureKind
-from agent_tui.models.fingerprint import fingerprint
-from agent_tui.models.messages import Message, Origin, Part, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.models.messages import Message, Origin, Part, TextPart, ToolCallPart, ToolResultPart, fingerprint
 from agent_tui.models.requests import (
     Delta,
     Failed,

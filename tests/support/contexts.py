@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.given.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.incremental.usage import Incremental
-from agent_tui.context.sent.view import active_prune_ids, build_view
+from agent_tui.context.incremental import Incremental
+from agent_tui.context.view import active_prune_ids, build_view
 from agent_tui.models.context import ContextRow, ContextUsage
-from agent_tui.models.fingerprint import fingerprint
-from agent_tui.models.messages import Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.models.messages import (
+    Message,
+    Origin,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    fingerprint,
+)
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step, StepKind
 from agent_tui.models.usage import Limits, Prices, TokenUsage

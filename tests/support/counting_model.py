@@ -10,9 +10,9 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from agent_tui.context.accounting.given.accuracy import after_step, before_step, growth_ratio, verified_growth
-from agent_tui.context.incremental.usage import Incremental
-from agent_tui.context.sent.reasoning_runs import runs_of
+from agent_tui.context.accounting.reports import after_step, before_step, growth_ratio, verified_growth
+from agent_tui.context.anchor import runs_of
+from agent_tui.context.incremental import Incremental
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target

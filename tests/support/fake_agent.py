@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 from agent_tui.config import PermissionMode, Settings
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
-from agent_tui.context.past.history import History
-from agent_tui.context.past.rebuilt import Session
-from agent_tui.context.tokens.metrics import TokenCounterMetrics
+from agent_tui.context.past import History, Session
+from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.models.efforts import EffortChoice
 from agent_tui.errors import AgentError
-from agent_tui.models.branches import Branch, FilesMoved, Moved
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
+    ApprovedMode,
     ContextChanged,
     Event,
+    JobInfo,
     JobsChanged,
     MessageAdded,
     QueueChanged,
@@ -32,14 +32,11 @@ from agent_tui.models.events import (
     WaitingKind,
     WaitingMessage,
 )
-from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, Written, user_message
-from agent_tui.models.money import Cost
-from agent_tui.models.questions import ApprovedMode
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
-from agent_tui.models.session import SessionInfo
+from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
-from agent_tui.models.usage import Limits, Prices
+from agent_tui.models.usage import Cost, Limits, Prices
 from agent_tui.paths import Paths
 from agent_tui.providers.dialects.anthropic import IMAGES as CLAUDE
 from agent_tui.tools.files.pictures import fit_attachments
@@ -47,7 +44,7 @@ from tests.support.fake_store import FakeStore
 from tests.support.usages import sample_usage
 
 if TYPE_CHECKING:
-    from agent_tui.context.project.user_commands import UserCommand as AnyCommand
+    from agent_tui.context.skills import UserCommand as AnyCommand
     from agent_tui.engine.about.facts import Project
     from agent_tui.engine.accounts.accounts import Accounts
     from agent_tui.engine.agent import Agent

@@ -8,8 +8,7 @@ from typing import Any
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, Role
-from agent_tui.models.search import IndexState, SessionHit
-from agent_tui.models.session import SessionInfo
+from agent_tui.models.session import IndexState, SessionHit, SessionInfo
 from agent_tui.store import Store
 from agent_tui.store.export_data import export_session
 from agent_tui.store.messages import Messages

@@ -6,9 +6,8 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from agent_tui.models.branches import Branch, FilesMoved
 from agent_tui.models.messages import Message, TextPart, user_message
-from agent_tui.models.session import SessionInfo
+from agent_tui.models.session import Branch, FilesMoved, SessionInfo
 from agent_tui.ui.app import AgentApp
 from tests.support import showcase
 from tests.support.fake_agent import FakeAgent

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.given.inputs import CompactionSettings
+from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.incremental.usage import Incremental
-from agent_tui.context.sent.view import build_view
+from agent_tui.context.incremental import Incremental
+from agent_tui.context.view import build_view
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Part, TextPart, ToolCallPart

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_text import adds_up, proof_line
+from agent_tui.commands.usage_report import adds_up, proof_line
 from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.models.context import ContextUsage

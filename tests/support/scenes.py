@@ -17,15 +17,14 @@ from textual.pilot import Pilot
 from textual.selection import Selection
 from textual.strip import Strip
 
-from agent_tui.models.cache import CacheMiss
 from agent_tui.models.events import JobsChanged, PartDelta, PermissionAsked, StepStarted, ToolOutput, ToolStarted
 from agent_tui.models.messages import AttachmentPart, Message, TextPart
 from agent_tui.models.requests import Delta
-from agent_tui.models.steps import Step
+from agent_tui.models.steps import CacheMiss, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.ui.app import AgentApp
 from agent_tui.ui.flow.paint import key
-from agent_tui.ui.screens.context.screen import ContextScreen
+from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support import showcase
 from tests.support.fake_agent import FakeAgent
 from tests.support.list_scenes import LISTS

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
-from agent_tui.models.jobs import JobInfo
+from agent_tui.models.events import JobInfo, PermissionAsked, PlanPresented, QuestionAsked
 from agent_tui.models.messages import (
     Message,
     ReasoningPart,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
-from agent_tui.models.money import Cost
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.usage import Cost, TokenUsage
 
 
 def row(id: str, tokens: int, label: str = "", **more: Any) -> ContextRow:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_tui.models.money import Cost
+from agent_tui.models.usage import Cost
 from agent_tui.text.numbers import (
     duration,
     factor,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.models.cache import CacheOutlook, ColdRequest
 from agent_tui.models.events import ContextChanged
+from agent_tui.models.steps import CacheOutlook, ColdRequest
 from agent_tui.text.numbers import clock_time
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import StatusFacts, StatusLine

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.models.events import JobsChanged
-from agent_tui.models.jobs import JobInfo
+from agent_tui.models.events import JobInfo, JobsChanged
 from agent_tui.ui.screens.text import TextRows
 from agent_tui.ui.screens.work import JobOutput, JobPicker
 from tests.support.app import Running, running

@@ -10,8 +10,7 @@ from PIL import Image
 from textual import events
 
 from agent_tui.history import History
-from agent_tui.models.image_header import base64_size
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import AttachmentPart, base64_size
 from agent_tui.text.search import match_paths
 from agent_tui.ui.prompt.placeholders import Placeholders, is_long
 from tests.support.app import running

@@ -13,7 +13,7 @@ from agent_tui.errors import AgentError
 from agent_tui.ui.app import AgentApp
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import MAX_ERRORS
-from agent_tui.ui.screens.context.screen import ContextScreen
+from agent_tui.ui.screens.context_screen import ContextScreen
 from agent_tui.ui.screens.help import HelpScreen
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.widgets.rows import RowList

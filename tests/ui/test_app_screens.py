@@ -22,9 +22,8 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import user_message
-from agent_tui.models.search import SessionHit
-from agent_tui.models.session import SessionInfo, SessionState
-from agent_tui.ui.screens.context.screen import ContextScreen
+from agent_tui.models.session import SessionHit, SessionInfo, SessionState
+from agent_tui.ui.screens.context_screen import ContextScreen
 from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.screens.sessions import SessionPicker
 from agent_tui.ui.screens.themes import ThemePicker

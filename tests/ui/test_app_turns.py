@@ -25,10 +25,9 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import INTERRUPTED, Failure
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
-from agent_tui.models.money import Cost
 from agent_tui.models.requests import Delta, ModelSpec
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.usage import Cost, TokenUsage
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 

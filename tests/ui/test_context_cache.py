@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from agent_tui.commands.cache_words import cache_json, sum_rows
-from agent_tui.models.cache import CacheMiss
-from agent_tui.models.steps import Step
+from agent_tui.models.steps import CacheMiss, Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.ui.screens.context.screen import ContextScreen
 from agent_tui.ui.screens.context_cache import CachePicker
+from agent_tui.ui.screens.context_screen import ContextScreen
 from agent_tui.ui.screens.text import TextScreen
 from tests.support.app import Running, running
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.context.past.history import History
-from agent_tui.context.past.rebuilt import Session
+from agent_tui.context.past import History, Session
 from agent_tui.models.events import CompactionEnded, SessionChanged, TurnEnded
 from agent_tui.paths import user_paths
-from agent_tui.ui.screens.context.screen import ContextScreen
+from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support.real_app import Chat, Home, make_home
 
 LONG = "All of this can be told again in a word. " * 130

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from agent_tui.commands.context_texts import part_text, sent_text
 from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_text import adds_up
-from agent_tui.context.accounting.why import calculation_text
+from agent_tui.commands.usage_report import adds_up
+from agent_tui.context.accounting.next_input import calculation_text
 from agent_tui.models.events import ContextChanged
 from agent_tui.models.messages import Message, SummaryPart, TextPart, ToolResultPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.ui.screens.context.bar import bar_cells
-from agent_tui.ui.screens.context.bookkeeping import Words
-from agent_tui.ui.screens.context.rows import flatten
-from agent_tui.ui.screens.context.screen import ContextScreen
+from agent_tui.ui.screens.context_head import bar_cells
+from agent_tui.ui.screens.context_rows import flatten
+from agent_tui.ui.screens.context_screen import ContextScreen
+from agent_tui.ui.screens.context_view import Words
 from agent_tui.ui.screens.text import TextScreen
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent

@@ -13,16 +13,13 @@ from rich.cells import cell_len
 from textual.app import App, ComposeResult
 from textual.color import Color
 
-from agent_tui.commands.usage_words import in_words
+from agent_tui.commands.usage_report import ContextReport
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage
 from agent_tui.models.rows import DRAWN_ROWS, FIXED_ROWS, MESSAGE_ROWS
 from agent_tui.models.usage import Prices
-from agent_tui.ui.screens.context.bookkeeping import TALL, WIDE, Words
-from agent_tui.ui.screens.context.columns import Columns, columns, headings
-from agent_tui.ui.screens.context.moment import Moment
-from agent_tui.ui.screens.context.rows import Shown
-from agent_tui.ui.screens.context.view import ContextView
-from agent_tui.ui.screens.context.wrapping import LEAST, fitting, wrapped
+from agent_tui.ui.screens.context_head import LEAST, fitting, wrapped
+from agent_tui.ui.screens.context_rows import Columns, Shown, columns, headings
+from agent_tui.ui.screens.context_view import TALL, WIDE, ContextView, Words
 from agent_tui.ui.theme import load_themes
 from tests.support.app import shown
 from tests.support.usages import sample_usage
@@ -36,7 +33,7 @@ THEMES = load_themes(Path("/nonexistent")).themes
 class Alone(App[None]):
     """The view without the application around it: it needs nothing else."""
 
-    def __init__(self, moment: Moment, theme: str = "agent-dark") -> None:
+    def __init__(self, moment: ContextReport, theme: str = "agent-dark") -> None:
         super().__init__()
         self.view = ContextView(moment)
         for known in THEMES.values():
@@ -68,7 +65,7 @@ class Drawn:
     place: str
 
 
-async def drawn(moment: Moment, size: tuple[int, int], theme: str = "agent-dark") -> Drawn:
+async def drawn(moment: ContextReport, size: tuple[int, int], theme: str = "agent-dark") -> Drawn:
     app = Alone(moment, theme)
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
@@ -88,13 +85,13 @@ def breakdown(screen: str) -> list[str]:
 @pytest.mark.parametrize("changed", [False, True], ids=["live", "step"])
 async def test_enough_rows_are_seen_and_no_word_is_cut(size: tuple[int, int], changed: bool) -> None:
     prices = Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6)
-    moment = Moment(telling(), prices=prices, read_only="This session is open elsewhere.")
+    moment = ContextReport(telling(), prices=prices, read_only="This session is open elsewhere.")
     if changed:
         moment = replace(moment, before=sample_usage(), title="Step 12 of 40 · 3 min ago · Esc: live again")
     seen = await drawn(moment, size)
     assert "…" not in seen.text and len(breakdown(seen.text)) >= 8
     read = " ".join(" ".join(line.split()) for line in seen.text.split("\n"))
-    for sentence in in_words(moment.usage).split(". "):
+    for sentence in moment.in_words().split(". "):
         assert sentence in read
     assert not changed or moment.title in read
     assert "adds up to" in read or "rows = total" in read
@@ -104,13 +101,13 @@ async def test_enough_rows_are_seen_and_no_word_is_cut(size: tuple[int, int], ch
 
 @pytest.mark.parametrize("size", [(80, 30), (119, 40), (100, 60)])
 async def test_the_bookkeeping_stands_below_where_it_is_high_enough(size: tuple[int, int]) -> None:
-    seen = await drawn(Moment(sample_usage()), size)
+    seen = await drawn(ContextReport(sample_usage()), size)
     assert seen.place == "below, whole"
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_reasons_are_wrapped_and_not_cut(size: tuple[int, int]) -> None:
-    seen = await drawn(Moment(telling()), size)
+    seen = await drawn(ContextReport(telling()), size)
     lines = seen.rows
     for text, label in ((EDITED, "Memory (2)"), (REASON, "Reasoning")):
         place = next(i for i, line in enumerate(lines) if line.label == label)
@@ -123,7 +120,7 @@ async def test_reasons_are_wrapped_and_not_cut(size: tuple[int, int]) -> None:
 
 
 async def test_what_was_said_is_whole_however_long_it_is() -> None:
-    app = Alone(Moment(sample_usage()))
+    app = Alone(ContextReport(sample_usage()))
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.pause()
         app.view.say("Cannot write into " + "/a-long-folder" * 9 + ": there is no room left on the device")
@@ -137,7 +134,7 @@ async def test_what_was_said_is_whole_however_long_it_is() -> None:
 
 @pytest.mark.parametrize("size", [(20, 5), (1, 1), (40, 9), (120, 12)])
 async def test_small_screens_still_show_rows(size: tuple[int, int]) -> None:
-    seen = await drawn(Moment(telling()), size)
+    seen = await drawn(ContextReport(telling()), size)
     assert size == (1, 1) or "Syst" in seen.text
 
 
@@ -170,7 +167,7 @@ def test_what_fills_the_window_is_told_apart_in_every_theme(name: str) -> None:
 
 
 async def test_sixteen_colours_are_told_apart_by_their_pattern_too() -> None:
-    seen = await drawn(Moment(sample_usage()), (80, 24), "ansi")
+    seen = await drawn(ContextReport(sample_usage()), (80, 24), "ansi")
     bar = next(line for line in seen.text.splitlines() if "┊" in line)
     patterns = {MESSAGE_ROWS["tool_results"].pattern, MESSAGE_ROWS["reasoning"].pattern, FIXED_ROWS["tools"].pattern}
     assert patterns <= set(bar) and len(set(bar.strip())) >= 8

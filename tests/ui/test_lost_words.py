@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.models.messages import user_message
-from agent_tui.models.money import Cost
+from agent_tui.models.usage import Cost
 from agent_tui.ui.screens.models import EffortPicker, ModelPicker
 from agent_tui.ui.screens.sessions import RewindPicker
 from tests.support.app import running

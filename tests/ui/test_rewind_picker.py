@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.models.branches import Branch, FilesMoved
 from agent_tui.models.messages import Message, TextPart, user_message
-from agent_tui.models.session import SessionInfo
+from agent_tui.models.session import Branch, FilesMoved, SessionInfo
 from agent_tui.ui.screens.sessions import RewindPicker, SessionPicker
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent

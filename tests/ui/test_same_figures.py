@@ -18,15 +18,13 @@ from hypothesis import strategies as st
 from agent_tui.commands.model import usage as usage_command
 from agent_tui.commands.result import Text
 from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_text import context_text, session_line
-from agent_tui.commands.usage_words import estimated, facts, in_words, sentences, total_mark
+from agent_tui.commands.usage_report import ContextReport, estimated, session_line, total_mark
 from agent_tui.context.accounting.spending import expected_call, priced_call
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
-from agent_tui.models.money import Cost
-from agent_tui.models.usage import Prices, TokenUsage
+from agent_tui.models.usage import Cost, Prices, TokenUsage
 from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
-from agent_tui.ui.screens.context.rows import flatten, row_cost
-from agent_tui.ui.screens.context.screen import ContextScreen
+from agent_tui.ui.screens.context_rows import flatten, row_cost
+from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 from tests.support.usages import row, sample_usage
@@ -123,7 +121,7 @@ def from_json(usage: ContextUsage) -> Figures:
 
 def total_share(usage: ContextUsage) -> str:
     """The share of the window that all of it takes, as it is printed."""
-    found = re.search(r"(<?[\d.]+ %) of the window", context_text(usage))
+    found = re.search(r"(<?[\d.]+ %) of the window", ContextReport(usage).text())
     assert found is not None
     return found[1]
 
@@ -135,7 +133,7 @@ def tenths(shown: str) -> int:
 @given(st.integers(0, 10**6))
 def test_text_json_and_screen_agree(seed: int) -> None:
     usage = random_usage(seed)
-    plain = from_lines(context_text(usage))
+    plain = from_lines(ContextReport(usage).text())
     assert plain == from_json(usage) == from_rows(usage)
 
     def adds_up(parent: str, rows: list[ContextRow]) -> None:
@@ -157,8 +155,8 @@ def test_text_json_and_screen_agree(seed: int) -> None:
 def test_the_first_line_says_what_the_rows_say(seed: int, flying: int, held: str) -> None:
     usage = replace(random_usage(seed), held=held, would_compact=not held)
     data = context_json(usage)
-    first = context_text(usage).splitlines()[0]
-    assert first == " ".join(sentences(usage)) == in_words(usage)
+    first = ContextReport(usage).text().splitlines()[0]
+    assert first == " ".join(ContextReport(usage).sentences()) == ContextReport(usage).in_words()
     rough = usage.approximate
     assert first.startswith(f"{tokens(data['total'], rough)} ")
     if data["window"] is not None:
@@ -174,14 +172,14 @@ def test_the_first_line_says_what_the_rows_say(seed: int, flying: int, held: str
     most = max(r["tokens"] for r in kinds)
     if data["total"] and most:
         assert f"{whole_percent(most, data['total'])} of it." in first
-    in_flight = sentences(usage, 700 * flying)[0]
+    in_flight = ContextReport(usage, in_flight=700 * flying).sentences()[0]
     assert in_flight.lstrip("~").startswith(tokens(data["total"] + 700 * flying, False))
 
 
 @pytest.mark.parametrize("read", [None, 0, 42_100, 84_200])
 def test_what_is_expected_is_told_from_what_was(read: int | None) -> None:
     usage = replace(sample_usage(), expected_read=read)
-    line = facts(usage, prices=Prices(3e-6, 15e-6, 0.3e-6))
+    line = ContextReport(usage, prices=Prices(3e-6, 15e-6, 0.3e-6)).facts()
     said = dict(part.split(": ", 1) for part in line.split(" · ") if ": " in part)
     assert said["next input"].startswith("expected ~$")
     assert ("cached" in said["next input"]) == (read is not None) == ("last request" not in said)
@@ -196,7 +194,7 @@ def test_what_a_request_is_expected_to_cost_is_what_budgets_hold_back_for_it(
     usage = random_usage(seed)
     usage = replace(usage, expected_read=int(part * usage.total))
     call = expected_call(usage, prices, [], most=0)
-    assert f"next input: expected ~{money(call.usd)}, " in facts(usage, prices=prices)
+    assert f"next input: expected ~{money(call.usd)}, " in ContextReport(usage, prices=prices).facts()
     costs = [row_cost(r, prices, usage.total) for r in usage.rows]
     whole = priced_call(replace(prices, cache_write=None), usage.total, 0, 0)
     assert sum(cost or 0.0 for cost in costs) == pytest.approx(whole.usd)
@@ -205,7 +203,7 @@ def test_what_a_request_is_expected_to_cost_is_what_budgets_hold_back_for_it(
 @pytest.mark.parametrize("seed", [1, 5, 7, 12])
 async def test_what_is_drawn_is_what_is_printed(seed: int, tmp_path: Path) -> None:
     usage = random_usage(seed)
-    printed = from_lines(context_text(usage))
+    printed = from_lines(ContextReport(usage).text())
     async with running(tmp_path, FakeAgent(tmp_path, usage=usage), size=(120, len(printed) + 60)) as run:
         status = run.shown()
         run.app.open_screen("context")

@@ -16,7 +16,7 @@ from textual.widgets import Input
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, TextPart, new_id
-from agent_tui.models.search import IndexState, SessionHit
+from agent_tui.models.session import IndexState, SessionHit
 from agent_tui.paths import user_paths
 from agent_tui.store.search_reader import SearchReader
 from agent_tui.store.store import Store

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from agent_tui.config import Settings
 from agent_tui.models.events import JobsChanged, QueueChanged, WaitingMessage
 from agent_tui.ui.app import AgentApp
-from agent_tui.ui.screens.context.screen import ContextScreen
+from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support import showcase
 from tests.support.app import Clock
 from tests.support.fake_agent import FakeAgent

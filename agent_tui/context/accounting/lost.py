@@ -11,20 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from agent_tui.context.accounting.given.ground import Ground, ground_of, rule_of
-from agent_tui.context.accounting.given.inputs import ContextInputs
-from agent_tui.context.accounting.given.reasoning import reasoning_now
-from agent_tui.context.accounting.messages.weigh import reasoning_of
-from agent_tui.context.sent.anchor import prefixes_of
-from agent_tui.context.sent.reasoning_runs import runs_of
-from agent_tui.context.sent.result_states import ResultStates
-from agent_tui.context.sent.view import active_prune_ids
-from agent_tui.models.fingerprint import fingerprint
-from agent_tui.models.messages import Message, Origin, TextPart
-from agent_tui.models.money import NO_COST, Cost
+from agent_tui.context.accounting.inputs import ContextInputs, Ground, ground_of, reasoning_now, rule_of
+from agent_tui.context.accounting.tally import reasoning_of
+from agent_tui.context.anchor import ResultStates, prefixes_of, runs_of
+from agent_tui.context.view import active_prune_ids
+from agent_tui.models.messages import Message, Origin, TextPart, fingerprint
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import Prices
+from agent_tui.models.usage import NO_COST, Cost, Prices
 from agent_tui.providers.catalog import retention
 from agent_tui.providers.reasoning import plan_replay
 from agent_tui.text.numbers import money, tokens

@@ -2,40 +2,160 @@
 
 The screen, the status line, the compactor, headless output and notices all read this function's answer. Its stations:
 
-    ground      what the inputs say of the past: which steps can be built on, what reasoning counts (ground.py)
-    sizes       what is added up: measured by difference (measure.py), estimated (unmeasured.py, fixed.py), taken away
-                (dropped.py)
-    next input  the formula (next_input.py)
-    breakdown   the rows, which sum to it (rows.py)
-    decision    limit, reserve and whether to compact (budget.py)
+    ground      what the inputs say of the past: which steps can be built on, what reasoning counts (inputs.py)
+    sizes       what is added up: measured by difference, estimated, taken away (messages.py, tally.py, fixed.py)
+    next input  the formula, limit and reserve, whether to compact and why (next_input.py)
+    breakdown   the rows, which sum to it, and their shares of the window (here)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from agent_tui.context.accounting.budget import (
+from agent_tui.context.accounting.fixed import (
+    NOTHING_KNOWN,
+    PREAMBLE,
+    Reading,
+    covered,
+    fixed_rows,
+    total_read,
+    unchanged,
+    with_preamble,
+)
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs, Ground, ground_of
+from agent_tui.context.accounting.messages import split_messages
+from agent_tui.context.accounting.next_input import (
     Budget,
+    Sizes,
     budget,
     compact_at_of,
     fits_to_send,
+    held_text,
+    next_input,
     reserve_problem,
     send_margin,
+    sizes_of,
+    why_text,
 )
-from agent_tui.context.accounting.given.accuracy import accuracy_of
-from agent_tui.context.accounting.given.coverage import PREAMBLE, unchanged, with_preamble
-from agent_tui.context.accounting.given.ground import Ground, ground_of
-from agent_tui.context.accounting.given.inputs import CompactionSettings, ContextInputs
-from agent_tui.context.accounting.growth import turns_left
-from agent_tui.context.accounting.messages.unmeasured import split_messages
-from agent_tui.context.accounting.next_input import Sizes, next_input, sizes_of
-from agent_tui.context.accounting.rows import SplitHead, breakdown
-from agent_tui.context.accounting.totals import session_totals
-from agent_tui.context.accounting.why import held_text, why_text
-from agent_tui.context.sent.view import active_prune_ids
-from agent_tui.models.context import ContextUsage, SessionTotals
+from agent_tui.context.accounting.reports import RATIO_LOW, accuracy_of, turns_left
+from agent_tui.context.accounting.spending import session_totals
+from agent_tui.context.accounting.tally import Tally
+from agent_tui.context.view import active_prune_ids
+from agent_tui.models.context import Basis, ContextRow, ContextUsage, SessionTotals
+from agent_tui.models.rows import MESSAGES
 from agent_tui.models.steps import CompactionRecord, Step
-from agent_tui.text.numbers import tokens
+from agent_tui.text.numbers import largest_remainder, tenths_of, tokens
+
+SMALL_MISFIT = 0.1
+GIVE_WAY = 1 - RATIO_LOW
+"""Shares of the estimates that are within their error.
+
+The first measured input is split between the ephemeral rows and the first messages. Where they are estimated at more
+than was measured, and the ephemeral rows were never measured by themselves, the provider's tokens are larger than the
+family's: both are scaled down in proportion, by as much as a calibration may. Where they were measured, the two give
+way by no more than a tenth, and beyond that the messages alone by as much as a calibration may: that of a new model is
+not learned yet when a summary has left none of its messages measured. A misfit of up to a tenth of the ephemeral rows
+is theirs alone: taken from the first message, 2 % of a long prompt could be more than the message. Any larger misfit is
+a warning, and the proof does not hold. None of it moves the total.
+"""
+
+SplitHead = Callable[[Ground, int, int, Reading], Tally]
+"""``split_messages``, or what gives the same."""
+
+
+@dataclass(slots=True, frozen=True)
+class Breakdown:
+    """The rows; ``misfit`` is by how many tokens they had to be scaled beyond the errors of estimates."""
+
+    rows: list[ContextRow]
+    misfit: int
+
+
+@dataclass(slots=True, frozen=True)
+class _Fit:
+    """What the rows have to be so that they sum to the total: tokens of the ephemeral rows, of the messages before the
+    first measured answer, and what the measured rows have to give. ``spread``: the messages share so many tokens
+    instead. ``misfit`` is not 0 where it takes more than the errors of estimates."""
+
+    fixed: int
+    head: int = 0
+    absorb: int = 0
+    spread: int | None = None
+    misfit: int = 0
+
+
+def breakdown(ground: Ground, sizes: Sizes, total: int, split_head: SplitHead = split_messages) -> Breakdown:
+    """The rows of the ephemeral parts in their order, then the messages."""
+    fit, reading = _fit(ground, sizes, total), Reading(ground.coverage)
+    fixed, misfit = sizes.fixed, fit.misfit
+    if fit.fixed < 0 or (fit.fixed > 0 and not fixed.parts):
+        # Nothing but the messages can take it: spread the whole over them.
+        misfit = misfit or total
+        rows, messages = fixed_rows(fixed, Reading(NOTHING_KNOWN), 0), _spread_all(ground, total)
+    else:
+        # In the order in which they are sent: what was read from the cache is shared out as they come.
+        rows = fixed_rows(fixed, reading, None if fit.fixed == fixed.total else fit.fixed)
+        if fit.spread is not None:
+            messages = _spread_all(ground, fit.spread)
+        else:
+            messages = split_head(ground, ground.head, fit.head, reading)
+            messages.join(sizes.measured.tally)
+            messages.join(sizes.new)
+            messages.absorb(fit.absorb)
+    children = messages.kind_rows()
+    unattributed = total - sum(r.tokens for r in rows) - messages.total
+    if unattributed:
+        # There is nothing to attribute it to: no messages, and no parts with tokens.
+        rows[0].tokens = rows[0].estimated_tokens = unattributed
+        rows[0].children, rows[0].cached, rows[0].cached_tokens = [], None, None
+    rows.append(_messages_row(messages, children, "derived" if ground.anchor is not None else "estimated"))
+    return Breakdown(rows, misfit)
+
+
+def _fit(ground: Ground, sizes: Sizes, total: int) -> _Fit:
+    tally, fixed, new, head = sizes.measured.tally, sizes.fixed.total, sizes.new.total, ground.head
+    absorb = min(max(0, -tally.misfit), tally.total)
+    rest = total - fixed - (tally.total - absorb) - new
+    wanted = sizes.head
+    if head and rest >= wanted:
+        return _Fit(fixed, rest, absorb)
+    missing = wanted - rest
+    if 0 <= missing <= fixed * SMALL_MISFIT:
+        # Both sides are estimates: a small misfit is taken from the larger one, not from the first message.
+        return _Fit(fixed - missing, wanted, absorb)
+    both, measured_both = fixed + wanted, fixed + rest
+    way = SMALL_MISFIT if ground.measured_scale is not None else GIVE_WAY
+    if head and (1 - way) * both <= measured_both:
+        # The provider's tokens are larger than the family's: both sides are.
+        scaled = round(fixed * measured_both / both)
+        return _Fit(scaled, measured_both - scaled, absorb)
+    if head and rest >= (1 - GIVE_WAY) * wanted:
+        return _Fit(fixed, rest, absorb)
+    if total > fixed and (fixed or head or tally.total or new):
+        # What is wrong is in the messages' rows: the ephemeral ones do not pay for it.
+        return _Fit(fixed, spread=total - fixed, misfit=missing)
+    return _Fit(total - tally.total - new, misfit=missing)
+
+
+def _spread_all(ground: Ground, tokens: int) -> Tally:
+    return split_messages(ground, len(ground.view), tokens, Reading(NOTHING_KNOWN))
+
+
+def _messages_row(messages: Tally, children: list[ContextRow], basis: Basis) -> ContextRow:
+    read = total_read([c.cached_tokens for c in children])
+    return ContextRow(
+        id=MESSAGES.id,
+        label=MESSAGES.label,
+        tokens=messages.total,
+        basis=basis,
+        estimated_tokens=min(messages.total, sum(c.estimated_tokens for c in children)),
+        children=children,
+        cached=covered(messages.total, read),
+        cached_tokens=read,
+        approximate=any(c.approximate for c in children),
+    )
+
 
 Totals = Callable[[Sequence[Step], Sequence[CompactionRecord]], SessionTotals]
 
@@ -130,3 +250,37 @@ def _expected_read(ground: Ground, sizes: Sizes, total: int) -> int | None:
     elif set(step.prune_ids) != set(active_prune_ids(ground.inputs.records)):
         tokens = min(tokens, fixed.total)
     return min(tokens, total)
+
+
+WHOLE = 1_000
+
+
+@dataclass(slots=True, frozen=True)
+class Shares:
+    """Tenths of a percent of the window. ``total + free + reserve - over = 1000``; ``rows``, in the order of the
+    usage's, add up to ``total``, which is rounded as everywhere else; what is left goes to free and reserve."""
+
+    total: int
+    free: int
+    reserve: int
+    over: int
+    rows: tuple[int, ...]
+
+
+def window_shares(usage: ContextUsage) -> Shares | None:
+    """The shares of all rows; None for an unknown window."""
+    window, free, reserve, over = usage.window, usage.free, usage.reserve, usage.over
+    if not window or free is None or reserve is None:
+        return None
+    total = tenths_of(usage.total, window)
+    if over:
+        free_part, reserve_part = 0, tenths_of(reserve, window)
+    else:
+        free_part, reserve_part = largest_remainder(WHOLE - total, [free, reserve])
+    over_part = total + free_part + reserve_part - WHOLE
+    return Shares(total, free_part, reserve_part, over_part, tuple(row_shares(total, usage.rows)))
+
+
+def row_shares(parent: int, rows: Sequence[ContextRow]) -> list[int]:
+    """``parent`` tenths split over its rows by their tokens."""
+    return largest_remainder(parent, [row.tokens for row in rows])

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_tui.context.project.user_commands import UserCommand
+from agent_tui.context.skills import UserCommand
 from agent_tui.engine.about import report
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.accounts.fixed import FixedParts

@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_tui.config import Settings
-from agent_tui.context.accounting.given.accuracy import drift
+from agent_tui.context.accounting.reports import drift
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import EXACT_OFF
-from agent_tui.context.past.history import History
-from agent_tui.context.past.rebuilt import Session
-from agent_tui.context.tokens.metrics import TokenCounterMetrics
+from agent_tui.context.past import History, Session
+from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.accounts.fixed import FixedParts
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.engine.runtime.counting import CountService
@@ -22,11 +21,10 @@ from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.engine.state.run import RunState, RunStates
 from agent_tui.errors import AgentError
-from agent_tui.models.cache import CacheOutlook
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice
 from agent_tui.models.requests import Counter
-from agent_tui.models.steps import Step
+from agent_tui.models.steps import CacheOutlook, Step
 from agent_tui.paths import in_project
 
 if TYPE_CHECKING:
@@ -176,7 +174,7 @@ class Accounts:
         cold = outlook.cold if outlook is not None else None
         runtime.expect_cold(outlook.read if outlook is not None and cold is not None else None)
         if cold is not None and cold.cause == "ours" and cold.what != self._foretold:
-            from agent_tui.context.cache.words import cold_words
+            from agent_tui.context.cache_forecast import cold_words
 
             self._hub.publish(Notice("info", cold_words(cold), "cache"))
         self._foretold = ""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_tui.context.project.text_files import Stamp
+from agent_tui.context.prompt import Stamp
 from agent_tui.engine.project.prefix import StablePrefix, change_row, with_changes
 from agent_tui.engine.project.prelude import Prelude, build_prelude, with_documents
 from agent_tui.engine.project.small_window import fewer_tools_text, fitting_tools

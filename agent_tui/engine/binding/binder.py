@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from agent_tui.context.accounting.budget import reserve_problem
+from agent_tui.context.accounting.next_input import reserve_problem
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.accounts.fixed import FixedParts
 from agent_tui.engine.compaction.service import CompactionService

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agent_tui.context.accounting.budget import fits_to_send
+from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.compaction.notices import (
     WARNING_SHARE,
     make_room_text,

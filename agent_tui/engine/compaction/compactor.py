@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.given.inputs import ContextInputs
+from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.compaction import notices
 from agent_tui.context.compaction.planning import (
     CompactionPlan,
@@ -19,18 +19,24 @@ from agent_tui.context.compaction.planning import (
     plan_without_model,
     records_of,
 )
-from agent_tui.context.compaction.summary_text import MODEL_SECTIONS, merged, model_sections, parse_sections
-from agent_tui.context.compaction.validate import check_size, check_text
-from agent_tui.context.tokens.estimate import message_text_for_count
+from agent_tui.context.compaction.summary import (
+    MODEL_SECTIONS,
+    check_size,
+    check_text,
+    merged,
+    model_sections,
+    parse_sections,
+)
+from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.compaction.summary_call import RefusalFunction, StreamFunction, SummaryAnswer, SummaryCall
 from agent_tui.errors import WorkerError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, new_id
-from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.requests import Counter, ModelInfo
 from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.models.usage import NO_COST, Cost
 
 log = logging.getLogger(__name__)
 

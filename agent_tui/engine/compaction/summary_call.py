@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from agent_tui.context.accounting.budget import output_room
+from agent_tui.context.accounting.next_input import output_room
 from agent_tui.context.accounting.spending import ExpectedCall, priced_call
 from agent_tui.context.compaction.planning import CompactionPlan
-from agent_tui.context.compaction.summary_prompt import (
+from agent_tui.context.compaction.summary import (
     SummaryInput,
     prepare_input,
     rough_tokens,

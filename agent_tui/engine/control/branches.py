@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
-from agent_tui.context.sent.branch import branches, on_branch
-from agent_tui.context.sent.view import build_view
-from agent_tui.context.tokens.families import family_of
+from agent_tui.context.anchor import branches, on_branch
+from agent_tui.context.tokens import family_of
+from agent_tui.context.view import build_view
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.engine.running.runner import Runner
@@ -18,9 +18,9 @@ from agent_tui.engine.session.storing import patiently
 from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.errors import AgentError
-from agent_tui.models.branches import Branch, FilesMoved, Moved
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.messages import Message
+from agent_tui.models.session import Branch, FilesMoved, Moved
 from agent_tui.tools.files.snapshots import RestorePlan
 
 BACK = "/rewind back"

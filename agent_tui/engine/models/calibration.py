@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from agent_tui.context.accounting.given.accuracy import growth_ratio, verified_growth
+from agent_tui.context.accounting.reports import growth_ratio, verified_growth
 from agent_tui.errors import StoreError
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.steps import Step

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from agent_tui.context.accounting.lost import LostReasoning
-from agent_tui.models.cache import ColdRequest
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest
+from agent_tui.models.steps import ColdRequest
 from agent_tui.providers.dialects.encoding import Thinking
 from agent_tui.providers.reasoning import thinking_for
 from agent_tui.text.numbers import tokens

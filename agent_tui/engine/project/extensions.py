@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.config import Settings
-from agent_tui.context.project.brought import places
-from agent_tui.context.project.memory import MemoryFiles
-from agent_tui.context.project.skills import Skills
-from agent_tui.context.project.trust import FolderTrust
-from agent_tui.context.project.user_commands import UserCommand, UserCommands
+from agent_tui.context.prompt import MemoryFiles
+from agent_tui.context.skills import Skills, UserCommand, UserCommands
+from agent_tui.context.trust import FolderTrust, places
 from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.errors import AgentError

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from agent_tui.engine.project.prelude import FILE_ROWS, Prelude, build_prelude, change_part, known_counts, schema_text
-from agent_tui.models.fingerprint import content_fingerprint, fingerprint
-from agent_tui.models.messages import CHANGE, AttachmentPart
+from agent_tui.models.messages import CHANGE, AttachmentPart, content_fingerprint, fingerprint
 from agent_tui.models.requests import ModelInfo, SentMessage, SystemBlock
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_tui.models.fingerprint import content_fingerprint, fingerprint
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import AttachmentPart, content_fingerprint, fingerprint
 from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import FixedPart, Step

@@ -7,9 +7,18 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from agent_tui.errors import AgentError, ToolError
-from agent_tui.models.events import Event, Notice, PlanPresented, QuestionAsked, QuestionClosed
+from agent_tui.models.events import (
+    APPROVED_MODES,
+    ApprovedMode,
+    Event,
+    Notice,
+    PlanAnswer,
+    PlanPresented,
+    QuestionAnswer,
+    QuestionAsked,
+    QuestionClosed,
+)
 from agent_tui.models.messages import PLAN_TOOL, new_id
-from agent_tui.models.questions import APPROVED_MODES, ApprovedMode, PlanAnswer, QuestionAnswer
 from agent_tui.tools.builtin.conversation import NOBODY
 from agent_tui.tools.permissions.permissions import Permissions
 

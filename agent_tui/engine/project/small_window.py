@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_tui.context.tokens.estimate import char_tokens
+from agent_tui.context.tokens import char_tokens
 from agent_tui.engine.project.prelude import schema_text
 from agent_tui.models.requests import OfferedTool, SystemBlock
 

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from agent_tui.config import Settings
 from agent_tui.engine.session.conversation import Conversation
-from agent_tui.models.branches import FilesMoved
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelInfo, OfferedTool
+from agent_tui.models.session import FilesMoved
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
 from agent_tui.providers.catalog import patches_files

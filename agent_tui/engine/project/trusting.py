@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_tui.context.project.trust import FolderTrust
+from agent_tui.context.trust import FolderTrust
 
 
 class Trusting:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
-from agent_tui.context.project.prompt import SYSTEM_PROMPT, GitFacts, environment_text, git_facts
-from agent_tui.context.project.text_files import Stamp, stamp
+from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, Stamp, environment_text, git_facts, stamp
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import UPDATE, AttachmentPart
 from agent_tui.models.requests import SentMessage, SystemBlock

@@ -9,13 +9,13 @@ from agent_tui.engine.state.hub import Hub
 from agent_tui.models.events import (
     CompactionEnded,
     Event,
+    JobInfo,
     JobsChanged,
     MessageAdded,
     MessagesWithdrawn,
     Notice,
     SessionChanged,
 )
-from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import NEWS, AttachmentPart, Message, ToolResultPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.text.clean import clean_line

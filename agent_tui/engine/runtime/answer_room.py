@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_tui.context.accounting.budget import min_output
+from agent_tui.context.accounting.next_input import min_output
 from agent_tui.models.failure import Overflow
 
 EXACT_MARGIN = 16

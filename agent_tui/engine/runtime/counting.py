@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from agent_tui.context.tokens.estimate import message_text_for_count
-from agent_tui.context.tokens.metrics import TokenCounterMetrics
+from agent_tui.context.tokens import TokenCounterMetrics, message_text_for_count
 from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import StoreError, WorkerError

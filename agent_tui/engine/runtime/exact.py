@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from agent_tui.context.accounting.budget import max_output_for
+from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.engine.runtime.requests import build_request, new_step, record_sent
 from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.models.usage import TokenUsage

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from agent_tui.context.cache.forecast import Prospect, outlook
-from agent_tui.context.sent.reasoning_runs import runs_of
+from agent_tui.context.anchor import runs_of
+from agent_tui.context.cache_forecast import Prospect, outlook
 from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.runtime.requests import build_request, new_step
 from agent_tui.engine.runtime.runtime import Runtime
-from agent_tui.models.cache import CacheOutlook, ColdRequest
 from agent_tui.models.requests import Effort, ModelInfo, SentMessage
+from agent_tui.models.steps import CacheOutlook, ColdRequest
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.reasoning import decide
 

@@ -14,16 +14,16 @@ from agent_tui.context.accounting.spending import (
     ExpectedCall,
     dollars_of,
     first_broken,
+    session_totals,
     stop_text,
     tokens_of,
     unpriced_text,
 )
-from agent_tui.context.accounting.totals import session_totals
-from agent_tui.context.incremental.totals import FollowedTotals
+from agent_tui.context.incremental import FollowedTotals
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import Notice
-from agent_tui.models.money import NO_COST, Cost
+from agent_tui.models.usage import NO_COST, Cost
 from agent_tui.store.steps import day_of
 
 log = logging.getLogger(__name__)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from agent_tui.context.past.given import given_of
-from agent_tui.context.sent.reasoning_runs import runs_of
-from agent_tui.context.sent.view import active_prune_ids
+from agent_tui.context.anchor import runs_of
+from agent_tui.context.past import given_of
+from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.runtime.runtime import Runtime
-from agent_tui.models.fingerprint import fingerprint
-from agent_tui.models.messages import new_id
+from agent_tui.models.messages import fingerprint, new_id
 from agent_tui.models.requests import ModelRequest
 from agent_tui.models.steps import Step
 from agent_tui.providers.reasoning import decide, prefix_fingerprint

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import Settings
-from agent_tui.context.accounting.given.inputs import CompactionSettings, ContextInputs
-from agent_tui.context.accounting.given.plausible import Judged, Surplus, judge_usage
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.reports import Judged, Surplus, judge_usage
 from agent_tui.context.accounting.spending import ExpectedCall, expected_call
-from agent_tui.context.incremental.usage import Incremental
+from agent_tui.context.incremental import Incremental
 from agent_tui.engine.models.calibration import learned_ratio, recalled_ratio
 from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.runtime.counting import CountService

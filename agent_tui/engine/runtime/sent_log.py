@@ -6,19 +6,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from agent_tui.context.accounting.given.reasoning import reasoning_tokens
-from agent_tui.context.cache.attribute import judge
-from agent_tui.context.cache.expected import Sizes, life_of
-from agent_tui.context.cache.forecast import Prospect, prospect
-from agent_tui.context.cache.paths import SentMessages, SentPaths
-from agent_tui.context.cache.prefix import MODEL, SERVER, THINKING, sent_fixed
-from agent_tui.context.sent.reasoning_runs import share_at
-from agent_tui.context.tokens.estimate import estimate_fixed, estimate_message
-from agent_tui.context.tokens.families import family_of
-from agent_tui.models.cache import Sent
+from agent_tui.context.accounting.inputs import reasoning_tokens
+from agent_tui.context.anchor import share_at
+from agent_tui.context.cache_forecast import Prospect, prospect
+from agent_tui.context.cache_misses import Sizes, judge, life_of
+from agent_tui.context.cache_paths import MODEL, SERVER, THINKING, SentMessages, SentPaths, sent_fixed
+from agent_tui.context.tokens import estimate_fixed, estimate_message, family_of
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage
-from agent_tui.models.steps import Step
+from agent_tui.models.steps import Sent, Step
 from agent_tui.providers.catalog import caching_of
 from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking
 from agent_tui.providers.dialects.record import Caching

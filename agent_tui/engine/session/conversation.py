@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 
-from agent_tui.context.sent.branch import beside, made_on, on_branch
-from agent_tui.context.sent.view import ViewBuilder
+from agent_tui.context.anchor import beside, made_on, on_branch
+from agent_tui.context.view import ViewBuilder
 from agent_tui.errors import OPEN_ELSEWHERE, READ_ONLY, AgentError, StoreError
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage

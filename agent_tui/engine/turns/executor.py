@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from agent_tui.context.accounting.budget import max_output_for
-from agent_tui.context.accounting.totals import session_totals
+from agent_tui.context.accounting.next_input import max_output_for
+from agent_tui.context.accounting.spending import session_totals
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.project.told_mode import ToldMode
 from agent_tui.engine.runtime.runtime import Runtime

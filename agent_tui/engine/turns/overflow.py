@@ -12,7 +12,7 @@ import logging
 import time
 from dataclasses import dataclass, replace
 
-from agent_tui.context.accounting.given.plausible import far_off
+from agent_tui.context.accounting.reports import far_off
 from agent_tui.engine.compaction.service import CompactionService, Prepare
 from agent_tui.engine.models.learned import learn
 from agent_tui.engine.runtime.answer_room import fitting_output

@@ -9,12 +9,10 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.budget import max_output_for
-from agent_tui.context.accounting.given.accuracy import after_step, before_step
-from agent_tui.context.sent.anchor import usage_problem
-from agent_tui.context.sent.reasoning_runs import dropped_indexes, without
-from agent_tui.context.tokens.estimate import round_up
-from agent_tui.context.tokens.families import family_of
+from agent_tui.context.accounting.next_input import max_output_for
+from agent_tui.context.accounting.reports import after_step, before_step
+from agent_tui.context.anchor import dropped_indexes, usage_problem, without
+from agent_tui.context.tokens import family_of, round_up
 from agent_tui.engine.models.reasoning_facts import adapt
 from agent_tui.engine.runtime.requests import build_request, new_step, record_sent
 from agent_tui.engine.runtime.retry import stream_with_retries

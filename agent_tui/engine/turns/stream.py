@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from agent_tui.context.tokens.estimate import char_tokens
+from agent_tui.context.tokens import char_tokens
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import Delta
 

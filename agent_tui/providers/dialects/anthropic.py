@@ -17,6 +17,7 @@ from agent_tui.providers.dialects.decoding import (
     WRITES,
     Event,
     PartBuilder,
+    StreamReader,
     as_arguments,
     integer,
     mapping,
@@ -340,11 +341,11 @@ _TYPES = frozenset(
 )
 
 
-class AnthropicStream:
+class AnthropicStream(StreamReader):
     """Blocks by index. A thinking block keeps its type and signature, a redacted one its data, both untouched."""
 
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
-        self.out = out
+        super().__init__(out, tags)
         self._inputs: dict[int, Any] = {}
 
     @staticmethod

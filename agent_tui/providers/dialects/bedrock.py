@@ -9,7 +9,7 @@ from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.anthropic import STOP
 from agent_tui.providers.dialects.decoding import (
     Event,
-    PartBuilder,
+    StreamReader,
     as_arguments,
     integer,
     mapping,
@@ -44,11 +44,8 @@ _CONVERSE = frozenset(
 )
 
 
-class ConverseStream:
+class ConverseStream(StreamReader):
     """Bedrock's Converse events, kept in the same form as Anthropic's blocks."""
-
-    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
-        self.out = out
 
     @staticmethod
     def knows(event: Event) -> bool:

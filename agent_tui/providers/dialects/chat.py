@@ -17,6 +17,7 @@ from agent_tui.providers.dialects.decoding import (
     HOUR_WRITES,
     Event,
     PartBuilder,
+    StreamReader,
     TagSplitter,
     as_arguments,
     first,
@@ -108,13 +109,13 @@ _NO_SIGNATURE = "mistral"
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
-class ChatStream:
+class ChatStream(StreamReader):
     """Has no blocks: a change of kind ends a part. Reasoning comes as ``reasoning_content``, ``reasoning``, content
     blocks of type ``thinking`` (Mistral), ``reasoning_details`` (OpenRouter), ``thinking_blocks`` and
     ``reasoning_items`` (LiteLLM's own)."""
 
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
-        self.out = out
+        super().__init__(out, tags)
         self._tags = TagSplitter(out, tags)
         self._calls: dict[int, Hashable] = {}
         self._ids: dict[int, str] = {}

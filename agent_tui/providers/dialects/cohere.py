@@ -10,7 +10,15 @@ from typing import Any
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import FinishReason, ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.decoding import Event, PartBuilder, as_arguments, integer, mapping, number, usage_of
+from agent_tui.providers.dialects.decoding import (
+    Event,
+    StreamReader,
+    as_arguments,
+    integer,
+    mapping,
+    number,
+    usage_of,
+)
 from agent_tui.providers.dialects.record import Dialect, Fields, ImageLimits, Source, Wire
 
 _OF_A_MESSAGE = frozenset({"role", "content", "tool_calls", "tool_plan", "tool_call_id"})
@@ -41,11 +49,8 @@ _STOP: dict[str, FinishReason] = {
 _EVENTS = ("message-", "content-", "tool-", "citation-")
 
 
-class CohereStream:
+class CohereStream(StreamReader):
     """Content blocks and tool calls by index, each numbered on its own. The tool plan is reasoning."""
-
-    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
-        self.out = out
 
     @staticmethod
     def knows(event: Event) -> bool:

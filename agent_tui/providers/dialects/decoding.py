@@ -149,6 +149,21 @@ def _require_text(*values: object) -> None:
             raise TypeError(f"{type(value).__name__} where text belongs")
 
 
+class StreamReader:
+    """Reads the events of one answer into ``out``. ``tags``: the model may write its thoughts into the text."""
+
+    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
+        self.out = out
+
+    @staticmethod
+    def knows(event: Event) -> bool:
+        """Says whether an event is of this API."""
+        raise NotImplementedError
+
+    def event(self, event: Event) -> None:
+        raise NotImplementedError
+
+
 def as_arguments(value: Any) -> str:
     """Raw argument text of a tool call, whether the provider gave text or an object."""
     if value is None:

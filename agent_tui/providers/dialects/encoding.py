@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from agent_tui.models.image_header import base64_size
 from agent_tui.models.messages import (
     INTERRUPTED_RESULT,
     AttachmentPart,
@@ -20,6 +19,7 @@ from agent_tui.models.messages import (
     SummaryPart,
     TextPart,
     ToolCallPart,
+    base64_size,
 )
 from agent_tui.models.requests import Effort, SentMessage
 from agent_tui.providers.dialects.record import CallIds, Fields, ImageLimits

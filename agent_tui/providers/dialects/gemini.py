@@ -15,7 +15,16 @@ from urllib.parse import quote
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Effort, FinishReason, ModelRequest, ModelSpec, Target
 from agent_tui.models.usage import Limits, TokenUsage
-from agent_tui.providers.dialects.decoding import Event, Kind, PartBuilder, as_arguments, integer, number, usage_of
+from agent_tui.providers.dialects.decoding import (
+    Event,
+    Kind,
+    PartBuilder,
+    StreamReader,
+    as_arguments,
+    integer,
+    number,
+    usage_of,
+)
 from agent_tui.providers.dialects.encoding import NO_ROOM, Thinking, budget_below, split_data_url
 from agent_tui.providers.dialects.record import (
     BUT_BOUNDS,
@@ -267,12 +276,12 @@ _REFUSED = frozenset(
 )
 
 
-class GeminiStream:
+class GeminiStream(StreamReader):
     """Parts without numbers: neighbours of one kind are one part, which has at most one signature. A signature stays
     on the part that carried it: thought, text (possibly empty) or function call."""
 
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
-        self.out = out
+        super().__init__(out, tags)
         self._calls = 0
 
     @staticmethod

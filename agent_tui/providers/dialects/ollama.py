@@ -12,7 +12,15 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.chat import litellm_path
-from agent_tui.providers.dialects.decoding import Event, PartBuilder, TagSplitter, as_arguments, number, usage_of
+from agent_tui.providers.dialects.decoding import (
+    Event,
+    PartBuilder,
+    StreamReader,
+    TagSplitter,
+    as_arguments,
+    number,
+    usage_of,
+)
 from agent_tui.providers.dialects.encoding import split_data_url
 from agent_tui.providers.dialects.openai import GPT_OSS
 from agent_tui.providers.dialects.record import OWN_IMAGES, OWN_SCHEMAS, Dialect, Fields, Wire
@@ -80,11 +88,11 @@ def _message(message: Metadata) -> Metadata:
     return made
 
 
-class OllamaStream:
+class OllamaStream(StreamReader):
     """One object a piece; tool calls come whole, without ids."""
 
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
-        self.out = out
+        super().__init__(out, tags)
         self._tags = TagSplitter(out, tags)
         self._calls = 0
 

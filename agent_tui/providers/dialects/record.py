@@ -10,10 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
-from agent_tui.models.image_header import base64_size
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import Metadata, base64_size
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
 from agent_tui.text.numbers import size
@@ -226,12 +225,6 @@ class Fields:
     extra_headers: dict[str, str] = field(default_factory=dict)
 
 
-class Stream(Protocol):
-    """Reads the events of one answer into the ``PartBuilder`` it was made with."""
-
-    def event(self, event: dict[str, Any]) -> None: ...
-
-
 @dataclass(slots=True, frozen=True)
 class ExactCount:
     """An endpoint that counts the input of a request."""
@@ -255,7 +248,7 @@ class Wire:
     litellm_path: Callable[[str, Target, Dialect], str]
     """The path of a configured address as LiteLLM wants it."""
     stream: type[Any]
-    """Reads the answer; a ``Stream``."""
+    """Reads the answer; a ``StreamReader``."""
     chooses_none: bool = False
     """Takes ``tool_choice`` "none"."""
     output_config: bool = False

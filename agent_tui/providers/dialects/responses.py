@@ -18,7 +18,7 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import Effort, FinishReason, ModelInfo, SentMessage, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, litellm_path, openai_usage, url
-from agent_tui.providers.dialects.decoding import Event, PartBuilder, integer, mapping, number
+from agent_tui.providers.dialects.decoding import Event, StreamReader, integer, mapping, number
 from agent_tui.providers.dialects.encoding import (
     EMPTY_USER,
     Answer,
@@ -146,12 +146,9 @@ _INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_
 _HIDDEN = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
 
 
-class ResponsesStream:
+class ResponsesStream(StreamReader):
     """Output items by index. The finished item is kept whole (without its text), so that it can go back with its id,
     phase and encrypted content exactly as it came."""
-
-    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
-        self.out = out
 
     @staticmethod
     def knows(event: Event) -> bool:

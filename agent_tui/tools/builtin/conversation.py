@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from agent_tui.errors import ToolError
+from agent_tui.models.events import QuestionAnswer
 from agent_tui.models.messages import APPROVED, FEEDBACK, PLAN_TOOL, Metadata
-from agent_tui.models.questions import QuestionAnswer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured, pictured_line, plain_line
 from agent_tui.text.numbers import lines_in, plural

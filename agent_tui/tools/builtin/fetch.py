@@ -9,8 +9,7 @@ from urllib.parse import urljoin
 
 from agent_tui import __version__
 from agent_tui.errors import ToolError
-from agent_tui.models.image_header import image_type
-from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.messages import AttachmentPart, Metadata, image_type
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import plural

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from agent_tui.errors import ToolError
-from agent_tui.models.image_header import image_type
-from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.messages import AttachmentPart, Metadata, image_type
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured, program_output
 from agent_tui.text.numbers import plural

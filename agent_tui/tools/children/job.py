@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 from agent_tui.errors import ToolError
-from agent_tui.models.jobs import JobInfo, JobState, PortReach
-from agent_tui.models.messages import new_id
-from agent_tui.models.saved_output import saved_note
+from agent_tui.models.events import JobInfo, JobState, PortReach
+from agent_tui.models.messages import new_id, saved_note
 from agent_tui.paths import private_dir
 from agent_tui.providers.secrets import Redactor
 from agent_tui.text.clean import one_line, pictured, program_output

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agent_tui.errors import ToolError
-from agent_tui.models.jobs import JobInfo, PortReach
+from agent_tui.models.events import JobInfo, PortReach
 from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.children.job import LOG_BYTES, Cleaned, Job, JobOutput, StoppedBy
 from agent_tui.tools.children.process import KeptLog, ProcessGroup

@@ -12,8 +12,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from agent_tui.models.image_header import pixel_size
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import AttachmentPart, pixel_size
 from agent_tui.providers.dialects.record import ImageLimits
 from agent_tui.text.numbers import size
 

@@ -20,7 +20,7 @@ from agent_tui.text.clean import plain_line
 
 _LISTS = {"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"}
 _NAMED = 5
-_read_message = types.jsonrpc_message_adapter
+_read_message: Any = getattr(types, "jsonrpc_message_adapter", None)
 
 
 class _Reader:
@@ -59,26 +59,29 @@ def _as_error(data: str | bytes, fault: ValidationError) -> types.JSONRPCError |
 
 
 def read_leniently() -> None:
-    """Has the SDK read messages this way. Idempotent."""
-    types.jsonrpc_message_adapter = _Reader()  # type: ignore[assignment]
-    streamable_http.jsonrpc_message_adapter = types.jsonrpc_message_adapter  # type: ignore[attr-defined]
+    """Has the SDK read messages this way, wherever it has the name of its reader. Idempotent."""
+    for module in (types, streamable_http):
+        if hasattr(module, "jsonrpc_message_adapter"):
+            setattr(module, "jsonrpc_message_adapter", _Reader())  # noqa: B010
 
 
 class LenientLists:
     """Stands before a connected client's dispatcher: entries of lists that are not valid do not reach it.
-    ``left_out`` says which these were, of the newest listing."""
+    ``left_out`` says which these were, of the newest listing. An SDK that keeps its dispatcher elsewhere refuses the
+    whole list."""
 
     def __init__(self, client: Client) -> None:
-        session = client.session
-        self._inner, self._session = session._dispatcher, session
+        session = self._session = client.session
+        self._inner: Any = getattr(session, "_dispatcher", None)
         self.left_out: dict[str, list[str]] = {}
-        session._dispatcher = self
+        if self._inner is not None:
+            session._dispatcher = self
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
     async def send_raw_request(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> dict[str, Any]:
-        raw = await self._inner.send_raw_request(method, params, opts)
+        raw: dict[str, Any] = await self._inner.send_raw_request(method, params, opts)
         field = _LISTS.get(method)
         if field is None or not isinstance(entries := raw.get(field), list):
             return raw

@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_tui.config import McpServer
 from agent_tui.errors import StoreError
 from agent_tui.models.codec import dumps, from_dict
-from agent_tui.models.fingerprint import fingerprint
+from agent_tui.models.messages import fingerprint
 from agent_tui.store.facts import Offers
 from agent_tui.tools.mcp.lines import Entries
 

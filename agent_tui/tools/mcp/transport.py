@@ -11,14 +11,13 @@ import shutil
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
+import httpx2
 from mcp.client import stdio
-from mcp.client._transport import TransportStreams
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
@@ -29,6 +28,9 @@ from agent_tui.providers.net import BoundError, LineBuffer, Unpacker
 from agent_tui.providers.secrets import redact
 from agent_tui.tools.mcp.lenient import read_leniently
 from agent_tui.tools.sandbox.start import starter
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
 
 STAND_INS = frozenset({"Server returned an error response", "Session terminated", "Not Found"})
 """What the SDK says where a server answered with an HTTP error alone."""
@@ -65,6 +67,9 @@ ENDED = "ended"
 MESSAGE_LIMIT = 64_000_000
 """Bytes of one message of a server: several pictures fit."""
 
+HTTP_PATIENCE, HTTP_READ_PATIENCE = 30.0, 300.0
+"""Seconds to connect or write, and to read: a server may hold a stream of answers open. As the SDK has them."""
+
 _TAIL = 4_000
 
 log = logging.getLogger(__name__)
@@ -97,8 +102,12 @@ class WholeLines:
 
 
 def bound_lines() -> None:
-    """Has the SDK read its servers through ``WholeLines``. Idempotent."""
-    stdio.TextReceiveStream = WholeLines  # type: ignore[attr-defined, assignment]
+    """Has the SDK read its servers through ``WholeLines``. Idempotent. An SDK without the name reads in its own way:
+    slower where lines are long, and without a limit."""
+    if hasattr(stdio, "TextReceiveStream"):
+        stdio.TextReceiveStream = WholeLines
+    else:
+        log.warning("This version of the MCP SDK reads lines in its own way: long ones are slow, and of any length")
 
 
 class ErrorOutput(asyncio.Protocol):
@@ -193,7 +202,8 @@ class Link:
                 net.guard_body(response, MESSAGE_LIMIT)
 
         headers = {"Accept-Encoding": Unpacker.ACCEPTED, **self._server.headers}
-        async with create_mcp_http_client(headers=headers) as client:
+        patience = httpx2.Timeout(HTTP_PATIENCE, read=HTTP_READ_PATIENCE)
+        async with httpx2.AsyncClient(headers=headers, timeout=patience) as client:
             client.event_hooks["response"].append(remember)
             async with streamable_http_client(self._server.url or "", http_client=client) as streams:
                 yield streams

@@ -10,8 +10,7 @@ from agent_tui.ui.keys import TypingGuard
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
-    from agent_tui.models.questions import ApprovedMode
+    from agent_tui.models.events import ApprovedMode, PermissionAsked, PlanPresented, QuestionAsked
     from agent_tui.ui.chat.composing import Editor, Pasting
     from agent_tui.ui.chat.view import AgentHolder, MainView
     from agent_tui.ui.widgets.question import QuestionPanel

@@ -69,7 +69,7 @@ class Screens:
             case _ if agent is None:
                 self._view.hint("Still starting…")
             case "context":
-                from agent_tui.ui.screens.context.screen import ContextScreen
+                from agent_tui.ui.screens.context_screen import ContextScreen
 
                 app.push_screen(ContextScreen(agent))
             case "sessions":

@@ -10,10 +10,9 @@ from agent_tui.ui.widgets.lines import StatusFacts
 if TYPE_CHECKING:
     from agent_tui.completion import FileIndex
     from agent_tui.engine.agent import Agent
-    from agent_tui.models.cache import ColdRequest
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.messages import Message
-    from agent_tui.models.steps import CompactionRecord
+    from agent_tui.models.steps import ColdRequest, CompactionRecord
     from agent_tui.ui.chat.questions import Questions
     from agent_tui.ui.chat.view import AgentHolder, MainView
 
@@ -136,7 +135,7 @@ class SessionView:
 
 
 def _cold_text(cold: ColdRequest) -> str:
-    from agent_tui.context.cache.words import cold_words
+    from agent_tui.context.cache_forecast import cold_words
 
     return one_line(cold_words(cold))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from agent_tui.context.accounting.lost import lost_text
-from agent_tui.context.cache.words import cold_words
+from agent_tui.context.cache_forecast import cold_words
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line

@@ -20,10 +20,8 @@ from textual.content import Content
 from agent_tui.commands.branch_words import branch_text, files_text, first_words, head_of, leaves_text, tree, words_of
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import StoreError
-from agent_tui.models.branches import Branch
 from agent_tui.models.messages import Message
-from agent_tui.models.search import IndexState, SessionHit
-from agent_tui.models.session import SessionInfo
+from agent_tui.models.session import Branch, IndexState, SessionHit, SessionInfo
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import clean, one_line
 from agent_tui.text.numbers import age, plural, tokens, whole_percent

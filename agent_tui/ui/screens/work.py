@@ -13,8 +13,7 @@ from textual.content import Content
 
 from agent_tui.commands.jobs import state_word
 from agent_tui.errors import AgentError
-from agent_tui.models.events import Event, JobsChanged, QueueChanged, WaitingMessage
-from agent_tui.models.jobs import JobInfo, PortReach
+from agent_tui.models.events import Event, JobInfo, JobsChanged, PortReach, QueueChanged, WaitingMessage
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration

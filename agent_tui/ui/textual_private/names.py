@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import logging
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from textual.geometry import Offset
 
 T = TypeVar("T")
-
-log = logging.getLogger(__name__)
 
 
 class PrivateName(NamedTuple):
@@ -86,13 +83,14 @@ class Drawing:
         self.buffer = ScreenBuffer(can_scroll_regions())
         self.problem = ""
         """Why Textual draws; empty while the program does."""
+        self.error: Exception | None = None
+        """What failed, where it is not that a name is missing."""
         self.cursor: Offset | None = None
         """Where the cursor was put last."""
         self.told = told
         self.of_widget: Exception | None = None
         if gone := problem(missing(drawing=True)):
             self.problem = gone
-            log.warning("The screen is %s", gone)
 
     def attempt(self, own: Callable[[], T], textual: Callable[[], T]) -> T:
         """Draws in the program's own way; where that fails and Textual's does not, in Textual's from now on. Where both
@@ -110,7 +108,6 @@ class Drawing:
             self.give_up(f"drawn in Textual's own way, slower: {type(error).__name__}: {error}", error)
             return drawn
 
-    def give_up(self, why: str, error: Exception | None = None) -> None:
-        self.problem = why
-        log.warning("The screen is %s", why, exc_info=error)
+    def give_up(self, why: str, error: Exception) -> None:
+        self.problem, self.error = why, error
         self.told()

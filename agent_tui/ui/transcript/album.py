@@ -10,8 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from rich.color import Color, ColorSystem
 
-from agent_tui.models.image_header import base64_size, base64_type
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import AttachmentPart, base64_size, base64_type
 from agent_tui.ui.flow.lines import MAX_PROSE, Line
 from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.terminal.kitty import ENDING, MOST_COLUMNS, dropping, placing, sending, through_tmux

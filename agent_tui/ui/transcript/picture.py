@@ -9,8 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from agent_tui.models.image_header import base64_size
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import AttachmentPart, base64_size
 from agent_tui.text.clean import drawable
 from agent_tui.ui.flow.lines import Decoration, Flow, Line, bounded
 from agent_tui.ui.flow.palette import Palette

@@ -19,8 +19,8 @@ from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint, Piece, paint_of, strip_of, width_of
 
 if TYPE_CHECKING:
-    from agent_tui.models.cache import CacheOutlook
     from agent_tui.models.context import ContextUsage
+    from agent_tui.models.steps import CacheOutlook
 
 
 class Lines(Guarded, Widget):
@@ -269,7 +269,7 @@ class StatusLine(Lines):
 
 def cache_pieces(outlook: CacheOutlook, tight: int, gap: str, paint: Paint) -> list[Piece]:
     """What the next request pays anew; where there is room, until when nothing."""
-    from agent_tui.context.cache.words import outlook_words, price_words, short_words
+    from agent_tui.context.cache_forecast import outlook_words, price_words, short_words
 
     cold = outlook.cold
     if cold is None:

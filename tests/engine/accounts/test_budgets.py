@@ -16,15 +16,14 @@ import pytest
 from agent_tui.commands import registry
 from agent_tui.commands.result import Text
 from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_text import session_line
+from agent_tui.commands.usage_report import session_line
 from agent_tui.config import BudgetConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.parts import AgentParts
 from agent_tui.headless.output import bill
 from agent_tui.models.events import CompactionEnded, Notice, StepStarted, TurnEnded
-from agent_tui.models.money import NO_COST, Cost, cost_fields
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, StreamItem
-from agent_tui.models.usage import Prices
+from agent_tui.models.usage import NO_COST, Cost, Prices, cost_fields
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.steps import day_of
 from agent_tui.text.numbers import money

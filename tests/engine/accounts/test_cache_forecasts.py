@@ -8,11 +8,11 @@ from unittest import mock
 
 import pytest
 
-from agent_tui.context.cache.attribute import LEAST_SHARE, LEAST_TOKENS
+from agent_tui.context.cache_misses import LEAST_SHARE, LEAST_TOKENS
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.runtime import foresight, requests, sent_log
-from agent_tui.models.cache import CacheOutlook
 from agent_tui.models.events import ContextChanged, Notice
+from agent_tui.models.steps import CacheOutlook
 from agent_tui.providers.dialects.record import Caching
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import parts_for, running

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
-from agent_tui.context.tokens.metrics import format_metrics
+from agent_tui.context.tokens import format_metrics
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import ContextChanged, Event, Notice
 from agent_tui.models.requests import Counter, ModelRequest

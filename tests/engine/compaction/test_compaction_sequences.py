@@ -14,16 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.context.accounting.given.inputs import ContextInputs
+from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.planning import CompactionReason, plan_compaction, undo_target
-from agent_tui.context.sent.view import active_prune_ids
-from agent_tui.context.tokens.estimate import message_text_for_count
+from agent_tui.context.tokens import message_text_for_count
+from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.compaction.compactor import Compactor
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.models.codec import dumps
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.fingerprint import fingerprint
 from agent_tui.models.messages import (
     Message,
     Origin,
@@ -32,6 +31,7 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    fingerprint,
     new_id,
 )
 from agent_tui.models.requests import SentMessage

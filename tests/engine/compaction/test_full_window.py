@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
-from agent_tui.context.accounting.budget import fits_to_send
+from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.project.small_window import fitting_tools
 from agent_tui.engine.project.workspace import Workspace

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from agent_tui.commands.past_output import past_json, past_view
+from agent_tui.commands.past_words import past_json, past_view
 from agent_tui.models.messages import Message
 from tests.support.agents import parts_for, running
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.context.project.prompt import GitFacts
+from agent_tui.context.prompt import GitFacts
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.project import workspace as workspace_module
 from agent_tui.engine.project.workspace import Workspace, update_text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import Settings
-from agent_tui.context.project.trust import FolderTrust
+from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.project.extensions import Extensions
 from agent_tui.engine.project.permissions import PermissionDesk
 from agent_tui.engine.project.prelude import build_prelude

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from agent_tui.context.project.memory import MemoryFiles
+from agent_tui.context.prompt import MemoryFiles
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.events import ContextChanged, PartDelta

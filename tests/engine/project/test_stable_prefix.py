@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import ContextConfig, ModelConfig, PermissionsConfig, Settings
-from agent_tui.context.project.memory import MemoryFiles
+from agent_tui.context.prompt import MemoryFiles
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project import prefix
 from agent_tui.engine.project.workspace import Workspace

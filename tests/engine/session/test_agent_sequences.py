@@ -11,7 +11,7 @@ import pytest
 
 from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.sent.anchor import anchor_problem, prefixes_of
+from agent_tui.context.anchor import anchor_problem, prefixes_of
 from agent_tui.engine.agent import Agent
 from agent_tui.models.codec import dumps
 from agent_tui.models.events import CompactionStarted, Event, PartDelta, ToolStarted

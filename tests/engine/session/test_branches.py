@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from agent_tui.commands.branch_words import moved_text
-from agent_tui.context.past.reasons import difference
+from agent_tui.context.past_reasons import difference
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
-from agent_tui.models.branches import FilesMoved
 from agent_tui.models.events import Notice
 from agent_tui.models.messages import Message, user_message
+from agent_tui.models.session import FilesMoved
 from agent_tui.tools.files.snapshots import RestorePlan
 from tests.support.agents import parts_for, running
 from tests.support.branch_child import SCRIPT as BOTH

@@ -11,10 +11,10 @@ import pytest
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError, ConfigError, WorkerError
-from agent_tui.models.branches import FilesMoved
 from agent_tui.models.events import MessageAdded, Notice, TurnEnded, TurnStarted
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
+from agent_tui.models.session import FilesMoved
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.store import Store
 from agent_tui.tools.files.snapshots import RestorePlan

@@ -22,7 +22,7 @@ from agent_tui.models.events import (
     TurnEnded,
 )
 from agent_tui.models.messages import INTERRUPTED_RESULT, Message
-from agent_tui.models.money import NO_COST
+from agent_tui.models.usage import NO_COST
 from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running, waiting
 

@@ -11,8 +11,8 @@ import pytest
 from agent_tui.engine.project.permissions import Verdict
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import ToolError
+from agent_tui.models.events import PlanAnswer, QuestionAnswer
 from agent_tui.models.messages import Message, ToolCallPart, ToolResultPart
-from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.tools.base import ToolContext, User
 from agent_tui.tools.builtin.conversation import MAX_PLAN, AskTool, PresentPlanTool
 from agent_tui.tools.builtin.edit import WriteTool

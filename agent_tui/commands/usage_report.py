@@ -1,0 +1,422 @@
+"""The report of the context, in words: what is used, of what, when it compacts, what the next request will cost, how
+the numbers were made; and what a session used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from agent_tui.commands.cache_words import sum_rows
+from agent_tui.context.accounting.next_input import calculation_text
+from agent_tui.context.accounting.spending import priced_call
+from agent_tui.context.accounting.usage import row_shares, window_shares
+from agent_tui.context.cache_forecast import expected_words
+from agent_tui.errors import OPEN_ELSEWHERE
+from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
+from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
+from agent_tui.models.steps import CompactionRecord, Step, StepKind
+from agent_tui.models.usage import Prices
+from agent_tui.text.clean import cut, one_line
+from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, share_in, tokens, whole_percent
+
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+    from agent_tui.models.events import ContextChanged
+
+CHILDREN_SHOWN = 40
+"""Children of a row in the plain text; the JSON has all."""
+
+
+Tone = Literal["plain", "good", "bad", "warning"]
+
+
+@dataclass(slots=True, frozen=True)
+class Entry:
+    """One line of the bookkeeping: how the number was made, and whether it holds."""
+
+    name: str
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(slots=True, frozen=True)
+class ContextReport:
+    """All that is told of the context at one time: the session as it is now, or as it was at one of its steps. The
+    screen, lines, the shell and JSON show this one value."""
+
+    usage: ContextUsage
+    before: ContextUsage | None = None
+    """The numbers of another moment: with them every row has its signed difference."""
+    title: str = ""
+    """A line above all else, such as "Step 12 of 40"; empty for the session as it is now."""
+    told: tuple[str, ...] = ()
+    """What else there is to say of a step, a line each."""
+    problem: str = ""
+    """Why there are no numbers."""
+    trigger: int | None = None
+    """The compactor's own total then; None where there was none to ask, and the numbers' own stands in."""
+    in_flight: int = 0
+    """Tokens of a running answer that no usage knows yet."""
+    records: Sequence[CompactionRecord] = ()
+    prices: Prices | None = None
+    now: float = 0.0
+    """The time (seconds since the epoch) that ages are counted from."""
+    read_only: str = ""
+    """Why nothing can be sent; empty where it can."""
+
+    @classmethod
+    def of(cls, agent: Agent, changed: ContextChanged | None = None, now: float = 0.0) -> ContextReport:
+        """The session of an agent as it is now; ``changed`` has its numbers where it was just told of them."""
+        info, conversation = agent.models.info, agent.conversation
+        usage = agent.context.usage()
+        return cls(
+            usage if changed is None else changed.usage,
+            trigger=usage.total,
+            in_flight=agent.context.in_flight if changed is None else changed.in_flight,
+            records=conversation.own_records,
+            prices=info.prices if info is not None else None,
+            now=now,
+            read_only=(conversation.read_only_reason or OPEN_ELSEWHERE) if conversation.read_only else "",
+        )
+
+    def in_words(self) -> str:
+        """``21.4k of 60k used. Tool results are 88 % of it. Compaction in 30.6k, about 4 turns.`` Without the answer
+        under way."""
+        return " ".join(replace(self, in_flight=0).sentences())
+
+    def sentences(self) -> list[str]:
+        """How full it is, what takes most, and when it compacts."""
+        usage, in_flight = self.usage, self.in_flight
+        rough = usage.approximate or in_flight > 0
+        used = tokens(usage.total + in_flight, rough)
+        of = f" of {tokens(usage.window, False)} used." if usage.window else " used, of an unknown window."
+        said = [used + of]
+        largest = max(_kinds(usage), key=lambda row: row.tokens, default=None)
+        if largest is not None and largest.tokens > 0 and usage.total > 0:
+            mark = "~" if rough or estimated(largest) else ""
+            said.append(f"{_subject(largest)} {mark}{whole_percent(largest.tokens, usage.total)} of it.")
+        said.append(_compaction(usage, in_flight, rough))
+        return said
+
+    def facts(self) -> str:
+        """What else there is to know at a glance: the model, the share of the window, how the number was made, and what
+        the next request is expected to cost. A step of the past was made, and what came of it is known."""
+        usage, in_flight = self.usage, self.in_flight
+        rough, total = usage.approximate or in_flight > 0, usage.total + in_flight
+        parts = [one_line(usage.model, 60)]
+        if usage.window:
+            parts.append(f"{share_in(total, usage.window, rough)} of the window")
+        else:
+            parts.append("set context_window for this model")
+        parts.append(basis_text(usage))
+        if in_flight:
+            parts.append(f"{tokens(in_flight, True)} in flight")
+        if usage.pending:
+            parts.append("still counting…")
+        if usage.window_origin.startswith("learned"):
+            parts.append(f"window {usage.window_origin}")
+        if not self.title and (expected := expectation(usage, self.prices)):
+            parts.append(expected)
+        return " · ".join(parts)
+
+    def text(self) -> str:
+        """All numbers of the context screen as plain text."""
+        usage = self.usage
+        lines = [
+            self.in_words(),
+            self.facts(),
+            "",
+            f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip(),
+        ]
+        shares = window_shares(usage)
+        for index, row in enumerate(usage.rows):
+            if row.tokens or row.children or row.deferred_tokens:
+                lines += _row(row, 0, None if shares is None else shares.rows[index])
+        if shares is not None:
+            mark = total_mark(usage)
+            reserve = _numbers(RESERVE.label, 0, "", usage.reserve or 0, shares.reserve)
+            if usage.over:
+                lines += [reserve, _numbers("Over the limit", 0, mark, -usage.over, -shares.over)]
+            else:
+                lines += [_numbers(FREE.label, 0, mark, usage.free or 0, shares.free), reserve]
+        return "\n".join([*lines, "", *(f"{entry.name:<12} {entry.text}" for entry in self.entries())])
+
+    def entries(self) -> list[Entry]:
+        """How the number was made and how well such numbers were met so far, the session's sums, the proof, and why it
+        compacts or does not; none where there are no numbers."""
+        if self.problem:
+            return []
+        usage = self.usage
+        trigger = usage.total if self.trigger is None else self.trigger
+        proof, holds = proof_line(usage, trigger, adds_up(usage))
+        entries = [
+            Entry("Calculation", calculation_text(usage)),
+            Entry("Accuracy", accuracy_line(usage)),
+            Entry("Session", session_line(usage, self.records)),
+            Entry("Proof", proof, "good" if holds else "bad"),
+        ]
+        if usage.why:
+            entries.append(Entry("Compaction", one_line(usage.why.partition(". ")[0].rstrip(".") + ".", 400)))
+        entries += [Entry("Warning", one_line(warning, 400), "warning") for warning in usage.warnings]
+        return entries + ([Entry("Read-only", self.read_only, "warning")] if self.read_only else [])
+
+    def folded(self, entries: Sequence[Entry]) -> Entry:
+        """These ``entries`` where there is no room for them: proof, limit and why, in one line."""
+        usage, holds = self.usage, all(entry.tone != "bad" for entry in entries)
+        parts = [f"✓ adds up to {usage.total:,}" if holds else f"✗ does not add up to {usage.total:,}"]
+        if usage.limit is None:
+            parts.append("no limit: unknown window")
+        else:
+            parts.append(f"limit {usage.limit:,}")
+            away = abs(usage.total - usage.limit)
+            side = "over" if usage.total > usage.limit else "below"
+            parts.append(f"{away:,} {side}{', compacts' if usage.would_compact else ''}")
+        if usage.held and not usage.would_compact:
+            parts.append(usage.held)
+        if usage.warnings:
+            parts.append(plural(len(usage.warnings), "warning"))
+        if self.read_only:
+            parts.append("read-only")
+        return Entry("", " · ".join(parts), "good" if holds else "bad")
+
+
+def row_notes(row: ContextRow) -> list[str]:
+    """What is said of a row beside its number: how that was made, what of it was read from the cache, and how it goes
+    back."""
+    notes: list[str] = [row.basis]
+    if row.estimated_tokens and row.basis != "estimated":
+        notes.append(f"{tokens(row.estimated_tokens, True, full=True)} estimated")
+    if row.deferred_tokens:
+        notes.append(f"{tokens(row.deferred_tokens, True, full=True)} more once it is loaded")
+    if row.cached_tokens is not None and row.tokens:
+        part = f"{row.cached_tokens:,} of its tokens cached last" if row.cached_tokens else "not cached last"
+        notes.append("cached last" if row.cached else part)
+    if row.replay:
+        notes.append(one_line(row.replay, 200))
+    return notes
+
+
+def child_shares(row: ContextRow, tenths: int | None) -> Sequence[int | None]:
+    """The part of the window of each row below one that has ``tenths`` of a percent of it; None where that is not
+    known."""
+    return [None] * len(row.children) if tenths is None else row_shares(tenths, row.children)
+
+
+def basis_text(usage: ContextUsage) -> str:
+    """How the total was made, and how much of it is estimate."""
+    if usage.estimated_tokens and usage.basis != "estimated":
+        return f"{usage.basis}, {tokens(usage.estimated_tokens, True)} estimated"
+    return usage.basis
+
+
+def expectation(usage: ContextUsage, prices: Prices | None) -> str:
+    """What the next request's input is expected to cost and to find in the provider's cache; empty where nothing is
+    known. What will be answered to it is not in it.
+
+    Where the provider does not report what it writes to its cache, nobody knows what the next request will find
+    there: what the last one found is said, and named as that.
+    """
+    if usage.outlook is not None and usage.total:
+        return expected_words(usage.outlook, usage.total)
+    read = usage.expected_read
+    last = read_last(usage)
+    parts = []
+    assumed = read if read is not None else last
+    cost = None if prices is None else priced_call(prices, usage.total, min(assumed or 0, usage.total), 0).usd
+    if cost is not None:
+        parts.append(f"~{money(cost)}" if cost else money(cost))
+    if usage.total and read is not None:
+        parts.append(f"{whole_percent(read, usage.total)} cached")
+    said = [f"next input: expected {', '.join(parts)}"] if parts else []
+    if read is None and last is not None and usage.total:
+        said.append(f"last request: {whole_percent(last, usage.calculation.last_input or usage.total)} cached")
+    return " · ".join(said)
+
+
+def read_last(usage: ContextUsage) -> int | None:
+    """Tokens of the rows that the last request read from the provider's cache; None where it did not say."""
+    known = [read for row in usage.rows if (read := cached_tokens(row)) is not None]
+    return sum(known) if known else None
+
+
+def cached_tokens(row: ContextRow) -> int | None:
+    """How many of a row's tokens the last request read from the provider's cache; None when that is not known."""
+    if row.cached_tokens is not None:
+        return row.cached_tokens
+    if row.cached is not None:
+        return row.tokens if row.cached else 0
+    if not row.children:
+        return None
+    known = [read for child in row.children if (read := cached_tokens(child)) is not None]
+    return sum(known) if known else None
+
+
+def total_mark(usage: ContextUsage, in_flight: int = 0) -> str:
+    """``~`` where the total is an estimate, or grows while it is shown."""
+    return "~" if in_flight or usage.approximate else ""
+
+
+def estimated(row: ContextRow) -> bool:
+    """Whether a row's number is an estimate, which ``~`` says wherever it is shown."""
+    return row.approximate or row.basis == "estimated"
+
+
+def _kinds(usage: ContextUsage) -> Iterator[ContextRow]:
+    for row in usage.rows:
+        if row.id == MESSAGES.id and row.children:
+            yield from row.children
+        else:
+            yield row
+
+
+def _subject(row: ContextRow) -> str:
+    kind = ROW_KINDS.get(row.id)
+    return kind.subject if kind is not None and kind.subject else f"{one_line(row.label, 40)} is"
+
+
+def _compaction(usage: ContextUsage, in_flight: int, rough: bool) -> str:
+    if usage.limit is None or usage.free is None:
+        return "It is never compacted by itself."
+    over = usage.total + in_flight - usage.limit
+    if over >= 0:
+        end = "compaction is next" if usage.would_compact else usage.held or "compaction is next"
+        return f"{f'{tokens(over, rough)} over' if over else 'At'} the limit: {end}."
+    room = tokens(-over, rough)
+    if usage.held:
+        return f"{room} to the limit; {usage.held}."
+    turns = f", about {plural(usage.turns_left, 'turn')}" if usage.turns_left is not None else ""
+    return f"Compaction in {room}{turns}."
+
+
+def _row(row: ContextRow, depth: int, tenths: int | None) -> Iterator[str]:
+    line = _numbers(one_line(row.label, 200), depth, "~" if estimated(row) else "", row.tokens, tenths)
+    yield f"{line}  {', '.join(row_notes(row))}"
+    shares = child_shares(row, tenths)
+    for child, part in list(zip(row.children, shares, strict=True))[-CHILDREN_SHOWN:]:
+        yield from _row(child, depth + 1, part)
+    earlier = row.children[:-CHILDREN_SHOWN]
+    if earlier:
+        rest = None if tenths is None else sum(part or 0 for part in shares[: len(earlier)])
+        mark = "~" if any(estimated(child) for child in earlier) else ""
+        yield _numbers(f"{len(earlier):,} earlier ones", depth + 1, mark, sum(child.tokens for child in earlier), rest)
+
+
+def _numbers(label: str, depth: int, mark: str, count: int, tenths: int | None) -> str:
+    return f"{cut('  ' * depth + label, 44):<44} {mark + grouped(count):>12} {share(tenths, bool(count)):>10}"
+
+
+def adds_up(usage: ContextUsage) -> bool:
+    """Whether rows add up to the total, children to their parents, and everything to the window."""
+    if sum(row.tokens for row in usage.rows) != usage.total:
+        return False
+    parents = [row for row in usage.rows if row.children]
+    while parents:
+        row = parents.pop()
+        if sum([child.tokens for child in row.children]) != row.tokens:
+            return False
+        parents += [child for child in row.children if child.children]
+    if usage.window is None or usage.free is None or usage.reserve is None:
+        return True
+    return usage.total + usage.free + usage.reserve - (usage.over or 0) == usage.window
+
+
+def accuracy_line(usage: ContextUsage) -> str:
+    a = usage.accuracy
+    if not a.calls:
+        return f"no call to compare with yet · estimates × {factor(a.ratio)}"
+    last = "?"
+    if a.last_error_percent is not None:
+        sign = f" ({a.last_error_tokens:+,})".replace("-", "−") if a.last_error_tokens is not None else ""
+        last = percent(a.last_error_percent, signed=True) + sign
+    median = percent(a.median_error_percent)
+    return f"last {last} · median {median} over {plural(a.calls, 'call')} · estimates × {factor(a.ratio)}"
+
+
+def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> str:
+    s = usage.session
+    used = s.usage
+    read, wrote = (None, None) if used is None else (used.input, used.output)
+    parts = [f"in {tokens(read, False)}", f"out {tokens(wrote, False)}"]
+    if used is not None and used.reasoning is not None:
+        parts.append(f"reasoning {tokens(used.reasoning, False)}")
+    if s.cached is not None:
+        parts.append(f"cached so far {whole_percent(*s.cached)}")
+    parts.append(money(s.cost))
+    if s.doubted:
+        parts.append(f"{plural(s.doubted, 'report')} not believed")
+    newest = max((r for r in records if r.active), key=lambda r: r.created, default=None)
+    if s.compactions:
+        change = ""
+        if newest is not None and newest.before_tokens is not None and newest.after_tokens is not None:
+            change = f" ({tokens(newest.before_tokens, newest.before_estimated)} → {tokens(newest.after_tokens, True)})"
+        parts.append(f"{plural(s.compactions, 'compaction')} in force{change}")
+    return " · ".join(parts)
+
+
+def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, bool]:
+    """The identities with their numbers, and whether they hold. ``sound``: every level of the rows adds up. Rows that
+    had to be scaled prove nothing by adding up, so the line says so and does not hold."""
+    rows = sum(row.tokens for row in usage.rows)
+    holds = rows == usage.total == trigger and sound and not usage.misfit
+    signs = ("=" if rows == usage.total else "≠", "=" if usage.total == trigger else "≠")
+    text = f"rows {rows:,} {signs[0]} total {usage.total:,} {signs[1]} trigger {trigger:,}"
+    if rows == usage.total == trigger:
+        text = f"rows = total = trigger = {rows:,}"
+    if usage.window is not None and usage.free is not None and usage.reserve is not None:
+        over = usage.over or 0
+        whole = usage.total + usage.free + usage.reserve - over
+        sign = "=" if whole == usage.window else "≠"
+        minus = " − over" if over else ""
+        text += f" · + free + reserve{minus} {sign} {usage.window:,}"
+    if usage.misfit:
+        text += f" · rows scaled: {abs(usage.misfit):,} tokens of the provider's counts are not in them"
+    return f"{text} {'✓' if holds else '✗'}", holds
+
+
+USED = {
+    "input": "Input",
+    "cache_read": "  cached",
+    "cache_write": "  written",
+    "cache_write_1h": "  for an hour",
+    "output": "Output",
+    "reasoning": "  reasoning",
+}
+"""What ``/usage`` calls the fields of a usage that count tokens, in its order."""
+
+_KINDS: tuple[tuple[StepKind, str], ...] = (("turn", "turns"), ("subagent", "subagents"), ("compaction", "summaries"))
+
+
+def usage_text(totals: SessionTotals, steps: Sequence[Step]) -> str:
+    """What a session used and cost, as ``/usage`` shows it: as the providers reported it."""
+    rows = [*_used(totals), ("Cost", money(totals.cost)), *_by_kind(totals)]
+    if totals.doubted:
+        rows.append(("Doubted", f"{plural(totals.doubted, 'report')}  not believed, and counted here as it came"))
+    rows += [
+        *sum_rows(steps),
+        ("Calls", plural(totals.steps, "step")),
+        ("Compacted", plural(totals.compactions, "time")),
+    ]
+    return "\n".join(_figure(name, value) for name, value in rows)
+
+
+def _used(totals: SessionTotals) -> Iterator[tuple[str, str]]:
+    for field, label in USED.items():
+        count = None if totals.usage is None else getattr(totals.usage, field)
+        value = "not reported" if count is None else f"{count:,}"
+        if field == "cache_read":
+            value += f"  ({'?' if totals.cached is None else whole_percent(*totals.cached)})"
+        if count or field != "cache_write_1h":
+            yield label, value
+
+
+def _figure(name: str, value: str) -> str:
+    """A row of figures; what is said of one stands behind the column."""
+    number, _, said = value.partition("  ")
+    return f"{name:<12}{number:>14}  {said}".rstrip()
+
+
+def _by_kind(totals: SessionTotals) -> list[tuple[str, str]]:
+    """What each kind of call cost, where there was more than one; exact counts are free."""
+    found = [(f"  {label}", money(totals.by_kind[kind].cost)) for kind, label in _KINDS if kind in totals.by_kind]
+    return found if len(found) > 1 else []

@@ -1,0 +1,297 @@
+"""The parts that go with every request (system prompt, environment, memory, skills, tools, documents): their rows, and
+what of them the last step read from the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from agent_tui.context.tokens import Family, estimate_fixed, round_up
+from agent_tui.models.context import ContextRow
+from agent_tui.models.rows import FIXED_ROWS, RowId, RowKind
+from agent_tui.models.steps import FixedPart, Step
+from agent_tui.text.numbers import largest_remainder
+
+PREAMBLE = FixedPart("tools", "preamble", "tool use preamble", 0, "preamble", 0, 0)
+"""Stands for the instructions about tools that a provider adds by itself."""
+
+Reach = tuple[int, int, int] | str | None
+
+
+class Coverage:
+    """How far the newest turn step was read from the provider's cache.
+
+    Whole requests that the reading covered give the place without any estimate: ``until`` is the index before which
+    all messages were read, ``after`` the one from which on none was, and ``between`` the tokens read in between
+    (before the first measured answer: of the ephemeral parts and the first messages). ``whole``: the ephemeral parts
+    were read to their end.
+    """
+
+    def __init__(self, chain: Sequence[Step]) -> None:
+        self.step = next((s for s in reversed(chain) if s.kind == "turn"), None)
+        usage = self.step.counted if self.step is not None else None
+        self.read = usage.cache_read if usage is not None else None
+        self.until = self.after = self.between = 0
+        self.whole = False
+        self.sent: frozenset[tuple[str, str]] = frozenset()
+        if self.step is None or self.read is None:
+            return
+        self.sent = frozenset(_same_part(p) for p in with_preamble(self.step.fixed))
+        end = self.step.sent_count
+        self.between, self.after = self.read, min(chain[0].sent_count, end)
+        for number in range(len(chain) - 1, -1, -1):
+            earlier = chain[number]
+            if earlier.sent_count <= end and earlier.counted is not None and earlier.counted.input <= self.read:
+                self.whole = True
+                self.until, self.between = earlier.sent_count, self.read - earlier.counted.input
+                following = chain[number + 1].sent_count if number + 1 < len(chain) else end
+                self.after = min(following, end)
+                break
+
+    def reach(self, start: int, end: int) -> Reach:
+        """What rows of the messages ``[start, end)`` must have in common with others to be read alike."""
+        if self.read is None:
+            return None
+        if end <= self.until:
+            return "read"
+        return "new" if start >= self.after else (self.until, self.after, self.between)
+
+    def expected(self) -> int | None:
+        """Tokens of the next request that will be read: what was read and written in this step. None where the
+        provider does not report what it writes."""
+        usage = self.step.counted if self.step is not None else None
+        if usage is None or usage.cache_read is None or usage.cache_write is None:
+            return None
+        return min(usage.input, usage.cache_read + usage.cache_write)
+
+
+class Reading:
+    """Shares out what was read over rows that are asked about in the order in which they are sent. ``left`` is what
+    the rows that follow may have of it."""
+
+    __slots__ = ("_coverage", "left")
+
+    def __init__(self, coverage: Coverage, left: int | None = None) -> None:
+        self._coverage = coverage
+        self.left = coverage.between if left is None else left
+
+    @property
+    def unsent(self) -> int | None:
+        """Of what is in no request."""
+        return None if self._coverage.read is None else 0
+
+    def message(self, index: int, tokens: int) -> int | None:
+        """How many of a row's tokens were read; it belongs to the message at ``index``. None: the provider did not
+        say."""
+        coverage = self._coverage
+        if coverage.read is None:
+            return None
+        if index < coverage.until:
+            return tokens
+        return 0 if index >= coverage.after else self._take(tokens)
+
+    def part(self, part: FixedPart, tokens: int) -> int | None:
+        """The same of an ephemeral part; what was not sent in that step was not read."""
+        coverage = self._coverage
+        if coverage.read is None:
+            return None
+        if _same_part(part) not in coverage.sent:
+            return 0
+        return tokens if coverage.whole else self._take(tokens)
+
+    def _take(self, tokens: int) -> int:
+        taken = min(self.left, tokens)
+        self.left -= taken
+        return taken
+
+
+NOTHING_KNOWN = Coverage(())
+
+
+def with_preamble(parts: Sequence[FixedPart]) -> list[FixedPart]:
+    """The parts with, before them, what some families add to a request that has any tool."""
+    tools = any(p.row == "tools" and p.deferred_tokens is None for p in parts)
+    return [PREAMBLE, *parts] if tools else list(parts)
+
+
+def wire_order(parts: Sequence[FixedPart]) -> list[int]:
+    """Numbers of the parts that are sent, in the order in which they are."""
+    sent = [i for i, p in enumerate(parts) if p.deferred_tokens is None and p.change != "waiting"]
+    return sorted(sent, key=lambda i: FIXED_ROWS[parts[i].row].sent)
+
+
+def unchanged(now: Sequence[FixedPart], then: Sequence[FixedPart]) -> list[int] | None:
+    """Numbers of the parts of ``now`` before the first that is another than ``then``; None when all are the same."""
+    old = [then[i].fingerprint for i in wire_order(then)]
+    order = wire_order(now)
+    new = [now[i].fingerprint for i in order]
+    if new == old:
+        return None
+    same = next((n for n, (a, b) in enumerate(zip(new, old, strict=False)) if a != b), min(len(new), len(old)))
+    return order[:same]
+
+
+def covered(tokens: int, read: int | None) -> bool | None:
+    """The flag of a row: whether it was read whole. None where nothing is known, or there is nothing to read."""
+    return None if read is None or not tokens else read == tokens
+
+
+def total_read(reads: Sequence[int | None]) -> int | None:
+    """The sum over rows; None as soon as one is not known."""
+    known = [r for r in reads if r is not None]
+    return sum(known) if known and len(known) == len(reads) else None
+
+
+def _same_part(part: FixedPart) -> tuple[str, str]:
+    return part.row, part.fingerprint
+
+
+EDITED = "edited; sent as a change, and as it was until the next compaction"
+WAITING = "edited; sent as a change with your next message"
+
+
+@dataclass(slots=True)
+class FixedEstimate:
+    """Tokens of each ephemeral part, in the order of the parts; ``total`` is their sum."""
+
+    parts: Sequence[FixedPart]
+    tokens: list[int] = field(default_factory=list)
+    approximate: list[bool] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return sum(self.tokens)
+
+
+def estimate_fixed_parts(parts: Sequence[FixedPart], family: Family, ratio: float = 1.0) -> FixedEstimate:
+    """Estimate all parts, each rounded up once. What the family adds when any tool is sent is a part of its own."""
+    result = FixedEstimate(with_preamble(parts) if family.tools else parts)
+    for part in result.parts:
+        tokens, approximate = (family.tools, False) if part is PREAMBLE else estimate_fixed(part, family)
+        result.tokens.append(round_up(tokens * ratio))
+        result.approximate.append(approximate)
+    return result
+
+
+def fixed_delta(
+    now: Sequence[FixedPart], then: Sequence[FixedPart], family: Family, scale: float = 1.0
+) -> tuple[int, bool]:
+    """Estimated tokens by which the ephemeral parts grew since ``then``, and whether a count is still missing.
+    ``scale`` is what was measured of such parts before, against their estimate.
+
+    Parts with the same content cancel out exactly, also when one of them was not counted yet at the time.
+    """
+    waiting: dict[tuple[str, str, bool], list[FixedPart]] = {}
+    for part in then:
+        waiting.setdefault(_identity(part), []).append(part)
+    added: list[FixedPart] = []
+    for part in now:
+        same = waiting.get(_identity(part))
+        if same:
+            same.pop()
+        else:
+            added.append(part)
+    gone = [p for parts in waiting.values() for p in parts]
+    if not added and not gone:
+        return 0, False
+    delta, approximate = 0, False
+    for sign, parts in ((1, added), (-1, gone)):
+        for part in parts:
+            tokens, rough = estimate_fixed(part, family)
+            delta += sign * round_up(tokens * scale)
+            approximate = approximate or rough
+    delta += round(family.tools * scale) * (_has_tools(now) - _has_tools(then))
+    return delta, approximate
+
+
+def fixed_rows(estimate: FixedEstimate, reading: Reading, scaled_to: int | None = None) -> list[ContextRow]:
+    """A row of each kind, in their fixed order; those without parts are empty, or left out where the kind is not always
+    shown. Children are the parts; of the tools
+    their groups, and below them the parts.
+
+    ``scaled_to`` spreads that many tokens over the parts instead of the estimates, in proportion.
+    """
+    tokens = estimate.tokens
+    if scaled_to is not None:
+        tokens = largest_remainder(scaled_to, [float(t) for t in tokens])
+    unsent = reading.unsent
+    read: list[int | None] = [unsent] * len(tokens)
+    for i in wire_order(estimate.parts):
+        read[i] = reading.part(estimate.parts[i], tokens[i])
+    leaves: dict[RowId, list[tuple[str, ContextRow]]] = {row_id: [] for row_id in FIXED_ROWS}
+    for i, part in enumerate(estimate.parts):
+        leaf = ContextRow(
+            id=part.label or part.group,
+            label=part.label or part.group,
+            tokens=tokens[i],
+            basis="estimated",
+            estimated_tokens=tokens[i],
+            deferred_tokens=part.deferred_tokens,
+            path=part.path,
+            detail=_detail(part),
+            cached=covered(tokens[i], read[i]),
+            cached_tokens=read[i],
+            approximate=estimate.approximate[i],
+            fingerprint=None if part is PREAMBLE else part.fingerprint,
+        )
+        leaves[part.row].append((part.group, leaf))
+    return [_row(kind, leaves[row_id]) for row_id, kind in FIXED_ROWS.items() if kind.always or leaves[row_id]]
+
+
+def _row(kind: RowKind, parts: list[tuple[str, ContextRow]]) -> ContextRow:
+    label = kind.label
+    if kind.id == "tools":
+        groups: dict[str, list[ContextRow]] = {}
+        for group, leaf in parts:
+            groups.setdefault(group, []).append(leaf)
+        children = [
+            replace(leaves[0], id=PREAMBLE.group) if name == PREAMBLE.group else parent_row(name, name, leaves)
+            for name, leaves in groups.items()
+        ]
+    else:
+        children = [leaf for _, leaf in parts]
+    if kind.counted and parts:
+        count = sum(group != PREAMBLE.group and leaf.detail != WAITING for group, leaf in parts)
+        label = f"{label} ({count})"
+    whole = parent_row(kind.id, label, children)
+    if not kind.counted and len(children) == 1:
+        # The part is the row: what is below would only say it again.
+        whole.children, whole.detail, whole.fingerprint = [], children[0].detail, children[0].fingerprint
+        if children[0].label.startswith(label):
+            whole.label = children[0].label
+    return whole
+
+
+def parent_row(row_id: str, label: str, children: list[ContextRow]) -> ContextRow:
+    """A row of ephemeral parts that is the sum of its children."""
+    total = sum(c.tokens for c in children)
+    deferred = [c.deferred_tokens for c in children if c.deferred_tokens is not None]
+    read = total_read([c.cached_tokens for c in children])
+    paths = {c.path for c in children}
+    return ContextRow(
+        id=row_id,
+        label=label,
+        tokens=total,
+        basis="estimated",
+        estimated_tokens=total,
+        children=children,
+        deferred_tokens=sum(deferred) if deferred else None,
+        path=next(iter(paths)) if len(paths) == 1 else None,
+        cached=covered(total, read),
+        cached_tokens=read,
+        approximate=any(c.approximate for c in children),
+    )
+
+
+def _detail(part: FixedPart) -> str:
+    if part.change:
+        return WAITING if part.change == "waiting" else EDITED
+    return "deferred" if part.deferred_tokens is not None else ""
+
+
+def _identity(part: FixedPart) -> tuple[str, str, bool]:
+    return part.row, part.fingerprint, part.deferred_tokens is None
+
+
+def _has_tools(parts: Sequence[FixedPart]) -> int:
+    return int(any(p.row == "tools" and p.deferred_tokens is None for p in parts))

@@ -1,0 +1,314 @@
+"""What the calculator is given, and what it says of the past: steps to build on, reasoning, the measured scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from agent_tui.context.accounting.fixed import Coverage, estimate_fixed_parts
+from agent_tui.context.accounting.reports import clamp_ratio, coarse_ratio
+from agent_tui.context.anchor import ResultStates, SentPrefixes, chain_of, left_out, prefixes_of
+from agent_tui.context.tokens import Family, MessageEstimate, char_tokens, estimate_message, family_of
+from agent_tui.models.messages import Message, ReasoningPart
+from agent_tui.models.requests import Effort, ModelInfo, ReplayRule, SentMessage, Target
+from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.providers.catalog import retention
+from agent_tui.providers.dialects.encoding import ReplayStatus
+from agent_tui.providers.reasoning import ANY_RULE, FIXED_CHANGED, plan_replay, turn_is_closed
+
+DEFAULT_RESERVE = 32_000
+
+
+@dataclass(slots=True, frozen=True)
+class CompactionSettings:
+    """When to compact. ``compact_at`` up to 1.0 is a fraction of the window, above it a number of tokens; a model's
+    own ``compact_at`` wins over it. ``paused`` (after an undo) and ``off`` (after three failures) hold back the
+    automatic compaction of this session only."""
+
+    auto_compact: bool = True
+    compact_at: float | None = None
+    max_output_reserve: int = DEFAULT_RESERVE
+    paused: bool = False
+    off: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class ContextInputs:
+    """The calculator's only arguments.
+
+    ``view`` is what would be sent now (``context.sent.view.build_view``); ``steps`` are all steps of the session,
+    oldest first; ``fixed`` are the ephemeral parts of the next request. ``ratio`` is the model's measured calibration
+    (``accounting.accuracy``), applied to all text that is estimated. ``replay`` is what was learned of the model's
+    server; what stays out of the prefix is found in the steps. So many leading steps are ``inherited`` from the session
+    this one was forked from: they measure, and cost nothing here.
+    """
+
+    model: ModelInfo
+    view: Sequence[SentMessage]
+    steps: Sequence[Step] = ()
+    records: Sequence[CompactionRecord] = ()
+    fixed: Sequence[FixedPart] = ()
+    settings: CompactionSettings = field(default_factory=CompactionSettings)
+    ratio: float = 1.0
+    fixed_fingerprint: str = ""
+    effort: Effort = "off"
+    replay: ReplayRule = field(default_factory=ReplayRule)
+    inherited: int = 0
+
+    def as_now(self) -> ContextInputs:
+        """The same, which stays as it is when the session's own lists go on."""
+        return replace(self, steps=list(self.steps), records=[replace(record) for record in self.records])
+
+
+@dataclass(slots=True, frozen=True)
+class ReasoningNow:
+    """The replay status of each answer if the view were sent now. ``turn_start`` is the index of the last user message:
+    messages before it belong to closed turns. ``turn_closed``: the model has finished its turn, so that the next
+    request begins with a new user message."""
+
+    statuses: Mapping[str, ReplayStatus]
+    turn_start: int
+    turn_closed: bool
+
+    def status(self, message_id: str) -> ReplayStatus | None:
+        return self.statuses.get(message_id)
+
+    def counted(self, message_id: str) -> float:
+        """Share of that answer's reasoning tokens that the next input contains."""
+        status = self.statuses.get(message_id)
+        return status.counted if status else 0.0
+
+    def counted_then(self, message_id: str, target: Target, *, turn_open: bool) -> float:
+        """The same share at an earlier request of this conversation, made with the prompt and tools of that time."""
+        status = self.statuses.get(message_id)
+        if status is None or not (status.resent or status.reason == FIXED_CHANGED):
+            return 0.0
+        inside, after = retention(target)
+        return inside if turn_open else after
+
+
+def reasoning_now(
+    view: Sequence[SentMessage], target: Target, fixed_fingerprint: str, effort: Effort, rule: ReplayRule = ANY_RULE
+) -> ReasoningNow:
+    """The statuses of a view. Where the open tool loop makes the step run without thinking, so do the accounts."""
+    plan = plan_replay(view, target, fixed_fingerprint, _asked(effort), rule)
+    if plan.thinking_off is not None:
+        plan = plan_replay(view, target, fixed_fingerprint, "off", rule)
+    statuses = {
+        item.message.id: status
+        for item in view
+        if item.message.role == "assistant" and (status := plan.message_status(item.message.id)) is not None
+    }
+    users = (i for i in range(len(view) - 1, -1, -1) if view[i].message.role == "user")
+    return ReasoningNow(statuses, next(users, 0), turn_is_closed(view))
+
+
+def reasoning_tokens(message: Message, step: Step | None, spoken: Callable[[Message], float]) -> tuple[int, bool]:
+    """Reasoning tokens of an answer, and whether the provider said so: its number where there is one, else what is left
+    of the output of its ``step``.
+
+    ``spoken`` estimates an answer's text and calls. A text of reasoning is often only a summary of what was thought,
+    so it says little about its size: output less everything else does. Where a model thought, that is never 0.
+    """
+    usage = step.counted if step is not None else None
+    parts = [p for p in message.parts if isinstance(p, ReasoningPart)]
+    shown = any(p.text for p in parts)
+    said = usage.reasoning if usage is not None and usage.reasoning_source == "provider" else None
+    if usage is not None and said is not None and (said or not shown):
+        return min(said, usage.output), True
+    if not parts:
+        made_up = usage.reasoning if usage is not None else None
+        return (min(made_up, usage.output), False) if usage is not None and made_up else (0, True)
+    written = round(sum(char_tokens(p.text) for p in parts))
+    if usage is None:
+        return written, False
+    left = round(usage.output - spoken(message))
+    return max(min(1, usage.output), left if left > 0 else min(written, usage.output)), False
+
+
+def counted_at(view: Sequence[SentMessage], target: Target, fixed_fingerprint: str, effort: Effort) -> dict[str, float]:
+    """Shares of all answers of a request as it was sent then. Goes through the whole view: only for when the prompt,
+    the tools or the cleared results changed since."""
+    plan = plan_replay(view, target, fixed_fingerprint, _asked(effort))
+    return {i.message.id: plan.counted(i.message.id) for i in view if i.message.role == "assistant"}
+
+
+def _asked(effort: Effort) -> Effort | None:
+    """What the replay rule is asked with: whether a step thinks matters to it, not how long."""
+    return effort if effort == "off" else None
+
+
+LOW, HIGH = 0.5, 2.0
+"""Beyond these the measurement is of something else."""
+
+MOST_MESSAGES = 1.0
+"""Messages of a step that measures, as a share of the ephemeral parts: their error is taken for the parts'."""
+
+
+class FixedScale(NamedTuple):
+    """One measurement: ``share`` is what was sent beside the parts, relative to them, ``age`` how long ago it was made
+    in steps (negative: the newer the less), ``scale`` measured / estimated tokens of the parts. They sort by how good
+    they are, the best first."""
+
+    share: float
+    age: int
+    scale: float
+    step: Step
+
+
+def fixed_scale_of(
+    steps: Sequence[Step],
+    target: Target,
+    family: Family,
+    view: Sequence[SentMessage],
+    records: Sequence[CompactionRecord],
+) -> float | None:
+    """Measured / estimated tokens of the ephemeral parts; None where nothing was measured.
+
+    A step that had nothing to build on measures them: what was sent, less the estimate of its messages. The one with
+    the least beside the parts counts, of those whose answer is in the conversation: a copy of it has the same steps,
+    and must show the same numbers.
+    """
+    made = [fixed_scale_at(number, step, target, family) for number, step in enumerate(ended(steps))]
+    return best_scale(sorted((m for m in made if m is not None), key=order), view, records)
+
+
+def ended(steps: Sequence[Step]) -> Iterable[Step]:
+    """The steps before the first that still runs."""
+    for step in steps:
+        if step.status == "running":
+            return
+        yield step
+
+
+def order(measured: FixedScale) -> tuple[float, int]:
+    """The best measurement first; the newer one where two have as little beside the parts."""
+    return measured.share, measured.age
+
+
+def best_scale(
+    measured: Iterable[FixedScale], view: Sequence[SentMessage], records: Sequence[CompactionRecord]
+) -> float | None:
+    """Of measurements in their order the first whose answer is in the conversation."""
+    return next((m.scale for m in measured if _in_conversation(m.step, view, records)), None)
+
+
+def fixed_scale_at(number: int, step: Step, target: Target, family: Family) -> FixedScale | None:
+    """What the step at ``number`` measured of the ephemeral parts, if it measured them."""
+    usage, messages = step.counted, step.estimated_messages
+    if messages is None or usage is None or not usage.anchors or step.status != "complete":
+        return None
+    if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
+        return None
+    parts = estimate_fixed_parts(step.fixed, family)
+    if not parts.total or any(parts.approximate):
+        return None
+    share, scale = messages / parts.total, (usage.input - messages) / parts.total
+    return FixedScale(share, -number, scale, step) if share <= MOST_MESSAGES and LOW <= scale <= HIGH else None
+
+
+def _in_conversation(step: Step, view: Sequence[SentMessage], records: Sequence[CompactionRecord]) -> bool:
+    """Whether the step's answer is sent, or stands behind a summary that is."""
+    at, answer = step.sent_count, step.message_id
+    if at < len(view) and view[at].message.id == answer:
+        return True
+    if any(r.active and r.kind == "summary" and answer in r.message_ids for r in records):
+        return True
+    return any(item.message.id == answer for item in view)
+
+
+Estimate = Callable[[Message, str, bool], MessageEstimate]
+"""The estimate of a message with a key (which says as what it is sent), and whether it is the first result."""
+
+
+@dataclass(slots=True, frozen=True)
+class Ground:
+    """The inputs, and what they say of the past and of the next request.
+
+    ``chain`` are the steps that can be built on, ascending; ``answered`` the step of each answer; ``measured_scale``
+    how the provider's tokens of the ephemeral parts compare with their estimate, where that was measured; ``rule`` what
+    the next request does with old reasoning, and ``reasoning`` what of it counts. ``ratio`` is the calibration of what
+    is new, ``coarse_ratio`` of estimates within what was measured: those do not move with every step.
+    """
+
+    inputs: ContextInputs
+    family: Family
+    prefixes: SentPrefixes
+    chain: Sequence[Step]
+    answered: Mapping[str, Step]
+    measured_scale: float | None
+    results: ResultStates
+    rule: ReplayRule
+    reasoning: ReasoningNow
+    estimate: Estimate
+    ratio: float = field(init=False)
+    coarse_ratio: float = field(init=False)
+    coverage: Coverage = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ratio", clamp_ratio(self.inputs.ratio))
+        object.__setattr__(self, "coarse_ratio", coarse_ratio(self.inputs.ratio))
+        object.__setattr__(self, "coverage", Coverage(self.chain))
+
+    @property
+    def view(self) -> Sequence[SentMessage]:
+        return self.inputs.view
+
+    @property
+    def target(self) -> Target:
+        return self.inputs.model.target
+
+    @property
+    def anchor(self) -> Step | None:
+        """The newest step that can be built on."""
+        return self.chain[-1] if self.chain else None
+
+    @property
+    def head(self) -> int:
+        """Messages before the first measured answer."""
+        return self.chain[0].sent_count if self.chain else 0
+
+    @property
+    def measured(self) -> int:
+        """Messages up to the anchor, its own answer included."""
+        return end_of(self.chain[-1]) if self.chain else 0
+
+    @property
+    def fixed_scale(self) -> float:
+        return self.measured_scale or 1.0
+
+
+def ground_of(inputs: ContextInputs) -> Ground:
+    """The ground of one calculation, from nothing."""
+    model, view, steps = inputs.model, inputs.view, inputs.steps
+    target, family = model.target, family_of(model.target)
+    prefixes, results = prefixes_of(view), ResultStates(inputs.records)
+    rule = rule_of(inputs, prefixes, results)
+
+    def estimate(message: Message, key: str, first: bool) -> MessageEstimate:
+        return estimate_message(message, family, first)
+
+    return Ground(
+        inputs=inputs,
+        family=family,
+        prefixes=prefixes,
+        chain=chain_of(steps, prefixes, target, model.limits.window),
+        answered={s.message_id: s for s in steps if s.message_id is not None},
+        measured_scale=fixed_scale_of(steps, target, family, view, inputs.records),
+        results=results,
+        rule=rule,
+        reasoning=reasoning_now(view, target, inputs.fixed_fingerprint, inputs.effort, rule),
+        estimate=estimate,
+    )
+
+
+def rule_of(inputs: ContextInputs, prefixes: SentPrefixes, results: ResultStates) -> ReplayRule:
+    """The rule the next request is sent with: what was learned of the server, and what stays out of the prefix."""
+    out = left_out(inputs.view, inputs.steps, prefixes, results, inputs.model.target)
+    return replace(inputs.replay, left_out=out) if out else inputs.replay
+
+
+def end_of(step: Step) -> int:
+    """Index after the step's own answer."""
+    return step.sent_count + (1 if step.kind == "turn" else 0)

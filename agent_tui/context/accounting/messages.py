@@ -1,0 +1,351 @@
+"""What messages cost: measured by difference between two reports, estimated where no number covers them, and what of
+them is no longer sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agent_tui.context.accounting.fixed import Reading, fixed_delta
+from agent_tui.context.accounting.inputs import Ground, counted_at, end_of
+from agent_tui.context.accounting.tally import Tally, Weighed, add_group, add_message, reasoning_of, weigh
+from agent_tui.context.anchor import differences, share_at
+from agent_tui.models.context import Basis
+from agent_tui.models.messages import Message
+from agent_tui.models.requests import SentMessage
+from agent_tui.models.rows import MessageRowId
+from agent_tui.models.steps import SentRun, Step
+from agent_tui.providers.reasoning import carries_reasoning, turn_is_closed
+
+
+def new_messages(ground: Ground) -> Tally:
+    """Everything after the anchor, its own tool results included (without an anchor: everything), at its estimates."""
+    new = Tally(ground.measured, ground.measured)
+    estimate_rest(ground, new)
+    return new
+
+
+def estimate_rest(ground: Ground, new: Tally) -> None:
+    """Add the messages from where the tally ends to the end of the view."""
+    view, ratio, reading = ground.view, ground.ratio, Reading(ground.coverage)
+    for index in range(new.end, len(view)):
+        weighed = weigh(ground, index)
+        add_message(view, new, weighed, index, weighed.corrected(ratio), "estimated", reading)
+        new.text += weighed.exact - weighed.given
+        new.given += weighed.given
+    new.end = len(view)
+
+
+def estimated_head(ground: Ground) -> tuple[int, bool]:
+    """What the messages before the first measured answer are estimated at, and whether a count is still missing."""
+    weighed = [weigh(ground, i) for i in range(ground.head)]
+    return sum(w.corrected(ground.ratio) for w in weighed), any(w.approximate for w in weighed)
+
+
+def split_messages(ground: Ground, end: int, cost: int, reading: Reading) -> Tally:
+    """The messages before ``end``, which together cost so much, split by their estimates."""
+    tally = Tally()
+    group = [weigh(ground, i) for i in range(end)]
+    if group:
+        add_group(ground.view, tally, group, 0, cost, reading)
+    tally.end = end
+    return tally
+
+
+@dataclass(slots=True, frozen=True)
+class Change:
+    """Tokens by which something is smaller than it was; ``estimated``: not only provider numbers are in it."""
+
+    tokens: int = 0
+    estimated: bool = False
+
+    def __add__(self, other: Change) -> Change:
+        return Change(self.tokens + other.tokens, self.estimated or other.estimated)
+
+
+NO_CHANGE = Change()
+
+
+def dropped_reasoning(ground: Ground, turn: Sequence[str]) -> Change:
+    """Reasoning in the anchor's input and output that the next input will not have. ``turn`` are the answers of the
+    anchor's turn, itself included."""
+    anchor = ground.anchor
+    if anchor is None:
+        return NO_CHANGE
+    if anchor.sent_reasoning is None:
+        return _dropped_by_rule(ground, anchor, turn)
+    dropped = dropped_from_input(ground, anchor.sent_reasoning, 0, anchor.sent_count)
+    return dropped + dropped_from_output(ground, anchor)
+
+
+def dropped_from_input(ground: Ground, runs: Sequence[SentRun], start: int, stop: int) -> Change:
+    """The part of it that belongs to the messages ``[start, stop)`` of the input: their share of then, which ``runs``
+    tell, less their share of now."""
+    view, family, now = ground.view, ground.target.family, ground.reasoning
+    dropped = NO_CHANGE
+    for index in range(start, stop):
+        message = view[index].message
+        if message.role == "assistant" and carries_reasoning(message, family):
+            dropped += _share(ground, message, share_at(runs, index) - now.counted(message.id))
+    return dropped
+
+
+def dropped_from_output(ground: Ground, anchor: Step) -> Change:
+    """The part of it that belongs to the anchor's own answer."""
+    if anchor.kind != "turn":
+        return NO_CHANGE
+    own = ground.view[anchor.sent_count].message
+    return _share(ground, own, 1.0 - ground.reasoning.counted(own.id))
+
+
+def dropped_between(ground: Ground, before: Step, step: Step, turn: Sequence[str], user: bool) -> Change:
+    """Reasoning that was in the first step's input or output and not in the second's input. ``user``: a message of the
+    user's came in between."""
+    if before.sent_reasoning is not None and step.sent_reasoning is not None:
+        return _difference_of_runs(ground, before, before.sent_reasoning, step.sent_reasoning)
+    now, target = ground.reasoning, ground.target
+    open_before, open_after = not _closed_at(ground, before), not user and not _closed_at(ground, step)
+    dropped = NO_CHANGE
+    for message_id in turn[-1:] if open_after else turn:
+        own_answer = message_id == before.message_id
+        share = 1.0 if own_answer else now.counted_then(message_id, target, turn_open=open_before)
+        later = now.counted_then(message_id, target, turn_open=open_after)
+        dropped += _share_of(ground, message_id, share - later)
+    return dropped
+
+
+def _difference_of_runs(ground: Ground, before: Step, then: Sequence[SentRun], after: Sequence[SentRun]) -> Change:
+    view, family = ground.view, ground.target.family
+    dropped = NO_CHANGE
+    for start, stop, less in differences(then, after, before.sent_count):
+        for index in range(start, stop):
+            message = view[index].message
+            if message.role == "assistant" and carries_reasoning(message, family):
+                dropped += _share(ground, message, less)
+    if before.kind == "turn":
+        own = view[before.sent_count].message
+        kept = share_at(after, before.sent_count) if carries_reasoning(own, family) else 0.0
+        dropped += _share(ground, own, 1.0 - kept)
+    return dropped
+
+
+def _dropped_by_rule(ground: Ground, anchor: Step, turn: Sequence[str]) -> Change:
+    now, then = ground.reasoning, _shares_at(ground, anchor)
+    dropped = NO_CHANGE
+    if then is None:
+        if _closed_at(ground, anchor):
+            return dropped
+        closed = now.turn_closed or now.turn_start > anchor.sent_count
+        for message_id in turn if closed else turn[-1:]:
+            own = message_id == anchor.message_id
+            before = 1.0 if own else now.counted_then(message_id, ground.target, turn_open=True)
+            dropped += _share_of(ground, message_id, before - now.counted(message_id))
+        return dropped
+    if anchor.message_id is not None and anchor.kind == "turn":
+        then[anchor.message_id] = 1.0
+    for message_id, share in then.items():
+        dropped += _share_of(ground, message_id, share - now.counted(message_id))
+    return dropped
+
+
+def _shares_at(ground: Ground, anchor: Step) -> dict[str, float] | None:
+    """Shares of reasoning counted in the anchor's input; None when prompt, tools and cleared results are as they were,
+    so that only turns closed since make a difference."""
+    inputs, results = ground.inputs, ground.results
+    fixed_same = not anchor.fixed_fingerprint or anchor.fixed_fingerprint == inputs.fixed_fingerprint
+    turned_off = inputs.effort == "off" and anchor.thinking not in (None, "off")
+    if fixed_same and results.same(anchor.prune_ids) and not turned_off:
+        return None
+    then: list[SentMessage] = []
+    for item in ground.view[: anchor.sent_count]:
+        if item.message.id in results.mentioned:
+            state = results.state(anchor.prune_ids, item.message.id)
+            then.append(SentMessage(*results.sent(item.stored or item.message, state)))
+        else:
+            then.append(item)
+    fixed = anchor.fixed_fingerprint or inputs.fixed_fingerprint
+    return counted_at(then, ground.target, fixed, "medium" if turned_off else inputs.effort)
+
+
+def _closed_at(ground: Ground, step: Step) -> bool:
+    """Whether it is a count of a conversation whose turn had ended: what the turn's end drops was not in it."""
+    return step.kind == "count" and turn_is_closed(ground.view[step.sent_count - 1 : step.sent_count])
+
+
+def _share_of(ground: Ground, message_id: str, share: float) -> Change:
+    message = _message(ground, message_id) if share else None
+    return NO_CHANGE if message is None else _share(ground, message, share)
+
+
+def _share(ground: Ground, message: Message, share: float) -> Change:
+    """A share of an answer's reasoning."""
+    if share == 0.0:
+        return NO_CHANGE
+    tokens, reported = reasoning_of(ground, message)
+    return Change(round(tokens * share), tokens > 0 and not reported)
+
+
+def _message(ground: Ground, message_id: str) -> Message | None:
+    """An answer of the view; its step says where it is."""
+    view, step = ground.view, ground.answered.get(message_id)
+    at = step.sent_count if step is not None else len(view)
+    if at < len(view) and view[at].message.id == message_id:
+        return view[at].message
+    return next((item.message for item in view if item.message.id == message_id), None)
+
+
+@dataclass(slots=True)
+class Measured:
+    """What the first ``steps`` of the chain measured. ``tally`` has every message from the first one's answer on,
+    ``turn`` the answers of the turn that is open there, ``left`` what of the provider's cache is left for the rows that
+    follow."""
+
+    tally: Tally
+    left: int
+    turn: list[str] = field(default_factory=list)
+    steps: int = 0
+
+    def copy(self) -> Measured:
+        return Measured(self.tally.copy(), self.left, list(self.turn), self.steps)
+
+
+def measure(ground: Ground) -> Measured:
+    """Every message from the first measured answer up to the anchor's."""
+    measured = nothing_measured(ground)
+    while measured.steps < len(ground.chain):
+        measure_next(ground, measured)
+    return measured
+
+
+def nothing_measured(ground: Ground) -> Measured:
+    head = ground.head
+    return Measured(Tally(head, head), ground.coverage.between, _open_answers(ground, head))
+
+
+def measure_next(ground: Ground, measured: Measured) -> None:
+    """Add what the next step of the chain measured: what came in since the step before it, and its own answer."""
+    chain, number = ground.chain, measured.steps
+    step = chain[number]
+    reading = Reading(ground.coverage, measured.left)
+    if number > 0:
+        _add_between(ground, measured, chain[number - 1], step, reading)
+    if step.kind == "turn":
+        _add_answer(ground, measured, step, reading)
+    measured.left = reading.left
+    measured.steps = number + 1
+
+
+def removed(ground: Ground, measured: Measured) -> Change:
+    """Known cost of what was cleared or clipped since the anchor, less what stands in its place."""
+    anchor = ground.anchor
+    if anchor is None:
+        return NO_CHANGE
+    return _removed_from(ground, measured, anchor.sent_count, anchor.prune_ids, None, ground.ratio)
+
+
+def _add_answer(ground: Ground, measured: Measured, step: Step, reading: Reading) -> None:
+    view, tally, index = ground.view, measured.tally, step.sent_count
+    weighed = weigh(ground, index)
+    usage = step.counted
+    output = usage.output if usage is not None else 0
+    tokens, reported = reasoning_of(ground, weighed.message)
+    counted = round(tokens * ground.reasoning.counted(weighed.message.id))
+    value = output - tokens + counted
+    rest: list[tuple[MessageRowId, int]] = [(kind, weight) for kind, weight in weighed.weights if kind != "reasoning"]
+    basis: Basis = "measured" if value == output else "derived" if reported else "estimated"
+    if usage is not None and usage.output_source == "estimated":
+        basis, reported = "estimated", False
+    if any(kind == "reasoning" for kind, _ in weighed.weights):
+        own: Basis = "derived" if reported else "estimated"
+        thought = Weighed(weighed.message, weighed.key, [("reasoning", counted)], note=weighed.note)
+        add_message(view, tally, thought, index, counted, own, reading)
+    spoken = Weighed(weighed.message, weighed.key, rest, weighed.approximate, weighed.rough)
+    basis = "estimated" if len(rest) > 1 else basis
+    add_message(view, tally, spoken, index, value - counted, basis, reading)
+    tally.end = index + 1
+    measured.turn.append(weighed.message.id)
+
+
+def _add_between(ground: Ground, measured: Measured, before: Step, step: Step, reading: Reading) -> None:
+    view, tally, results = ground.view, measured.tally, ground.results
+    start, end = end_of(before), step.sent_count
+    user = any(view[i].message.role == "user" for i in range(start, end))
+    value, derived = _difference(ground, measured, before, step, user)
+    if user:
+        measured.turn.clear()
+    group: list[Weighed] = []
+    today: dict[str, tuple[Weighed, int]] = {}
+    for i in range(start, end):
+        message_id = view[i].message.id
+        if message_id in results.mentioned:
+            then = results.state(step.prune_ids, message_id)
+            group.append(weigh(ground, i, then))
+            now = weigh(ground, i)
+            if now.key != group[-1].key:
+                today[message_id] = now, now.corrected(ground.coarse_ratio)
+        else:
+            group.append(weigh(ground, i))
+    if group:
+        fits = value >= len(group)
+        cost = value if fits else None
+        if not fits:
+            tally.misfit += value - sum(w.tokens for w in group)
+        sure, watched = derived and fits, results.mentioned
+        add_group(view, tally, group, start, cost, reading, derived=sure, now=today, watched=watched)
+    else:
+        tally.misfit += value
+    tally.end = max(tally.end, end)
+
+
+def _difference(ground: Ground, measured: Measured, before: Step, step: Step, user: bool) -> tuple[int, bool]:
+    """Measured size of what was added between two steps, and whether only provider numbers are in it."""
+    first, second = before.counted, step.counted
+    if first is None or second is None:
+        return 0, False
+    dropped = dropped_between(ground, before, step, measured.turn, user)
+    end, ratio = measured.tally.end, ground.coarse_ratio
+    gone = _removed_from(ground, measured, end, before.prune_ids, step.prune_ids, ratio)
+    delta, _ = fixed_delta(step.fixed, before.fixed, ground.family, ground.fixed_scale)
+    output = first.output if before.kind == "turn" else 0
+    value = second.input - first.input - output + dropped.tokens + gone.tokens - delta
+    return value, delta == 0 and not dropped.estimated and not gone.tokens
+
+
+def _removed_from(
+    ground: Ground, measured: Measured, end: int, then: list[str], now: list[str] | None, ratio: float
+) -> Change:
+    """What the prune records ``now`` (None: those in force) take away from the first ``end`` messages that those of
+    ``then`` did not."""
+    results = ground.results
+    if results.same(then, now):
+        return NO_CHANGE
+    tokens, estimated = 0, False
+    for index, item in enumerate(ground.view[:end]):
+        message_id = item.message.id
+        if message_id not in results.mentioned:
+            continue
+        old, new = results.state(then, message_id), results.state(now, message_id)
+        if old != new:
+            costs = [_cost(ground, measured.tally, index, state, ratio) for state in (old, new)]
+            tokens += costs[0] - costs[1]
+            estimated = True
+    return Change(tokens, estimated)
+
+
+def _cost(ground: Ground, tally: Tally, index: int, state: str, ratio: float) -> int:
+    """Cost of a message in a state: as measured where it was measured so, else estimated at a calibration."""
+    weighed = weigh(ground, index, state)
+    known = tally.values.get(weighed.message.id)
+    return known[0] if known is not None and known[1] == weighed.key else weighed.corrected(ratio)
+
+
+def _open_answers(ground: Ground, end: int) -> list[str]:
+    """Answers since the last user message before an index."""
+    answers: list[str] = []
+    for index in range(end - 1, -1, -1):
+        message = ground.view[index].message
+        if message.role == "user":
+            break
+        if message.role == "assistant":
+            answers.insert(0, message.id)
+    return answers

@@ -1,1 +1,0 @@
-"""What each message costs: measured by difference where it can be, else estimated."""

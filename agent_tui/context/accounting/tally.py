@@ -1,0 +1,300 @@
+"""Messages as rows: the label, weight and group of each, added up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from agent_tui.context.accounting.fixed import Reading, covered
+from agent_tui.context.accounting.inputs import Ground, reasoning_tokens
+from agent_tui.context.tokens import round_up
+from agent_tui.models.context import Basis, ContextRow
+from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, SummaryPart, ToolCallPart
+from agent_tui.models.requests import SentMessage
+from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId
+from agent_tui.text.clean import printable_line
+from agent_tui.text.numbers import largest_remainder
+
+LABEL_CHARS = 60
+
+
+def message_label(view: Sequence[SentMessage], index: int, message: Message, kind: MessageRowId) -> str:
+    """The name of the row of a kind of a message, which stands at ``index`` of the view; a tool result is named after
+    the call that it answers."""
+    if kind == "tool_calls":
+        calls = message.tool_calls
+        return call_label(calls[0]) + (f" +{len(calls) - 1}" if len(calls) > 1 else "")
+    result = message.tool_result
+    if result is not None:
+        call = _call_of(view, index, result.call_id)
+        return (call_label(call) if call is not None else "") or result.name or "tool result"
+    if kind == "attachments":
+        return printable_line(", ".join(p.name for p in message.parts if isinstance(p, AttachmentPart)), LABEL_CHARS)
+    if kind == "reasoning":
+        return printable_line(message.reasoning, LABEL_CHARS) or "reasoning"
+    if kind == "summary":
+        return printable_line("".join(p.text for p in message.parts if isinstance(p, SummaryPart)), LABEL_CHARS)
+    return printable_line(message.text, LABEL_CHARS) or "(empty)"
+
+
+def _call_of(view: Sequence[SentMessage], index: int, call_id: str) -> ToolCallPart | None:
+    """The call that the result at ``index`` answers: results stand directly after the message that made the calls."""
+    while index and view[index].message.role == "tool":
+        index -= 1
+    return next((c for c in view[index].message.tool_calls if c.call_id == call_id), None)
+
+
+def call_label(call: ToolCallPart) -> str:
+    """``read app.py``: the tool and the first text among its arguments."""
+    try:
+        arguments = json.loads(call.arguments) if len(call.arguments) < 4_096 else None
+    except (ValueError, RecursionError):
+        arguments = None
+    values = arguments.values() if isinstance(arguments, dict) else ()
+    first = next((v for v in values if isinstance(v, str) and v), "")
+    return printable_line(f"{call.name} {first}", LABEL_CHARS)
+
+
+@dataclass(slots=True)
+class Weighed:
+    """One message with its estimated cost by kind. ``note`` says why its reasoning is or is not resent; ``exact`` is
+    the whole estimate before it was rounded up, and ``given`` the part of it that is no estimate of text: images, and
+    reasoning that the provider counted."""
+
+    message: Message
+    key: str
+    weights: list[tuple[MessageRowId, int]]
+    approximate: bool = False
+    rough: bool = False
+    note: str | None = None
+    exact: float = 0.0
+    given: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        return sum(t for _, t in self.weights)
+
+    def corrected(self, ratio: float) -> int:
+        """The estimate with the model's calibration, which is about text only, applied; rounded up once."""
+        return self.tokens if ratio == 1.0 else round_up(self.given + (self.exact - self.given) * ratio)
+
+
+def weigh(ground: Ground, index: int, state: str | None = None) -> Weighed:
+    """A message of the view with its estimated cost, reasoning included as far as it is counted now.
+
+    ``state``: as it was sent under other prune records.
+    """
+    view = ground.view
+    item = view[index]
+    message, key = item.message, item.key
+    if state is not None:
+        message, key = ground.results.sent(item.stored or message, state)
+    first = message.role != "tool" or index == 0 or view[index - 1].message.role != "tool"
+    made = ground.estimate(message, key, first)
+    weights, exact, given = list(made.shares), made.exact, made.media
+    note = None
+    if message.role == "assistant":
+        tokens, _ = reasoning_of(ground, message)
+        status = ground.reasoning.status(message.id)
+        if status is not None and (tokens or any(isinstance(p, ReasoningPart) for p in message.parts)):
+            weights.append(("reasoning", round(tokens * status.counted)))
+            exact += tokens * status.counted
+            given += tokens * status.counted
+            note = status.reason
+    return Weighed(message, key, weights, made.approximate, made.rough, note, exact, given)
+
+
+def reasoning_of(ground: Ground, message: Message) -> tuple[int, bool]:
+    """Reasoning tokens of an answer, and whether the provider said so."""
+
+    def spoken(answer: Message) -> float:
+        """Estimate of an answer's text and calls, which is its output without the reasoning."""
+        return ground.estimate(answer, answer.id, True).exact * ground.coarse_ratio
+
+    return reasoning_tokens(message, ground.answered.get(message.id), spoken)
+
+
+@dataclass(slots=True)
+class Tally:
+    """The rows of the messages ``[start, end)`` of a view by kind, and their sums. ``estimated`` is the part of a kind
+    that is estimate: in a measured group of one kind only the split is, not the sum. ``cached`` is what the provider
+    read from its cache; None where that is not known. ``text`` and ``given`` are the uncorrected estimates of what is
+    text and of what is not, kept only for what is not measured."""
+
+    start: int = 0
+    end: int = 0
+    rows: dict[MessageRowId, list[ContextRow]] = field(default_factory=dict)
+    tokens: dict[MessageRowId, int] = field(default_factory=dict)
+    estimated: dict[MessageRowId, int] = field(default_factory=dict)
+    cached: dict[MessageRowId, int | None] = field(default_factory=dict)
+    approximate: set[MessageRowId] = field(default_factory=set)
+    values: dict[str, tuple[int, str]] = field(default_factory=dict)
+    total: int = 0
+    text: float = 0.0
+    given: float = 0.0
+    misfit: int = 0
+    """Measured less shown, where what was measured between two steps is less than the messages can have cost."""
+
+    def copy(self) -> Tally:
+        return Tally(
+            self.start,
+            self.end,
+            {kind: list(rows) for kind, rows in self.rows.items()},
+            dict(self.tokens),
+            dict(self.estimated),
+            dict(self.cached),
+            set(self.approximate),
+            dict(self.values),
+            self.total,
+            self.text,
+            self.given,
+            self.misfit,
+        )
+
+    def absorb(self, tokens: int) -> int:
+        """Take ``tokens`` from the rows whose size is least sure: reasoning first, the newest first. Returns how many
+        of them could not be taken. Rows are replaced, never changed: other tallies share them."""
+        for kind in sorted(self.rows, key=lambda k: (k != "reasoning", -self.tokens[k])):
+            rows = self.rows[kind]
+            for number in range(len(rows) - 1, -1, -1):
+                if not tokens:
+                    return 0
+                row = rows[number]
+                take = min(tokens, row.tokens)
+                if not take:
+                    continue
+                left = row.tokens - take
+                read = None if row.cached_tokens is None else min(row.cached_tokens, left)
+                rows[number] = replace(
+                    row,
+                    tokens=left,
+                    estimated_tokens=left,
+                    basis="estimated",
+                    cached_tokens=read,
+                    cached=covered(left, read),
+                )
+                self.tokens[kind] -= take
+                self.estimated[kind] = min(self.tokens[kind], self.estimated[kind] + take)
+                known = self.cached[kind]
+                if known is not None and row.cached_tokens is not None and read is not None:
+                    self.cached[kind] = known - row.cached_tokens + read
+                self.total -= take
+                tokens -= take
+        return tokens
+
+    def add(self, kind: MessageRowId, row: ContextRow, estimated: int) -> None:
+        self.rows.setdefault(kind, []).append(row)
+        self.tokens[kind] = self.tokens.get(kind, 0) + row.tokens
+        self.estimated[kind] = self.estimated.get(kind, 0) + estimated
+        self._add_cached(kind, row.cached_tokens)
+        self.total += row.tokens
+        if row.approximate:
+            self.approximate.add(kind)
+
+    def join(self, other: Tally) -> None:
+        """Take over the rows of messages further on."""
+        for kind, rows in other.rows.items():
+            self.rows.setdefault(kind, []).extend(rows)
+            self.tokens[kind] = self.tokens.get(kind, 0) + other.tokens[kind]
+            self.estimated[kind] = self.estimated.get(kind, 0) + other.estimated[kind]
+            self._add_cached(kind, other.cached[kind])
+        self.approximate |= other.approximate
+        self.total += other.total
+        self.misfit += other.misfit
+        self.end = other.end
+
+    def _add_cached(self, kind: MessageRowId, tokens: int | None) -> None:
+        known = self.cached.get(kind, 0)
+        self.cached[kind] = None if tokens is None or known is None else known + tokens
+
+    def kind_rows(self) -> list[ContextRow]:
+        """The children of ``messages``: one row a kind, its messages below it in their order."""
+        rows: list[ContextRow] = []
+        for kind, named in MESSAGE_ROWS.items():
+            children = self.rows.get(kind)
+            if not children:
+                continue
+            tokens, estimated = self.tokens[kind], min(self.estimated[kind], self.tokens[kind])
+            rows.append(
+                ContextRow(
+                    id=kind,
+                    label=named.label,
+                    tokens=tokens,
+                    basis="estimated" if estimated == tokens and tokens else "derived",
+                    estimated_tokens=estimated,
+                    children=children,
+                    cached=covered(tokens, self.cached[kind]),
+                    cached_tokens=self.cached[kind],
+                    approximate=kind in self.approximate,
+                )
+            )
+        return rows
+
+
+def add_group(
+    view: Sequence[SentMessage],
+    tally: Tally,
+    group: Sequence[Weighed],
+    index: int,
+    value: int | None,
+    reading: Reading,
+    *,
+    derived: bool = False,
+    now: Mapping[str, tuple[Weighed, int]] | None = None,
+    watched: Container[str] = (),
+) -> None:
+    """Add the messages of the view from ``index`` on that together cost ``value`` (None: what they are estimated at),
+    split by their estimates. ``derived``: only provider numbers are in the value.
+
+    ``now`` holds the messages of the group that are sent otherwise today than when they were measured: their
+    estimate of today and its tokens are shown. The measured value of ``watched`` messages is kept in ``values``.
+    """
+    estimates = [w.tokens for w in group]
+    tokens = estimates if value is None else largest_remainder(value, [float(t) for t in estimates])
+    kinds = {kind for w in group for kind, _ in w.weights}
+    for number, (weighed, cost) in enumerate(zip(group, tokens, strict=True), index):
+        alone = derived and len(group) == 1
+        today = now.get(weighed.message.id) if now else None
+        if weighed.message.id in watched:
+            tally.values[weighed.message.id] = (cost, weighed.key)
+        if today is not None:
+            weighed, cost, alone = *today, False
+        sure = derived and len(kinds) == 1 and today is None
+        basis: Basis = "derived" if alone and len(weighed.weights) == 1 else "estimated"
+        add_message(view, tally, weighed, number, cost, basis, reading, sure=sure)
+
+
+def add_message(
+    view: Sequence[SentMessage],
+    tally: Tally,
+    weighed: Weighed,
+    index: int,
+    tokens: int,
+    basis: Basis,
+    reading: Reading,
+    *,
+    sure: bool = False,
+) -> None:
+    """Add the message at ``index`` at a cost; ``sure``: the kinds' sums stay measured although the split is an
+    estimate."""
+    weights = weighed.weights
+    shares = [tokens] if len(weights) == 1 else largest_remainder(tokens, [float(t) for _, t in weights])
+    message = weighed.message
+    for (kind, _), share in zip(weights, shares, strict=True):
+        known = basis != "estimated"
+        read = reading.message(index, share)
+        row = ContextRow(
+            id=weighed.key,
+            label=message_label(view, index, message, kind),
+            tokens=share,
+            basis=basis,
+            estimated_tokens=0 if known else share,
+            message_id=message.id,
+            detail="rough" if weighed.rough else "",
+            cached=covered(share, read),
+            cached_tokens=read,
+            replay=weighed.note if kind == "reasoning" else None,
+            approximate=weighed.approximate and not known,
+        )
+        tally.add(kind, row, 0 if known or sure else share)

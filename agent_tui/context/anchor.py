@@ -1,0 +1,360 @@
+"""Which earlier steps the next request continues, and what each sent: reasoning, tool results, its branch.
+
+A finished step may be built on where its list of messages, plus its answer, begins the list to be sent now. So
+compaction, undo, rewind and fork need no rule of their own, and because steps are stored, neither does a restart.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from agent_tui.context.tokens import Family, estimate_message
+from agent_tui.context.view import (
+    CLEARED_SUFFIX,
+    CLIP_SUFFIX,
+    active_prune_ids,
+    cleared_message,
+    clipped_message,
+    prune_state,
+)
+from agent_tui.models.messages import EMPTY, Message, extend
+from agent_tui.models.requests import SentMessage, Target
+from agent_tui.models.session import Branch
+from agent_tui.models.steps import CompactionRecord, SentRun, Step
+from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
+from agent_tui.providers.dialects.encoding import ReplayPlan
+from agent_tui.providers.reasoning import carries_reasoning
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, frozen=True)
+class SentPrefixes:
+    """Rolling fingerprints of the message ids of a view."""
+
+    ids: list[str] = field(default_factory=list)
+    rolling: list[str] = field(default_factory=lambda: [EMPTY])
+
+    def at(self, count: int) -> str:
+        """The fingerprint of the first ``count`` ids."""
+        return self.rolling[count]
+
+    def moved_to(self, view: Sequence[SentMessage]) -> tuple[SentPrefixes, int]:
+        """Those of another view, and how many leading ids are as they were: only what follows is hashed again."""
+        ids = [item.message.id for item in view]
+        kept = common_prefix(self.ids, ids)
+        rolling = self.rolling[: kept + 1]
+        last = rolling[-1]
+        for item in ids[kept:]:
+            last = extend(last, item)
+            rolling.append(last)
+        return SentPrefixes(ids, rolling), kept
+
+
+def prefixes_of(view: Sequence[SentMessage]) -> SentPrefixes:
+    """The fingerprints of a view's beginnings."""
+    return SentPrefixes().moved_to(view)[0]
+
+
+def anchor_problem(step: Step, prefixes: SentPrefixes, target: Target, window: int | None) -> str | None:
+    """Why the step cannot be built on, in words for people; None when it can."""
+    if step.kind not in ("turn", "count"):
+        return f"it was a {step.kind} call"
+    if step.status != "complete":
+        return {"running": "it is still running", "stopped": "it was interrupted", "failed": "it failed"}[step.status]
+    if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
+        return "it was another model"
+    problem = usage_problem(step.counted, window)
+    if problem is not None:
+        return problem
+    ids, count = prefixes.ids, step.sent_count
+    own = 1 if step.kind == "turn" else 0
+    if count < 1 or count + own > len(ids) or prefixes.at(count) != step.sent_fingerprint:
+        return "the conversation before it has changed"
+    if own and ids[count] != step.message_id:
+        return "its answer is not part of the conversation"
+    return None
+
+
+def usage_problem(usage: TokenUsage | None, window: int | None) -> str | None:
+    """Why a step's usage is no measure of its context, in words for people; None when it is one."""
+    if usage is None:
+        return "the provider reported no usage"
+    if not usage.anchors or usage.output < 0:
+        return "the provider's usage is not the size of a context"
+    if window and usage.input + usage.output > ABSURD_WINDOWS * window:
+        return "the provider's usage is absurd"
+    return None
+
+
+def chain_of(steps: Iterable[Step], prefixes: SentPrefixes, target: Target, window: int | None) -> list[Step]:
+    """The steps that can be built on, in ascending length of what they sent; the last is the anchor."""
+    chain: list[Step] = []
+    extend_chain(chain, steps, prefixes, target, window)
+    return chain
+
+
+def extend_chain(
+    chain: list[Step], steps: Iterable[Step], prefixes: SentPrefixes, target: Target, window: int | None
+) -> None:
+    """Append the steps that can be built on. Of several that sent the same messages the newest stays, but a count
+    never takes the place of a turn step that sent as much: it came late, and the turn measured more."""
+    for step in steps:
+        if anchor_problem(step, prefixes, target, window) is not None:
+            continue
+        if step.kind == "count" and _turn_reaches(chain, step.sent_count):
+            continue
+        while chain and chain[-1].sent_count >= step.sent_count:
+            chain.pop()
+        chain.append(step)
+
+
+def _turn_reaches(chain: Sequence[Step], sent_count: int) -> bool:
+    """Whether a turn step of the chain, which ascends, sent at least so many messages."""
+    newest = next((s for s in reversed(chain) if s.kind == "turn"), None)
+    return newest is not None and newest.sent_count >= sent_count
+
+
+def why_no_anchor(steps: Sequence[Step], prefixes: SentPrefixes, target: Target, window: int | None) -> str:
+    """One sentence on why the next input is a pure estimate."""
+    turns = [s for s in steps if s.kind in ("turn", "count")]
+    if not turns:
+        return "no model call yet"
+    reason = anchor_problem(turns[-1], prefixes, target, window)
+    return f"the last call's numbers do not fit what is sent now: {reason or 'unknown'}"
+
+
+def common_prefix(old: list[T], new: list[T]) -> int:
+    """How many leading items two lists share; fast when one begins with the other."""
+    low, high = 0, min(len(old), len(new))
+    if old[:high] == new[:high]:
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old[:middle] == new[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+WHOLE, CLEARED = "", CLEARED_SUFFIX
+
+
+class ResultStates:
+    """``mentioned`` are the ids in any prune record, in force or not. A state is the suffix of the message's key."""
+
+    def __init__(self, records: Sequence[CompactionRecord]) -> None:
+        self._records = {r.id: r for r in records if r.kind == "prune"}
+        self._active = active_prune_ids(records)
+        self._states: dict[tuple[str, ...], tuple[set[str], dict[str, int]]] = {}
+        self.mentioned: set[str] = set()
+        for record in self._records.values():
+            self.mentioned.update(record.message_ids, record.clips)
+
+    def same(self, then: list[str], now: list[str] | None = None) -> bool:
+        """Whether two sets of records are the same; None stands for those in force."""
+        return set(then) == set(self._active if now is None else now)
+
+    def within(self, then: list[str]) -> bool:
+        """Whether all records of then are still in force."""
+        return set(then) <= set(self._active)
+
+    def state(self, record_ids: list[str] | None, message_id: str) -> str:
+        """How the message is sent under these records; None stands for those in force."""
+        key = tuple(self._active if record_ids is None else record_ids)
+        known = self._states.get(key)
+        if known is None:
+            known = prune_state([self._records[i] for i in key if i in self._records])
+            self._states[key] = known
+        cleared, clips = known
+        if message_id in cleared:
+            return CLEARED
+        return f"{CLIP_SUFFIX}{clips[message_id]}" if message_id in clips else WHOLE
+
+    def sent(self, stored: Message, state: str) -> tuple[Message, str]:
+        """The stored message as sent in a state, and its key."""
+        if state == CLEARED:
+            return cleared_message(stored), stored.id + CLEARED
+        if state.startswith(CLIP_SUFFIX):
+            clipped = clipped_message(stored, int(state.removeprefix(CLIP_SUFFIX)))
+            return (clipped, stored.id + state) if clipped is not stored else (stored, stored.id)
+        return stored, stored.id
+
+
+def runs_of(view: Sequence[SentMessage], plan: ReplayPlan, family: str) -> list[SentRun]:
+    """The runs of a request that is sent with this plan."""
+    runs: list[SentRun] = []
+    for index, item in enumerate(view):
+        message = item.message
+        if message.role != "assistant" or not carries_reasoning(message, family):
+            continue
+        status = plan.message_status(message.id)
+        share = round(status.counted, 4) if status is not None else 0.0
+        sent = int(status is not None and status.resent)
+        if not runs or (runs[-1][1], runs[-1][2]) != (share, sent):
+            runs.append((index, share, sent))
+    return runs
+
+
+def without(runs: Sequence[SentRun], dropped: Sequence[int], end: int) -> list[SentRun]:
+    """The runs after the provider said that it dropped the blocks of the answers at these indexes."""
+    result = list(runs)
+    for index in sorted(dropped):
+        after = run_at(result, index + 1)
+        result = [r for r in result if r[0] not in (index, index + 1)]
+        result.append((index, 0.0, 0))
+        if index + 1 < end and after is not None:
+            result.append((index + 1, after[1], after[2]))
+        result.sort(key=lambda run: run[0])
+    joined: list[SentRun] = []
+    for run in result:
+        if not joined or joined[-1][1:] != run[1:]:
+            joined.append(run)
+    return joined
+
+
+def dropped_indexes(view: Sequence[SentMessage], paths: Sequence[str]) -> list[int]:
+    """Answers whose blocks a provider names by their places in the request, ``messages.1.content.0``. On the wire
+    neighbours of one side are one message, and results are the user's."""
+    named = {int(p[1]) for path in paths if len(p := path.split(".")) > 1 and p[0] == "messages" and p[1].isdigit()}
+    if not named:
+        return []
+    found: list[int] = []
+    place, side = -1, ""
+    for index, item in enumerate(view):
+        own = "assistant" if item.message.role == "assistant" else "user"
+        if own != side:
+            place, side = place + 1, own
+        if own == "assistant" and place in named:
+            found.append(index)
+    return found
+
+
+def run_at(runs: Sequence[SentRun], index: int) -> SentRun | None:
+    """The run an answer at an index belongs to; None before the first."""
+    number = bisect_right(runs, index, key=lambda run: run[0])
+    return runs[number - 1] if number else None
+
+
+def share_at(runs: Sequence[SentRun], index: int) -> float:
+    run = run_at(runs, index)
+    return run[1] if run is not None else 0.0
+
+
+def differences(before: Sequence[SentRun], after: Sequence[SentRun], end: int) -> Iterator[tuple[int, int, float]]:
+    """Stretches ``[start, stop)`` below ``end`` of which another share counted after than before, and how much less."""
+    places = sorted({0, *(r[0] for r in before), *(r[0] for r in after)} - {end})
+    for number, start in enumerate(places):
+        if start >= end:
+            return
+        stop = min(end, places[number + 1]) if number + 1 < len(places) else end
+        less = share_at(before, start) - share_at(after, start)
+        if less:
+            yield start, stop, less
+
+
+def left_out(
+    view: Sequence[SentMessage],
+    steps: Sequence[Step],
+    prefixes: SentPrefixes,
+    results: ResultStates,
+    target: Target,
+) -> list[str]:
+    """Answers whose reasoning the newest request to this model left out, if its messages are how the next one begins.
+
+    They stay out when more results are cleared, although the cache is rewritten then: what came back would take the
+    room that was just made. A summary, a rewind or the undo of a compaction goes back to what was sent before.
+    """
+    ids = prefixes.ids
+    for step in reversed(steps):
+        if step.kind != "turn" or step.status not in ("complete", "stopped") or step.sent_reasoning is None:
+            continue
+        if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
+            continue
+        count = step.sent_count
+        if count > len(ids) or prefixes.at(count) != step.sent_fingerprint:
+            continue
+        if not results.within(step.prune_ids):
+            continue
+        runs = step.sent_reasoning
+        if all(run[2] for run in runs):
+            return []
+        return [
+            view[i].message.id
+            for number, (start, _, sent) in enumerate(runs)
+            if not sent
+            for i in range(start, runs[number + 1][0] if number + 1 < len(runs) else count)
+            if view[i].message.role == "assistant"
+        ]
+    return []
+
+
+def on_branch(records: Iterable[CompactionRecord], path: Set[str]) -> list[CompactionRecord]:
+    """All records as they are for the conversation with these message ids: those that were made beside it are out of
+    force. They stay in the list, as a step of another branch may say that it was sent under them."""
+    return [r if path.isdisjoint(r.beside) else replace(r, active=False) for r in records]
+
+
+def made_on(records: Iterable[CompactionRecord], path: Set[str]) -> list[CompactionRecord]:
+    """Those that were not made beside it, in force or undone."""
+    return [r for r in records if path.isdisjoint(r.beside)]
+
+
+def beside(messages: Mapping[str, Message], path: Sequence[Message]) -> list[str]:
+    """The first messages of all branches that leave ``path`` somewhere, or begin where it does."""
+    on_path = {message.id for message in path}
+    return [
+        message.id
+        for message in messages.values()
+        if message.id not in on_path and (message.parent_id is None or message.parent_id in on_path)
+    ]
+
+
+def branches(messages: Mapping[str, Message], path: Sequence[Message], family: Family) -> list[Branch]:
+    """All ways through the messages that are not ``path``, one for each end: the newest end of what forks off at one
+    place is the branch, the others fork off it. Those that fork off first come first; of those at one place, the
+    newest."""
+    after: dict[str | None, list[str]] = {}
+    for message in messages.values():
+        after.setdefault(message.parent_id, []).append(message.id)
+    newest: dict[str, int] = {}
+    for place, message_id in reversed(list(enumerate(messages))):
+        newest[message_id] = max((newest.get(child, place) for child in after.get(message_id, ())), default=place)
+    on_path = {message.id for message in path}
+    forks: list[str | None] = [None, *(message.id for message in path)]
+    todo = [
+        _Fork(fork, child, shared)
+        for shared, fork in enumerate(forks)
+        for child in sorted(after.get(fork, ()), key=newest.__getitem__, reverse=True)
+        if child not in on_path
+    ]
+    found: list[Branch] = []
+    todo.reverse()
+    while todo:
+        fork = todo.pop()
+        own: list[Message] = []
+        inner: list[_Fork] = []
+        at: str | None = fork.child
+        while at is not None:
+            own.append(messages[at])
+            following = sorted(after.get(at, ()), key=newest.__getitem__)
+            inner += [_Fork(at, other, fork.shared + len(own), depth=fork.depth + 1) for other in following[:-1]]
+            at = following[-1] if following else None
+        end = own[-1].id
+        todo += [replace(each, under=end) for each in reversed(inner)]
+        tokens = sum(estimate_message(message, family).tokens for message in own)
+        found.append(Branch(end, fork.fork, own, fork.shared, tokens, fork.under, fork.depth))
+    return found
+
+
+@dataclass(slots=True, frozen=True)
+class _Fork:
+    fork: str | None
+    child: str
+    shared: int
+    under: str | None = None
+    depth: int = 0

@@ -1,1 +1,0 @@
-"""What a provider's prompt cache should have given, what it gave, and why it gave less. Pure."""

@@ -1,0 +1,213 @@
+"""The cache forecast: what the next request will find in the provider's cache, what it pays anew, and why; with what
+earlier steps read and missed, as the views show it.
+
+The same rules hold as for what was paid (``cache_misses``): nothing is said below its thresholds, of providers that
+have not shown that they cache, and of what nobody can foresee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from agent_tui.context.cache_misses import (
+    LEAST_SHARE,
+    LEAST_TOKENS,
+    Parts,
+    Reach,
+    Sizes,
+    caches,
+    cause_of,
+    changed,
+    comparable,
+    matters,
+    reaches,
+    repeated,
+    wants_hour,
+)
+from agent_tui.context.cache_paths import SentPaths
+from agent_tui.models.steps import CacheEntry, CacheMiss, CacheOutlook, ColdRequest, MissCause, MissSum, Step
+from agent_tui.models.usage import NO_COST, Cost, Prices, TokenUsage
+from agent_tui.providers.dialects.record import UNSAID, Caching
+from agent_tui.text.numbers import clock_time, money, tokens, whole_percent
+
+
+@dataclass(slots=True, frozen=True)
+class Prospect:
+    """What is known of the next request's cache whatever time passes until it is sent: ``step`` is what it would send,
+    ``newest`` the one before; of its input ``again`` tokens were sent before, and ``found`` is what of it can be read
+    while it lives. ``ours`` says in words what of ours differs first from the step before."""
+
+    step: Step
+    newest: Step
+    again: int
+    found: tuple[Reach, ...]
+    ours: str
+    caching: Caching
+    prices: Prices
+
+
+def prospect(
+    step: Step,
+    earlier: Sequence[Step],
+    paths: SentPaths,
+    caching: Caching,
+    sizes: Sizes,
+    prices: Prices,
+    summaries: Collection[str] = (),
+) -> Prospect | None:
+    """That of a step that is not sent yet; its usage is what the calculator expects. ``earlier``, ``paths`` and
+    ``summaries`` as for ``attribute.judge``. None where nothing was sent yet, or the provider says nothing of a cache.
+    """
+    newest = next((s for s in reversed(earlier) if comparable(s)), None)
+    if newest is None or step.counted is None or paths.end(step) is None:
+        return None
+    if not _expected_to_tell(step, earlier, newest, caching):
+        return None
+    found = tuple(reaches(step, earlier, paths, caching, sizes))
+    could = max((reach.tokens for reach in found), default=0)
+    difference = changed(step, newest, paths, summaries)
+    ours = "" if difference is None else difference.what
+    again = max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could
+    return Prospect(step, newest, min(again, step.counted.input), found, ours, caching, prices)
+
+
+def _expected_to_tell(step: Step, earlier: Sequence[Step], newest: Step, caching: Caching) -> bool:
+    """Whether the provider has shown that it caches; one that was switched to is believed what it documents, where the
+    one before has shown it."""
+    if any(caches(s.counted) for s in reversed(earlier) if s.provider == step.provider):
+        return True
+    return newest.provider != step.provider and caching != UNSAID and caches(newest.counted)
+
+
+def outlook(known: Prospect, now: float) -> CacheOutlook:
+    """What the next request will find if it is sent at a time (seconds since the epoch)."""
+    step, caching, prices = known.step, known.caching, known.prices
+    total = step.counted.input if step.counted is not None else 0
+    could = min(total, max((reach.tokens for reach in known.found), default=0))
+    alive = [reach for reach in known.found if reach.alive(now, caching.gone)]
+    read = min(total, max((reach.tokens for reach in alive), default=0))
+    usd = input_usd(step, total, read, caching, prices)
+    short = known.again - read
+    if short < LEAST_TOKENS or short < LEAST_SHARE * total:
+        return CacheOutlook(read, usd, None, _until(alive, read))
+    sent = replace(step, created=now)
+    cause, what = cause_of(sent, known.newest, caching, known.ours, Parts(known.again, could, read, read, known.found))
+    if cause == "unknown":
+        return CacheOutlook(read, usd)
+    warm = input_usd(step, total, known.again, caching, prices)
+    return CacheOutlook(read, usd, ColdRequest(cause, what, short, not read, usd, warm), _until(alive, read))
+
+
+def _until(alive: Sequence[Reach], read: int) -> float | None:
+    """When that much can no longer be read: what was left by whichever step lives longest."""
+    ends = [r.touched + r.life for r in alive if r.life is not None and r.tokens >= read]
+    return max(ends, default=None) if read >= LEAST_TOKENS else None
+
+
+def input_usd(step: Step, total: int, read: int, caching: Caching, prices: Prices) -> float | None:
+    """Dollars of an input of which so many tokens are read; the rest is written where the provider sells that."""
+    fresh = total - read
+    written = fresh if caching.keeping == "markers" and total >= caching.minimum else None
+    hour = written if wants_hour(step) else None
+    return prices.cost(TokenUsage(total, 0, cache_read=read, cache_write=written, cache_write_1h=hour))
+
+
+def outlook_words(outlook: CacheOutlook | None) -> str:
+    """What is to be known at a glance: what will be paid anew, or until when nothing will; empty where neither is."""
+    if outlook is None:
+        return ""
+    if outlook.cold is not None:
+        return price_words(outlook.cold)
+    return until_words(outlook.until) if outlook.until is not None else ""
+
+
+def price_words(cold: ColdRequest) -> str:
+    """``cold: ~$1.51 instead of ~$0.15``; in tokens where no price says more."""
+    return f"{_name(cold)}: {_price(cold)}"
+
+
+def _why_and_price(cold: ColdRequest) -> str:
+    """``cold (idle for 6 min): ~$1.51 instead of ~$0.15``: why comes first, for the price is in the status line too,
+    and the end is what gets cut off."""
+    return f"{_name(cold)} ({cold.what}): {_price(cold)}"
+
+
+def _name(cold: ColdRequest) -> str:
+    return "cold" if cold.whole else "partly cold"
+
+
+def _price(cold: ColdRequest) -> str:
+    if not cold.usd or cold.warm_usd is None:
+        return f"{tokens(cold.tokens, approximate=True)} not from the cache"
+    return f"~{money(cold.usd)} instead of ~{money(cold.warm_usd)}"
+
+
+def short_words(cold: ColdRequest) -> str:
+    """``cold ~$1.51``, for where there is little room."""
+    return f"cold ~{money(cold.usd)}" if cold.usd else f"cold {tokens(cold.tokens, approximate=True)}"
+
+
+def cold_words(cold: ColdRequest) -> str:
+    """The whole of it: what is expected, at which price, and why."""
+    return f"Next input: expected {_why_and_price(cold)}"
+
+
+def until_words(until: float) -> str:
+    """Until when the cache is kept, as a time of the day: it stays true while nothing is drawn."""
+    return f"cached until {clock_time(until)}"
+
+
+def expected_words(outlook: CacheOutlook, total: int) -> str:
+    """What the next request, of ``total`` tokens, is expected to cost and to find, or to pay anew and why."""
+    if outlook.cold is not None:
+        return f"next input: expected {_why_and_price(outlook.cold)}"
+    until = f" until {clock_time(outlook.until)}" if outlook.until is not None else ""
+    cost = f"~{money(outlook.usd)}, " if outlook.usd else ""
+    return f"next input: expected {cost}{whole_percent(outlook.read, total)} cached{until}"
+
+
+def cache_entries(steps: Sequence[Step]) -> list[CacheEntry]:
+    """The calls of a session that asked for an answer, newest first; those of subagents among them."""
+    return [_entry(step) for step in reversed(steps) if step.kind in ("turn", "subagent") and step.counted is not None]
+
+
+def _entry(step: Step) -> CacheEntry:
+    usage = step.counted
+    told = usage.told if usage is not None and usage.told else {}
+    return CacheEntry(
+        step.id,
+        step.created,
+        step.model_key,
+        usage.input if usage is not None else None,
+        usage.cache_read if usage is not None else None,
+        usage.cache_write if usage is not None else None,
+        step.expected_read,
+        step.miss,
+        step.cache_life,
+        tuple(told.items()),
+        step.kind == "subagent",
+    )
+
+
+def miss_sums(steps: Sequence[Step]) -> dict[MissCause, MissSum]:
+    """The misses of a session by cause, subagents' included; causes without one are left out."""
+    found: dict[MissCause, MissSum] = {}
+    for cause in get_args(MissCause):
+        misses = [step.miss for step in steps if step.miss is not None and step.miss.cause == cause]
+        if misses:
+            cost = sum((_cost(miss) for miss in misses), NO_COST)
+            found[cause] = MissSum(len(misses), sum(miss.tokens for miss in misses), cost)
+    return found
+
+
+def _cost(miss: CacheMiss) -> Cost:
+    return Cost(unpriced=1) if miss.cost_usd is None else Cost(miss.cost_usd)
+
+
+def whole(sums: Iterable[MissSum]) -> MissSum:
+    """All causes together."""
+    parts = list(sums)
+    cost = sum((one.cost for one in parts), NO_COST)
+    return MissSum(sum(one.count for one in parts), sum(one.tokens for one in parts), cost)

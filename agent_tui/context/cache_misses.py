@@ -1,0 +1,355 @@
+"""What of a request a provider's cache should have given back, and why it gave less.
+
+The facts, with the documentation they are from, are in ``providers.dialects``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from agent_tui.context.anchor import differences
+from agent_tui.context.cache_paths import (
+    CACHE_KEY,
+    MODEL,
+    ROOT,
+    SERVER,
+    TTL,
+    Difference,
+    SentPaths,
+    differing_settings,
+    fixed_difference,
+    fixed_words,
+    message_difference,
+    model_of,
+    same_fixed,
+    sent_fixed,
+    setting_difference,
+)
+from agent_tui.models.steps import CacheMiss, MissCause, Step
+from agent_tui.models.usage import Prices, TokenUsage
+from agent_tui.providers.dialects.record import HOUR, Caching
+from agent_tui.text.numbers import duration
+
+
+def life_of(step: Step, caching: Caching) -> float | None:
+    """Seconds that what a step left in the cache is kept without being used; None where that is not known for sure.
+    The clock runs from the beginning of the request."""
+    usage = step.counted
+    if caching.life is None or usage is None:
+        return None
+    if usage.cache_write_1h:
+        return HOUR
+    # Asked for an hour, and nobody says that it was written for less.
+    return HOUR if wants_hour(step) and not (usage.cache_write and usage.cache_write_1h == 0) else caching.life
+
+
+def wants_hour(step: Step) -> bool:
+    """Whether a request asks its provider to keep it for an hour."""
+    return step.sent is not None and step.sent.settings.get(TTL) == "1h"
+
+
+def held(step: Step, caching: Caching) -> int:
+    """Tokens of a step's input that its provider keeps."""
+    usage = step.counted
+    if usage is None or usage.source != "provider" or not usage.context:
+        return 0
+    if caching.keeping == "markers":
+        read, write = usage.cache_read, usage.cache_write
+        kept = usage.input if read is None or write is None else read + write
+        return kept if kept >= caching.minimum else 0
+    return _in_units(usage.input, caching)
+
+
+def _in_units(tokens: int, caching: Caching) -> int:
+    return tokens // caching.unit * caching.unit if tokens >= caching.minimum else 0
+
+
+@dataclass(slots=True, frozen=True)
+class Sizes:
+    """Tokens of the beginnings of a request: of its first fixed parts in the order on the wire, and of all of them with
+    its first messages. They are asked for only where a request is not just longer than the one before."""
+
+    fixed: Callable[[int], int]
+    messages: Callable[[int], int]
+
+
+@dataclass(slots=True, frozen=True)
+class Reach:
+    """What an earlier step left for a request. ``tokens`` can be read as long as it lives; ``touched`` is when that was
+    last used, ``life`` how long it is kept from then on. ``place`` is the number of messages before its end. ``whole``:
+    the request begins with all of that step, and the tokens are no estimate."""
+
+    step: Step
+    tokens: int
+    touched: float
+    life: float | None
+    place: int
+    whole: bool
+
+    def alive(self, now: float, gone: float | None) -> bool:
+        """False only where it is documented that it is gone."""
+        limit = self.life if self.life is not None else gone
+        return limit is None or now - self.touched <= limit
+
+
+def reaches(
+    step: Step, earlier: Sequence[Step], paths: SentPaths, caching: Caching, sizes: Sizes, most: int = 32
+) -> list[Reach]:
+    """What earlier steps, newest first, left for this one in the same cache. Where it goes on from the newest of them
+    no other is looked at; beyond ``most`` of them only those that end where this one has a marker, up to the first that
+    it goes on from: what they left is known to the token."""
+    found: list[Reach] = []
+    marks, looked = step.sent.marks if step.sent is not None else [], 0
+    for other in reversed(earlier):
+        ends = paths.end(other)
+        if looked >= most and (ends is None or paths.depth(ends) not in marks):
+            continue
+        if not comparable(other) or not same_cache(other, step):
+            continue
+        new = reach(step, other, paths, caching, sizes)
+        found, looked = found + new, looked + 1
+        if any(one.whole for one in new) and (looked == 1 or looked > most):
+            break
+    known = {one.place: one.tokens for one in found if one.whole}
+    return [replace(one, tokens=known.get(one.place, one.tokens)) for one in found]
+
+
+def comparable(step: Step) -> bool:
+    """Whether it is known what a step sent, and that it arrived."""
+    return step.kind == "turn" and step.sent is not None and step.counted is not None and step.status != "running"
+
+
+def same_cache(one: Step, other: Step) -> bool:
+    """Whether two steps went to the same model at the same place."""
+    return not {MODEL, SERVER} & set(differing_settings(one, other))
+
+
+def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Sizes) -> list[Reach]:
+    """What one earlier step left for this one: with markers every marked place is kept by itself."""
+    end, begun = paths.end(step), paths.end(other)
+    if end is None or begun is None or step.sent is None or other.sent is None:
+        return []
+    life = life_of(other, caching)
+    losses = {caching.loses.get(name) for name in differing_settings(other, step)}
+    mine, theirs = sent_fixed(step), sent_fixed(other)
+    same = same_fixed(theirs, mine)
+    fixed_whole = same == len(mine) == len(theirs)
+    if "all" in losses:
+        return []
+    depth = 0
+    if fixed_whole and "messages" not in losses:
+        depth = _counted(step, other, paths.shared(end, begun))
+    whole = fixed_whole and depth == paths.depth(begun)
+    if caching.keeping == "automatic":
+        tokens = held(other, caching) if whole else _in_units(_size(same, fixed_whole, depth, sizes), caching)
+        return [Reach(other, tokens, other.created, life, depth, whole)] if tokens else []
+    found: list[Reach] = []
+    for mark in other.sent.marks:
+        if mark > depth or (mark and not _seen_from(paths, end, mark, step.sent.marks, caching.look_back)):
+            continue
+        before_documents = sum(part.row != "documents" for part in mine)
+        if not mark and same < min(before_documents, sum(part.row != "documents" for part in theirs)):
+            continue
+        last = whole and mark == other.sent.marks[-1]
+        tokens = held(other, caching) if last else sizes.messages(mark) if mark else sizes.fixed(before_documents)
+        if tokens >= caching.minimum:
+            found.append(Reach(other, tokens, other.created, life, mark, last))
+    return sorted(found, key=lambda one: -one.tokens)
+
+
+def _size(same: int, fixed_whole: bool, depth: int, sizes: Sizes) -> int:
+    return sizes.messages(depth) if fixed_whole else sizes.fixed(same)
+
+
+def _counted(step: Step, other: Step, depth: int) -> int:
+    """Where providers leave out what they were sent of earlier reasoning, the prompt that they read differs from there
+    on, although what we sent is the same."""
+    if other.sent_reasoning is None or step.sent_reasoning is None:
+        return depth
+    first = next(differences(other.sent_reasoning, step.sent_reasoning, depth), None)
+    return depth if first is None else min(depth, first[0])
+
+
+def _seen_from(paths: SentPaths, end: int, place: int, marks: Sequence[int], look_back: int) -> bool:
+    """Says whether a kept place is among the ``look_back`` blocks that end at one of the markers of a request."""
+    at = paths.blocks(paths.ancestor(end, place)) if place else paths.blocks(ROOT)
+    return any(mark >= place and paths.blocks(paths.ancestor(end, mark)) - at < look_back for mark in marks)
+
+
+LEAST_TOKENS = 2_000
+LEAST_SHARE = 0.1
+"""Less than so much, and less than such a share of the input, is not worth a word."""
+
+
+@dataclass(slots=True, frozen=True)
+class Judged:
+    """``expected``: tokens of a step's input that earlier steps had sent to where it could be read; None where that is
+    not known, or the provider does not tell what it reads."""
+
+    expected: int | None = None
+    miss: CacheMiss | None = None
+
+
+NOTHING = Judged()
+
+
+def judge(
+    step: Step,
+    earlier: Sequence[Step],
+    paths: SentPaths,
+    caching: Caching,
+    sizes: Sizes,
+    prices: Prices,
+    summaries: Collection[str] = (),
+) -> Judged:
+    """What of a finished step's input should have been read, and why it was not. ``earlier`` are the session's steps
+    before it, oldest first; ``paths`` has all of them; ``summaries`` are the ids of messages that stand for compacted
+    ones."""
+    newest = next((s for s in reversed(earlier) if comparable(s)), None)
+    if newest is None or step.counted is None or paths.end(step) is None:
+        return NOTHING
+    if (read := read_of(step, earlier, newest, caching)) is None:
+        return NOTHING
+    found = reaches(step, earlier, paths, caching, sizes)
+    could = max((reach.tokens for reach in found), default=0)
+    alive = max((r.tokens for r in found if r.alive(step.created, caching.gone)), default=0)
+    difference = changed(step, newest, paths, summaries)
+    ours = "" if difference is None else difference.what
+    expected = min(
+        max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could, step.counted.input
+    )
+    short = expected - read
+    if short < LEAST_TOKENS or short < LEAST_SHARE * step.counted.input:
+        return Judged(expected)
+    cause, what = cause_of(step, newest, caching, ours, Parts(expected, could, alive, read, found))
+    return Judged(expected, CacheMiss(cause, what, expected, read, extra_cost(step.counted, short, prices)))
+
+
+def read_of(step: Step, earlier: Sequence[Step], newest: Step, caching: Caching) -> int | None:
+    """The tokens that a step read from the cache, where its provider tells them and has shown that it caches; where it
+    was switched to, it need not have shown that yet."""
+    usage = step.counted
+    if step.kind != "turn" or usage is None or usage.source != "provider" or not usage.context:
+        return None
+    shown = caches(usage) or any(caches(s.counted) for s in reversed(earlier) if s.provider == step.provider)
+    if usage.cache_read is None:
+        return 0 if shown and caching.zero_unsaid else None
+    return usage.cache_read if shown or model_of(newest) != model_of(step) else None
+
+
+def caches(usage: TokenUsage | None) -> bool:
+    """Whether a call was read from a cache or written to it."""
+    return usage is not None and bool(usage.cache_read or usage.cache_write)
+
+
+def repeated(step: Step, newest: Step, paths: SentPaths, sizes: Sizes) -> int:
+    """Tokens of a step's input that the newest one had sent too, wherever they stood in it, and no more than that one
+    had; of another model's, all that was said before."""
+    end, begun = paths.end(step), paths.end(newest)
+    if end is None or begun is None or newest.counted is None:
+        return 0
+    known = Counter(part.fingerprint for part in sent_fixed(newest))
+    tokens = 0
+    for number, part in enumerate(sent_fixed(step)):
+        if known[part.fingerprint] > 0:
+            known[part.fingerprint] -= 1
+            tokens += sizes.fixed(number + 1) - sizes.fixed(number)
+    if not same_cache(step, newest):
+        # Another model may get the same messages in another form.
+        keys = set(paths.messages(begun).keys)
+        for number, key in enumerate(paths.messages(end).keys):
+            if key in keys:
+                tokens += sizes.messages(number + 1) - sizes.messages(number)
+        return tokens
+    shared = paths.shared(end, begun)
+    tokens += sizes.messages(shared) - sizes.messages(0)
+    left = Counter(paths.digests(begun, shared))
+    for number, digest in enumerate(paths.digests(end, shared), shared):
+        if left[digest] > 0:
+            left[digest] -= 1
+            tokens += sizes.messages(number + 1) - sizes.messages(number)
+    return min(tokens, newest.counted.input)
+
+
+@dataclass(slots=True, frozen=True)
+class Parts:
+    """What was expected, what of it could be read whatever time had passed, what was still alive, what was read."""
+
+    expected: int
+    could: int
+    alive: int
+    read: int
+    found: Sequence[Reach]
+
+
+def cause_of(
+    step: Step,
+    newest: Step,
+    caching: Caching,
+    ours: str,
+    parts: Parts,
+) -> tuple[MissCause, str]:
+    """Why less was read than expected, with words; ``ours`` is what differs from the newest step (``changed``)."""
+    least = max(LEAST_TOKENS, LEAST_SHARE * (step.counted.input if step.counted is not None else 0))
+    idle = step.created - newest.created
+    life = life_of(newest, caching)
+    limit = life if life is not None else caching.gone
+    # What had expired anyway was not lost by a change; another model never had it.
+    over = limit is not None and idle > limit and same_cache(step, newest)
+    by_time = max(0, parts.could - parts.alive)
+    by_us = max(0, parts.expected - max(parts.could, parts.read))
+    if over and parts.alive - parts.read < least:
+        return "expired", f"idle for {duration(idle)}"
+    if ours and (by_us >= least or (by_time >= least and not over)):
+        return "ours", ours
+    if by_time >= least and parts.alive - parts.read < least:
+        touched = max(reach.touched for reach in parts.found)
+        return "expired", f"idle for {duration(step.created - touched)}"
+    # Whether a setting matters to the cache is not always documented: it is named where it may.
+    return ("ours", ours) if ours else ("unknown", "")
+
+
+def matters(difference: Difference | None, caching: Caching) -> bool:
+    """Whether all that was repeated could have been read but for a difference. Where we changed nothing that is known
+    to cost the cache, no more can be missing than could be read: providers leave out old reasoning themselves."""
+    if difference is None or difference.where != "setting":
+        return difference is not None
+    return difference.name in (MODEL, SERVER) or difference.name in caching.loses
+
+
+def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[str] = ()) -> Difference | None:
+    """What of ours differs first from an earlier step, of the fixed parts in words for all; None where it only goes on
+    from it."""
+    names = differing_settings(before, step)
+    first = next((name for name in names if name in (MODEL, SERVER)), None)
+    if first is not None:
+        return setting_difference(first, before, step)
+    fixed = fixed_difference(sent_fixed(before), sent_fixed(step))
+    if fixed is not None:
+        return replace(fixed, what=fixed_words(sent_fixed(before), sent_fixed(step)))
+    # A cache key is no part of the prompt: it says where the provider looks, and what is another there comes first.
+    setting = next((name for name in names if name != CACHE_KEY), None)
+    if setting is not None:
+        return setting_difference(setting, before, step)
+    end, begun = paths.end(step), paths.end(before)
+    if end is None or begun is None:
+        return None
+    messages = message_difference(paths, begun, end, summaries)
+    return setting_difference(CACHE_KEY, before, step) if messages is None and names else messages
+
+
+def extra_cost(usage: TokenUsage, short: int, prices: Prices) -> float | None:
+    """Dollars that a step cost more than if ``short`` tokens more had been read; None where a price is not known."""
+    write = usage.cache_write
+    less = min(write or 0, short)
+    hour = usage.cache_write_1h
+    would = replace(
+        usage,
+        cache_read=(usage.cache_read or 0) + short,
+        cache_write=None if write is None else write - less,
+        cache_write_1h=None if hour is None else max(0, hour - less),
+    )
+    paid, otherwise = prices.cost(usage), prices.cost(would)
+    return None if paid is None or otherwise is None else max(0.0, paid - otherwise)

@@ -1,0 +1,347 @@
+"""What all steps of a session sent, as one tree of messages, and where two requests begin to differ."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent_tui.context.view import CLEARED_SUFFIX, CLIP_SUFFIX
+from agent_tui.models.rows import FIXED_ROWS, RowId
+from agent_tui.models.steps import FixedPart, Sent, Step
+from agent_tui.text.clean import one_line
+
+ROOT = 0
+
+
+@dataclass(slots=True, frozen=True)
+class SentMessages:
+    """The messages of a request as its body has them: keys, digests and content blocks, see ``models.cache.Sent``. The
+    first ``same`` of them are those of the request that was given before to whoever made this."""
+
+    keys: Sequence[str]
+    digests: Sequence[str]
+    blocks: Sequence[int]
+    same: int = 0
+
+
+@dataclass(slots=True)
+class SentPaths:
+    """A tree whose nodes are messages as they were sent; a step is the node at which it ends.
+
+    Nodes are numbers, ``ROOT`` stands for no message. Adding a step costs what is new in it.
+    """
+
+    _parent: list[int] = field(default_factory=lambda: [ROOT])
+    _depth: list[int] = field(default_factory=lambda: [0])
+    _key: list[str] = field(default_factory=lambda: [""])
+    _digest: list[str] = field(default_factory=lambda: [""])
+    _blocks: list[int] = field(default_factory=lambda: [0])
+    _made_by: list[str] = field(default_factory=lambda: [""])
+    _next: dict[tuple[int, str], int] = field(default_factory=dict)
+    _ends: dict[str, int] = field(default_factory=dict)
+    _lost: set[str] = field(default_factory=set)
+    _last: int = ROOT
+
+    def take(self, steps: Sequence[Step]) -> None:
+        """Adds the steps that are not here yet; they are looked for at the end."""
+        new: list[Step] = []
+        for step in reversed(steps):
+            if step.id in self._ends or step.id in self._lost:
+                break
+            new.append(step)
+        for step in reversed(new):
+            if step.sent is not None:
+                self._add(step.id, step.sent)
+            else:
+                self._lost.add(step.id)
+
+    def _add(self, step_id: str, sent: Sent) -> None:
+        """A step as it is stored. Where what it is a difference to is not here, as in a copy of a part of the session,
+        nothing is known of it."""
+        start = ROOT
+        if sent.base:
+            base = self._ends.get(sent.base)
+            if base is None or self._depth[base] < sent.kept:
+                self._lost.add(step_id)
+                return
+            start = self.ancestor(base, sent.kept)
+        self._ends[step_id] = self._grow(start, sent.keys, sent.digests, sent.blocks, step_id)
+
+    def record(self, step_id: str, messages: SentMessages, settings: dict[str, str], marks: list[int]) -> Sent:
+        """Adds what a step sends, and returns how it is stored with it."""
+        self._lost.discard(step_id)
+        depth = min(messages.same, self._depth[self._last])
+        node = self.ancestor(self._last, depth)
+        while depth < len(messages.digests) and (found := self._next.get((node, messages.digests[depth]))) is not None:
+            node, depth = found, depth + 1
+        while self._made_by[node] == step_id:
+            # Sent once more, changed: it is no difference to itself.
+            node, depth = self._parent[node], depth - 1
+        keys, digests = list(messages.keys[depth:]), list(messages.digests[depth:])
+        blocks = list(messages.blocks[depth:])
+        self._ends.pop(step_id, None)
+        self._last = self._ends[step_id] = self._grow(node, keys, digests, blocks, step_id)
+        return Sent(settings, self._made_by[node], depth, keys, digests, blocks, marks)
+
+    @contextmanager
+    def ahead(self, step_id: str, messages: SentMessages) -> Iterator[None]:
+        """What a step would send that is not sent yet: it is here inside the block only."""
+        length, last = len(self._parent), self._last
+        depth = min(messages.same, self._depth[last])
+        start = self.ancestor(last, depth)
+        self._ends[step_id] = self._grow(
+            start, messages.keys[depth:], messages.digests[depth:], messages.blocks[depth:], step_id
+        )
+        try:
+            yield
+        finally:
+            del self._ends[step_id]
+            for node in range(length, len(self._parent)):
+                del self._next[self._parent[node], self._digest[node]]
+            for column in (self._parent, self._depth, self._blocks):
+                del column[length:]
+            for names in (self._key, self._digest, self._made_by):
+                del names[length:]
+
+    def _grow(self, node: int, keys: Sequence[str], digests: Sequence[str], blocks: Sequence[int], by: str) -> int:
+        for number, (key, digest) in enumerate(zip(keys, digests, strict=True)):
+            found = self._next.get((node, digest))
+            if found is None:
+                found = len(self._parent)
+                self._next[node, digest] = found
+                self._parent.append(node)
+                self._depth.append(self._depth[node] + 1)
+                self._key.append(key)
+                self._digest.append(digest)
+                self._blocks.append(self._blocks[node] + (blocks[number] if number < len(blocks) else 1))
+                self._made_by.append(by)
+            node = found
+        return node
+
+    def end(self, step: Step) -> int | None:
+        """Where a step ends; None where what it sent is not known."""
+        return self._ends.get(step.id)
+
+    def depth(self, node: int) -> int:
+        """How many messages lead to a node, itself included."""
+        return self._depth[node]
+
+    def blocks(self, node: int) -> int:
+        """How many content blocks they are on the wire."""
+        return self._blocks[node]
+
+    def ancestor(self, node: int, depth: int) -> int:
+        """The node at a depth on the way to another."""
+        while self._depth[node] > depth:
+            node = self._parent[node]
+        return node
+
+    def shared(self, one: int, other: int) -> int:
+        """How many messages two ways begin with in common."""
+        depth = min(self._depth[one], self._depth[other])
+        one, other = self.ancestor(one, depth), self.ancestor(other, depth)
+        while one != other:
+            one, other = self._parent[one], self._parent[other]
+        return self._depth[one]
+
+    def messages(self, node: int) -> SentMessages:
+        """All messages on the way to a node."""
+        nodes: list[int] = []
+        while node != ROOT:
+            nodes.append(node)
+            node = self._parent[node]
+        nodes.reverse()
+        return SentMessages(
+            [self._key[n] for n in nodes],
+            [self._digest[n] for n in nodes],
+            [self._blocks[n] - self._blocks[self._parent[n]] for n in nodes],
+        )
+
+    def key(self, node: int) -> str:
+        """The key of the message at a node."""
+        return self._key[node]
+
+    def digests(self, node: int, start: int = 0) -> list[str]:
+        """The digests of the messages on the way to a node, from the ``start``-th on."""
+        found: list[str] = []
+        while self._depth[node] > start:
+            found.append(self._digest[node])
+            node = self._parent[node]
+        found.reverse()
+        return found
+
+
+Where = Literal["setting", "fixed", "message"]
+
+SERVER, MODEL, THINKING, SCHEMA, CHOICE, CACHE_KEY, OTHERS, TTL = (
+    "server", "model", "thinking", "schema", "tool choice", "cache key", "others", "cache ttl"
+)  # fmt: skip
+"""Names of the settings of a request (``models.cache.Sent.settings``). Another ``cache ttl`` makes nothing useless."""
+
+_SETTINGS = {
+    MODEL: "model switched",
+    SERVER: "server changed",
+    THINKING: "thinking switched",
+    SCHEMA: "answer schema changed",
+    CHOICE: "tool choice changed",
+    CACHE_KEY: "another session's cache key",
+    OTHERS: "request settings changed",
+}
+_MOST_NAMED = 3
+
+
+@dataclass(slots=True, frozen=True)
+class Difference:
+    """Where a request differs first from an earlier one, in the order in which providers read it: the settings that
+    change everything, tools, system prompt, other settings, messages.
+
+    ``name`` is the setting, the row or the message's key, ``index`` how many fixed parts or messages are the same
+    before it. ``what`` says it in words.
+    """
+
+    where: Where
+    name: str
+    index: int
+    what: str
+
+
+def sent_fixed(step: Step) -> list[FixedPart]:
+    """The fixed parts that went with a step, in the order on the wire."""
+    return on_wire(step.fixed)
+
+
+def on_wire(fixed: Sequence[FixedPart]) -> list[FixedPart]:
+    """Those of the fixed parts that are sent, in the order on the wire: what waits for the user's next message is in
+    that message, and deferred tools are not sent."""
+    sent = [part for part in fixed if part.change != "waiting" and part.deferred_tokens is None and part.chars]
+    return sorted(sent, key=lambda part: FIXED_ROWS[part.row].sent)
+
+
+def differing_settings(before: Step, after: Step) -> list[str]:
+    """Names of the settings in which two steps differ; of steps that did not store any only the model is known."""
+    old = before.sent.settings if before.sent is not None else {}
+    new = after.sent.settings if after.sent is not None else {}
+    names = [name for name in _SETTINGS if name in old.keys() | new.keys() and old.get(name) != new.get(name)]
+    if MODEL not in names and model_of(before) != model_of(after):
+        names.insert(0, MODEL)
+    return names
+
+
+def model_of(step: Step) -> tuple[str, str, str]:
+    """What makes another cache in any case."""
+    return step.provider, step.api, step.model
+
+
+def same_fixed(before: Sequence[FixedPart], after: Sequence[FixedPart]) -> int:
+    """How many parts two lists begin with in common."""
+    count = 0
+    for one, other in zip(before, after, strict=False):
+        if one.fingerprint != other.fingerprint:
+            break
+        count += 1
+    return count
+
+
+def fixed_difference(before: Sequence[FixedPart], after: Sequence[FixedPart]) -> Difference | None:
+    """The first difference of two lists of parts in the order on the wire, with all of its row."""
+    index = same_fixed(before, after)
+    if index == len(before) == len(after):
+        return None
+    rows = [parts[index].row for parts in (before, after) if index < len(parts)]
+    row = min(rows, key=lambda r: FIXED_ROWS[r].sent)
+    return Difference("fixed", row, index, _row_words(row, before, after))
+
+
+def fixed_words(before: Sequence[FixedPart], after: Sequence[FixedPart]) -> str:
+    """All that differs of two lists of parts in the order on the wire, row by row; empty where nothing does. The first
+    row breaks the cache alone, yet what the user did last may be in another."""
+    rows = sorted(FIXED_ROWS, key=lambda row: FIXED_ROWS[row].sent)
+    apart = (([p for p in before if p.row == row], [p for p in after if p.row == row]) for row in rows)
+    return _named([found.what for pair in apart if (found := fixed_difference(*pair)) is not None])
+
+
+def setting_difference(name: str, before: Step, after: Step) -> Difference:
+    """A setting that differs."""
+    what = _SETTINGS[name]
+    if name == MODEL and before.model_key != after.model_key:
+        what = f"{what}: {one_line(before.model_key, 40)} → {one_line(after.model_key, 40)}"
+    return Difference("setting", name, 0, what)
+
+
+def message_difference(paths: SentPaths, before: int, after: int, summaries: Collection[str] = ()) -> Difference | None:
+    """The first message in which two ways differ; None where the later one goes on from the earlier one. A mere
+    beginning of that one differs by what comes in the place of the rest. ``summaries`` are the ids of messages that
+    stand for compacted ones."""
+    index = paths.shared(before, after)
+    if index == paths.depth(before):
+        return None
+    old = paths.key(paths.ancestor(before, index + 1))
+    if index == paths.depth(after):
+        return Difference("message", old, index, "rewound")
+    new = paths.key(paths.ancestor(after, index + 1))
+    return Difference("message", new, index, _message_words(old, new, summaries))
+
+
+def _message_words(old: str, new: str, summaries: Collection[str]) -> str:
+    if new in summaries:
+        # Ids sort by the time they were made: an older summary has come back.
+        return "compaction undone" if old in summaries and new < old else "compacted"
+    if old in summaries:
+        return "compaction undone"
+    if old.partition("#")[0] == new.partition("#")[0]:
+        if CLEARED_SUFFIX in new:
+            return "old results cleared"
+        if CLIP_SUFFIX in new:
+            return "a long result cut"
+        if CLEARED_SUFFIX in old or CLIP_SUFFIX in old:
+            return "compaction undone"
+        return "reasoning or images sent otherwise"
+    return "rewound"
+
+
+def _row_words(row: RowId, before: Sequence[FixedPart], after: Sequence[FixedPart]) -> str:
+    old = {(p.group, p.label): p for p in before if p.row == row}
+    new = {(p.group, p.label): p for p in after if p.row == row}
+    if row == "tools":
+        return f"tools changed: {_tool_words(old, new)}"
+    came = [f"{_name(key)} came" for key in new if key not in old]
+    went = [f"{_name(key)} went" for key in old if key not in new]
+    edited = [f"{_name(key)} edited" for key in new if key in old and old[key].fingerprint != new[key].fingerprint]
+    named = _named([*edited, *came, *went]) or "order changed"
+    label = FIXED_ROWS[row].label
+    if row in ("memory", "documents"):
+        return named
+    return f"{label} changed" if len(new) <= 1 and len(old) <= 1 else f"{label} changed: {named}"
+
+
+def _tool_words(old: dict[tuple[str, str], FixedPart], new: dict[tuple[str, str], FixedPart]) -> str:
+    """Whole servers by their names, other tools by theirs."""
+    groups = {group for group, _ in (*old, *new)}
+    words: list[str] = []
+    for group in sorted(groups, key=lambda g: (g == "builtin", g)):
+        before = {label: p.fingerprint for (g, label), p in old.items() if g == group}
+        after = {label: p.fingerprint for (g, label), p in new.items() if g == group}
+        if before == after:
+            continue
+        server = group.removeprefix("mcp:") if group.startswith("mcp:") else ""
+        if server and not (before and after):
+            words.append(f"MCP server {one_line(server, 40)} {'came' if after else 'went'}")
+            continue
+        if server:
+            words.append(f"MCP server {one_line(server, 40)} changed")
+            continue
+        words += [f"{one_line(label, 40)} came" for label in after if label not in before]
+        words += [f"{one_line(label, 40)} went" for label in before if label not in after]
+        words += [f"{one_line(n, 40)} edited" for n in after if n in before and before[n] != after[n]]
+    return _named(words) or "order changed"
+
+
+def _name(key: tuple[str, str]) -> str:
+    return one_line(key[1] or key[0], 60)
+
+
+def _named(words: Sequence[str]) -> str:
+    more = len(words) - _MOST_NAMED
+    return ", ".join(words[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,473 @@
+"""Reuse between two calculations of one session, owned by one object: the formula's answers, sooner.
+
+The formula knows nothing of it. Kept are answers of its pure functions, each with what says that it still holds.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agent_tui.context.accounting.fixed import Reach, Reading
+from agent_tui.context.accounting.inputs import (
+    ContextInputs,
+    FixedScale,
+    Ground,
+    ReasoningNow,
+    best_scale,
+    end_of,
+    ended,
+    fixed_scale_at,
+    order,
+    rule_of,
+)
+from agent_tui.context.accounting.messages import (
+    NO_CHANGE,
+    Change,
+    Measured,
+    dropped_from_input,
+    dropped_from_output,
+    dropped_reasoning,
+    estimate_rest,
+    estimated_head,
+    measure_next,
+    nothing_measured,
+    removed,
+    split_messages,
+)
+from agent_tui.context.accounting.next_input import Sizes, estimated_fixed
+from agent_tui.context.accounting.reports import coarse_ratio
+from agent_tui.context.accounting.spending import Sums
+from agent_tui.context.accounting.tally import Tally
+from agent_tui.context.accounting.usage import usage_of
+from agent_tui.context.anchor import ResultStates, SentPrefixes, common_prefix, extend_chain
+from agent_tui.context.tokens import Family, MessageEstimate, estimate_message, family_of
+from agent_tui.models.context import ContextUsage, SessionTotals
+from agent_tui.models.messages import Message
+from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
+from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.providers.dialects.encoding import ReplayStatus
+from agent_tui.providers.reasoning import (
+    ANY_RULE,
+    COMPACTED,
+    FIXED_CHANGED,
+    is_compacted,
+    loops_whole,
+    plan_replay,
+    prefix_fingerprint,
+    turn_is_closed,
+)
+
+
+class FollowedTotals:
+    """``session_totals``. Kept is the sum of the leading calls that have ended: those change no more."""
+
+    def __init__(self) -> None:
+        self._sums = Sums()
+        self._count = 0
+        self._last: Step | None = None
+
+    def follow(self, steps: Sequence[Step], records: Sequence[CompactionRecord]) -> SessionTotals:
+        """What ``session_totals`` gives for these steps and records."""
+        if self._count and (len(steps) < self._count or steps[self._count - 1] is not self._last):
+            self._sums, self._count, self._last = Sums(), 0, None
+        while self._count < len(steps) and steps[self._count].status != "running":
+            self._last = steps[self._count]
+            self._sums.add(self._last)
+            self._count += 1
+        if self._count == len(steps):
+            return self._sums.totals(records)
+        sums = self._sums.copy()
+        for step in steps[self._count :]:
+            sums.add(step)
+        return sums.totals(records)
+
+
+class FollowedScale:
+    """``fixed_scale_of``, looking at each ended step once."""
+
+    def __init__(self) -> None:
+        self._measured: list[FixedScale] = []
+        self._seen = 0
+        self._last = ""
+        self._target: Target | None = None
+
+    def follow(
+        self,
+        steps: Sequence[Step],
+        target: Target,
+        family: Family,
+        view: Sequence[SentMessage],
+        records: Sequence[CompactionRecord],
+    ) -> float | None:
+        known = self._seen <= len(steps) and (self._seen == 0 or steps[self._seen - 1].id == self._last)
+        if target != self._target or not known:
+            self._measured, self._seen, self._target = [], 0, target
+        for step in ended(steps[self._seen :]):
+            made = fixed_scale_at(self._seen, step, target, family)
+            if made is not None:
+                bisect.insort(self._measured, made, key=order)
+            self._seen += 1
+            self._last = step.id
+        return best_scale(self._measured, view, records)
+
+
+_ReplaySetting = tuple[Target, str, Effort, bool, frozenset[str]]
+
+
+@dataclass(slots=True, frozen=True)
+class _Mark:
+    """A place in the view, with what the replay rule needs to go on from there."""
+
+    index: int = 0
+    prefix: str = ""
+    compacted: bool = False
+
+    def moved(self, view: Sequence[SentMessage], index: int) -> _Mark:
+        between = view[self.index : index]
+        compacted = self.compacted or any(map(is_compacted, between))
+        return _Mark(index, prefix_fingerprint(between, self.prefix), compacted)
+
+
+class FollowedReasoning:
+    """``reasoning_now``, where only what is new is asked about; when a user message closes a turn, that turn is asked
+    about again."""
+
+    def __init__(self) -> None:
+        self._setting: _ReplaySetting | None = None
+        self._keys: list[str] = []
+        self._statuses: dict[str, ReplayStatus] = {}
+        self._turn = _Mark()
+        self._seen = _Mark()
+        self._closed = False
+        self.changed_from = 0
+        """Messages before this index have the status that they had at the last update."""
+
+    def follow(
+        self,
+        view: Sequence[SentMessage],
+        target: Target,
+        fixed_fingerprint: str,
+        effort: Effort,
+        rule: ReplayRule = ANY_RULE,
+    ) -> ReasoningNow:
+        if self._follow(view, target, fixed_fingerprint, effort, rule) and effort != "off":
+            self._follow(view, target, fixed_fingerprint, "off", rule)
+        return ReasoningNow(self._statuses, self._turn.index, self._closed)
+
+    def _follow(
+        self, view: Sequence[SentMessage], target: Target, fixed_fingerprint: str, effort: Effort, rule: ReplayRule
+    ) -> bool:
+        """Whether the step has to run without thinking."""
+        setting = (target, fixed_fingerprint, effort, rule.bound, frozenset(rule.left_out))
+        keys = [item.key for item in view]
+        kept = common_prefix(self._keys, keys)
+        self._keys = keys
+        if setting != self._setting or kept < self._seen.index:
+            if setting != self._setting or kept <= self._turn.index:
+                self._statuses.clear()
+                self._turn = _Mark(0, fixed_fingerprint)
+            self._setting, self._seen = setting, self._turn
+        new = view[self._seen.index :]
+        last_user = max((i for i, item in enumerate(new) if item.message.role == "user"), default=None)
+        start = self._seen
+        closed = turn_is_closed(view)
+        if last_user is not None or closed or self._closed or loops_whole(target):
+            start = self._turn
+        self._closed = closed
+        if last_user is not None:
+            self._turn = self._seen.moved(view, self._seen.index + last_user)
+        self.changed_from = start.index
+        off = self._ask(view[start.index :], target, start, effort, rule)
+        self._seen = self._seen.moved(view, len(view))
+        return off
+
+    def _ask(self, tail: Sequence[SentMessage], target: Target, start: _Mark, effort: Effort, rule: ReplayRule) -> bool:
+        plan = plan_replay(tail, target, start.prefix, effort if effort == "off" else None, rule)
+        for item in tail:
+            if item.message.role != "assistant":
+                continue
+            status = plan.message_status(item.message.id)
+            if status is not None:
+                if start.compacted and status.reason == FIXED_CHANGED:
+                    status = replace(status, reason=COMPACTED)
+                self._statuses[item.message.id] = status
+        return plan.thinking_off is not None
+
+
+Setting = tuple[Target, int | None]
+Basis = tuple[Setting, float | None, float, tuple[str, ...]]
+
+
+class FollowedGround:
+    """``ground_of``, where only what is new since the last calculation is looked at.
+
+    After ``follow``: ``settled`` leading messages weigh what they did then, provided that the ``basis`` is the same.
+    """
+
+    def __init__(self) -> None:
+        self.settled = 0
+        self.basis: Basis | None = None
+        self._setting: Setting | None = None
+        self._prefixes = SentPrefixes()
+        self._keys: list[str] = []
+        self._scale = FollowedScale()
+        self._reasoning = FollowedReasoning()
+        self._chain: list[Step] = []
+        self._answered: dict[str, Step] = {}
+        self._seen: list[str] = []
+        self._passed = False
+        self._reach = 0
+        self._estimates: dict[str, tuple[int | None, bool, MessageEstimate]] = {}
+
+    def follow(self, inputs: ContextInputs) -> Ground:
+        """What ``ground_of`` gives for these inputs. It holds until the next call."""
+        view, target, window = inputs.view, inputs.model.target, inputs.model.limits.window
+        family, setting = family_of(target), (target, window)
+        if setting != self._setting:
+            self._setting = setting
+            self._estimates.clear()
+            self._keys, self._chain, self._seen, self._reach = [], [], [], 0
+        scale = self._scale.follow(inputs.steps, target, family, view, inputs.records)
+        self.basis = setting, scale, coarse_ratio(inputs.ratio), tuple(r.id for r in inputs.records)
+        known = len(self._prefixes.ids)
+        self._prefixes, kept = self._prefixes.moved_to(view)
+        self._follow_steps(inputs.steps, target, window, known, kept)
+        results = ResultStates(inputs.records)
+        rule = rule_of(inputs, self._prefixes, results)
+        reasoning = self._reasoning.follow(view, target, inputs.fixed_fingerprint, inputs.effort, rule)
+        keys = [item.key for item in view]
+        self.settled = min(common_prefix(self._keys, keys), self._reasoning.changed_from)
+        self._keys = keys
+
+        def estimate(message: Message, key: str, first: bool) -> MessageEstimate:
+            return self._estimate(family, message, key, first)
+
+        return Ground(
+            inputs=inputs,
+            family=family,
+            prefixes=self._prefixes,
+            chain=self._chain,
+            answered=self._answered,
+            measured_scale=scale,
+            results=results,
+            rule=rule,
+            reasoning=reasoning,
+            estimate=estimate,
+        )
+
+    def _estimate(self, family: Family, message: Message, key: str, first: bool) -> MessageEstimate:
+        """The message's estimate, computed once for a key and a raw count."""
+        known = self._estimates.get(key)
+        if known is not None and known[0] == message.raw_tokens and known[1] == first:
+            return known[2]
+        made = estimate_message(message, family, first)
+        self._estimates[key] = (message.raw_tokens, first, made)
+        return made
+
+    def _follow_steps(self, steps: Sequence[Step], target: Target, window: int | None, known: int, kept: int) -> None:
+        """Bring the chain up to date with the steps; the view had ``known`` messages, and has ``kept`` of them."""
+        finished = self._finished(steps)
+        grown = len(self._prefixes.ids) > known
+        if self._seen != finished[: len(self._seen)] or kept != known or (grown and self._reach > known):
+            # Steps that did not fit may fit now: after an undo, or when messages came back.
+            self._chain, self._seen, self._reach = [], [], 0
+            self._answered = {}
+        for step in steps[len(self._seen) :]:
+            if step.message_id is not None:
+                self._answered[step.message_id] = step
+        if self._passed:
+            chosen = set(finished[len(self._seen) :])
+            new = [s for s in steps if s.id in chosen]
+        else:
+            new = list(steps[len(self._seen) : len(finished)])
+        self._reach = max(self._reach, *(end_of(s) for s in new), 0)
+        extend_chain(self._chain, new, self._prefixes, target, window)
+        self._seen = finished
+
+    def _finished(self, steps: Sequence[Step]) -> list[str]:
+        """Ids of the steps that will not change any more. One that still runs is passed over (``_passed``): an exact
+        count may come in meanwhile. When it ends, the list is another and the chain is made anew."""
+        ids = [s.id for s in steps]
+        start = 0 if self._passed else len(self._seen)
+        self._passed = False
+        for i, step in enumerate(steps[start:], start):
+            if step.status == "running":
+                self._passed = any(s.status != "running" for s in steps[i + 1 :])
+                return [s.id for s in steps if s.status != "running"] if self._passed else ids[:i]
+        return ids
+
+
+@dataclass(slots=True, frozen=True)
+class _KeptMeasured:
+    """Rows that steps of the chain measured, up to the step ``last``; ``reach`` says how they were read from the
+    provider's cache."""
+
+    measured: Measured
+    last: str
+    reach: Reach
+
+
+@dataclass(slots=True, frozen=True)
+class _KeptNew:
+    new: Tally
+    ratio: float
+    read: bool
+
+
+@dataclass(slots=True, frozen=True)
+class _KeptHead:
+    """The estimate of the first ``messages`` at a calibration."""
+
+    messages: int
+    ratio: float
+    tokens: int
+
+
+@dataclass(slots=True, frozen=True)
+class _KeptSplit:
+    """The rows of the head, for a cost and what there was to be read of it."""
+
+    tally: Tally
+    key: tuple[int, int, Reach, int]
+
+
+@dataclass(slots=True, frozen=True)
+class _KeptDropped:
+    """What the first ``messages`` of an anchor's input lost."""
+
+    anchor: str
+    messages: int
+    dropped: Change
+
+
+class Incremental:
+    """One a session, kept by whoever asks again and again: a call costs what is new since the last."""
+
+    def __init__(self) -> None:
+        self._followed = FollowedGround()
+        self._totals = FollowedTotals()
+        self._basis: Basis | None = None
+        self._measured: list[_KeptMeasured] = []
+        self._new: _KeptNew | None = None
+        self._head: _KeptHead | None = None
+        self._split: _KeptSplit | None = None
+        self._dropped: _KeptDropped | None = None
+
+    def usage(self, inputs: ContextInputs) -> ContextUsage:
+        """What ``calculate_context_usage`` gives for these inputs."""
+        ground = self._ground(inputs)
+        return usage_of(ground, self._sizes(ground), self._split_head, self._totals.follow)
+
+    def rule(self, inputs: ContextInputs) -> ReplayRule:
+        """The rule the next request is sent with, as the calculator sees it."""
+        return self._ground(inputs).rule
+
+    def _ground(self, inputs: ContextInputs) -> Ground:
+        """The ground, and an end to all that does not hold on it."""
+        ground = self._followed.follow(inputs)
+        settled = self._followed.settled if self._followed.basis == self._basis else 0
+        self._basis = self._followed.basis
+        self._measured = [k for k in self._measured if k.measured.tally.end <= settled]
+        if self._new is not None and self._new.new.end > settled:
+            self._new = None
+        if self._head is not None and self._head.messages > settled:
+            self._head = None
+        if self._split is not None and self._split.tally.end > settled:
+            self._split = None
+        if self._dropped is not None and self._dropped.messages > settled:
+            self._dropped = None
+        return ground
+
+    def _sizes(self, ground: Ground) -> Sizes:
+        measured = self._measure(ground)
+        return Sizes(
+            fixed=estimated_fixed(ground),
+            head=self._estimated_head(ground),
+            measured=measured,
+            new=self._new_messages(ground),
+            dropped=self._dropped_reasoning(ground, measured),
+            removed=removed(ground, measured),
+        )
+
+    def _measure(self, ground: Ground) -> Measured:
+        """``measure``, going on from the longest stretch of rows that still holds."""
+        chain = ground.chain
+        self._measured = [k for k in self._measured if _holds(k, ground)]
+        measured = nothing_measured(ground)
+        if self._measured:
+            best = max(self._measured, key=lambda k: k.measured.steps)
+            left = best.measured.left if isinstance(best.reach, tuple) else measured.left
+            measured = best.measured.copy()
+            measured.left = left
+        # What can be built on next time: rows to the end of the last closed turn, to where the cache's reading ended,
+        # and to the newest step.
+        places = (ground.reasoning.turn_start, ground.coverage.until, ground.measured)
+        while measured.steps < len(chain):
+            measure_next(ground, measured)
+            end = end_of(chain[measured.steps - 1])
+            following = end_of(chain[measured.steps]) if measured.steps < len(chain) else None
+            closing = any(end <= at and (following is None or following > at) for at in places)
+            if closing and not measured.tally.approximate:
+                reach = ground.coverage.reach(ground.head, measured.tally.end)
+                self._measured.append(_KeptMeasured(measured.copy(), chain[measured.steps - 1].id, reach))
+        steps = [(k.measured.steps, k.measured.tally.end) for k in self._measured]
+        needed = {max((n for n, end in steps if end <= at), default=0) for at in places}
+        self._measured = [k for k in self._measured if k.measured.steps in needed]
+        return measured
+
+    def _new_messages(self, ground: Ground) -> Tally:
+        """``new_messages``, going on from those of the last time."""
+        start, ratio, read = ground.measured, ground.ratio, ground.coverage.read is not None
+        kept, self._new = self._new, None
+        new = Tally(start, start)
+        if kept is not None and (kept.new.start, kept.ratio, kept.read) == (start, ratio, read):
+            new = kept.new.copy()
+        estimate_rest(ground, new)
+        if not new.approximate:
+            self._new = _KeptNew(new.copy(), ratio, read)
+        return new
+
+    def _estimated_head(self, ground: Ground) -> int:
+        kept = self._head
+        if kept is not None and (kept.messages, kept.ratio) == (ground.head, ground.ratio):
+            return kept.tokens
+        tokens, approximate = estimated_head(ground)
+        self._head = None if approximate else _KeptHead(ground.head, ground.ratio, tokens)
+        return tokens
+
+    def _split_head(self, ground: Ground, end: int, cost: int, reading: Reading) -> Tally:
+        key = (end, cost, ground.coverage.reach(0, end), reading.left)
+        if self._split is not None and self._split.key == key:
+            return self._split.tally.copy()
+        tally = split_messages(ground, end, cost, reading)
+        self._split = None if tally.approximate else _KeptSplit(tally.copy(), key)
+        return tally
+
+    def _dropped_reasoning(self, ground: Ground, measured: Measured) -> Change:
+        """``dropped_reasoning``, where the closed turns of an input were gone through before."""
+        anchor = ground.anchor
+        if anchor is None or anchor.sent_reasoning is None:
+            return dropped_reasoning(ground, measured.turn)
+        runs, start, dropped = anchor.sent_reasoning, 0, NO_CHANGE
+        if self._dropped is not None and self._dropped.anchor == anchor.id:
+            start, dropped = self._dropped.messages, self._dropped.dropped
+        until = max(start, min(ground.reasoning.turn_start, anchor.sent_count))
+        dropped += dropped_from_input(ground, runs, start, until)
+        self._dropped = _KeptDropped(anchor.id, until, dropped)
+        return (
+            dropped + dropped_from_input(ground, runs, until, anchor.sent_count) + dropped_from_output(ground, anchor)
+        )
+
+
+def _holds(kept: _KeptMeasured, ground: Ground) -> bool:
+    """Whether these rows are the beginning of what the chain measures."""
+    chain, tally, steps = ground.chain, kept.measured.tally, kept.measured.steps
+    return (
+        steps <= len(chain)
+        and kept.last == chain[steps - 1].id
+        and tally.start == ground.head
+        and tally.end == end_of(chain[steps - 1])
+        and kept.reach == ground.coverage.reach(tally.start, tally.end)
+    )

@@ -1,1 +1,0 @@
-"""Reuse between two calculations of one session, owned by one object: the formula's answers, sooner."""

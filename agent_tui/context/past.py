@@ -1,0 +1,324 @@
+"""A step of the past: what the calculator was given then, stored with it, and the same answer made of it again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import get_args
+
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.next_input import compact_at_of
+from agent_tui.context.anchor import SentPrefixes, made_on, on_branch
+from agent_tui.context.incremental import Incremental
+from agent_tui.context.view import ViewBuilder
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.messages import Message
+from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule, SentMessage, Target
+from agent_tui.models.steps import CompactionRecord, Given, Step
+from agent_tui.models.usage import Limits, Prices
+from agent_tui.providers.catalog import model_family
+
+EFFORTS = frozenset(get_args(Effort))
+
+
+def given_of(inputs: ContextInputs, head: str | None) -> Given:
+    """What is to be stored of these inputs; ``head`` is the id of the conversation's last message."""
+    limits, settings = inputs.model.limits, inputs.settings
+    return Given(
+        head=head,
+        ratio=inputs.ratio,
+        effort=inputs.effort,
+        family=inputs.model.target.family,
+        bound=inputs.replay.bound,
+        ask_drop=inputs.replay.ask_drop,
+        max_input=limits.max_input,
+        max_output=limits.max_output,
+        limit_source=limits.source,
+        learned_at=limits.learned_at,
+        compact_at=compact_at_of(inputs.model, settings),
+        reserve=settings.max_output_reserve,
+        auto_compact=settings.auto_compact,
+        paused=settings.paused,
+        off=settings.off,
+    )
+
+
+def model_of(step: Step) -> ModelInfo:
+    """The model of a step with its limits as they were known then. Its prices are not: they are not stored."""
+    given = step.given
+    family = given.family if given is not None else model_family(step.model)
+    target = Target(step.provider, step.api, step.model, family)
+    limits = Limits(step.window)
+    if given is not None:
+        learned = ("window",) if given.limit_source == "learned" else ()
+        limits = Limits(step.window, given.max_input, given.max_output, given.limit_source, learned, given.learned_at)
+    return ModelInfo(ModelSpec(step.model_key, step.model), target, limits, Prices())
+
+
+def settings_of(step: Step, otherwise: CompactionSettings) -> CompactionSettings:
+    """When it would have compacted; ``otherwise`` stands in where that is not stored."""
+    given = step.given
+    if given is None:
+        return otherwise
+    return CompactionSettings(given.auto_compact, given.compact_at, given.reserve, given.paused, given.off)
+
+
+def effort_of(step: Step) -> Effort:
+    """How much the model was asked to think."""
+    asked = step.given.effort if step.given is not None else step.thinking
+    return next((effort for effort in EFFORTS if effort == asked), "off")
+
+
+def rule_of(step: Step) -> ReplayRule:
+    """What was known of how the server takes reasoning back."""
+    given = step.given
+    return ReplayRule() if given is None else ReplayRule(bound=given.bound, ask_drop=given.ask_drop)
+
+
+NO_HEAD = "what it sent was not stored with it"
+NO_PATH = "messages that it sent are missing"
+OTHER_VIEW = "what it sent is not what can be made of the stored messages and compactions"
+
+
+@dataclass(slots=True, frozen=True)
+class Session:
+    """All that is stored of a session. The lists may grow while this is used; what is in them stays."""
+
+    messages: Mapping[str, Message]
+    steps: Sequence[Step]
+    records: Sequence[CompactionRecord]
+    summaries: Mapping[str, Message]
+    settings: CompactionSettings = field(default_factory=CompactionSettings)
+    inherited: int = 0
+
+
+class Rebuilder:
+    """Makes inputs of one step after the other: what a step has in common with the one asked for before is taken over.
+    Equal to what a new one gives."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.path: list[Message] = []
+        """The conversation of the step that was asked for last; empty where that is not known."""
+        self._places: dict[str, int] = {}
+        self._builder = ViewBuilder()
+        self._prefixes = SentPrefixes()
+
+    def inputs(self, index: int) -> ContextInputs | str:
+        """The inputs before the step at ``index`` of the session's steps was sent; a string says why they cannot be
+        had. They are only given where they are what was sent: its messages are compared with those that are known of
+        the step."""
+        session, step = self._session, self._session.steps[index]
+        problem = self._walk(step)
+        if problem is not None:
+            return problem
+        for made in records_before(session.records, step):
+            records = on_branch(made, self._places.keys())
+            view = self._builder.build(self.path, records, session.summaries)
+            if self._is_sent(view, step):
+                return ContextInputs(
+                    model=model_of(step),
+                    view=view,
+                    steps=session.steps[:index],
+                    records=records,
+                    fixed=step.fixed,
+                    settings=settings_of(step, session.settings),
+                    ratio=1.0 if step.given is None else step.given.ratio,
+                    fixed_fingerprint=step.fixed_fingerprint,
+                    effort=effort_of(step),
+                    replay=rule_of(step),
+                    inherited=min(index, session.inherited),
+                )
+        return OTHER_VIEW
+
+    def _walk(self, step: Step) -> str | None:
+        """Makes ``path`` that of a step; a string says why it cannot be had."""
+        messages, head = self._session.messages, head_of(step, self._session.messages)
+        new: list[Message] = []
+        problem = NO_HEAD if isinstance(head, Unknown) else None
+        while isinstance(head, str) and head not in self._places and problem is None:
+            message = messages.get(head)
+            if message is None:
+                problem = NO_PATH
+                continue
+            new.append(message)
+            head = message.parent_id
+        if problem is not None:
+            self.path, self._places = [], {}
+            return problem
+        kept = self._places[head] + 1 if isinstance(head, str) else 0
+        new.reverse()
+        if kept < len(self.path):
+            self._places = {message.id: place for place, message in enumerate(self.path[:kept])}
+        self._places.update((message.id, kept + number) for number, message in enumerate(new))
+        self.path = [*self.path[:kept], *new]
+        return None
+
+    def _is_sent(self, view: Sequence[SentMessage], step: Step) -> bool:
+        if len(view) != step.sent_count:
+            return False
+        self._prefixes, _ = self._prefixes.moved_to(view)
+        return self._prefixes.at(len(view)) == step.sent_fingerprint
+
+
+class Unknown:
+    """Stands for a head that is not known; None is one before the first message."""
+
+
+UNKNOWN = Unknown()
+
+
+def head_of(step: Step, messages: Mapping[str, Message]) -> str | Unknown | None:
+    """The id of the last message of the conversation when the step was sent: stored with it, else what its answer
+    stands after."""
+    if step.given is not None:
+        return step.given.head
+    answer = messages.get(step.message_id) if step.message_id is not None else None
+    return UNKNOWN if answer is None else answer.parent_id
+
+
+def records_before(records: Sequence[CompactionRecord], step: Step) -> list[list[CompactionRecord]]:
+    """The compactions made before a step, in force or not as they were then: of those that were undone by a version
+    that stored no time, first as if they were still in force, then as if they were not."""
+    made = [record for record in records if record.created <= step.created]
+    unseen = [r for r in made if r.kind == "summary" and not r.active and not r.switched]
+    answers = [[_then(record, step, True) for record in made]]
+    if unseen:
+        answers.append([_then(record, step, False) for record in made])
+    return answers
+
+
+def _then(record: CompactionRecord, step: Step, unseen: bool) -> CompactionRecord:
+    if record.kind == "prune":
+        active = record.id in step.prune_ids
+    elif not record.switched:
+        active = record.active or unseen
+    else:
+        active = sum(time <= step.created for time in record.switched) % 2 == 0
+    return record if active == record.active else replace(record, active=active)
+
+
+AHEAD = 16
+"""Steps before the one asked for that are gone through on the way to it: going back meets them next. Forwards each
+costs a millisecond or two, the first of them as much as a restart."""
+KEPT = 64
+"""Moments that are kept; those next to each other share their rows."""
+
+
+@dataclass(slots=True, frozen=True)
+class PastMoment:
+    """The session just before a step was sent. ``number`` counts the turns' model calls in the order of time, from 1;
+    ``usage`` is the calculator's answer, None where it cannot be had: ``problem`` then says why. ``path``
+    is the conversation then, ``view`` what was sent of it, ``records`` the compactions made until then, in force or not
+    as they were."""
+
+    number: int
+    step: Step
+    usage: ContextUsage | None = None
+    problem: str = ""
+    view: Sequence[SentMessage] = ()
+    path: Sequence[Message] = ()
+    records: Sequence[CompactionRecord] = ()
+
+    @property
+    def differs(self) -> int | None:
+        """Tokens by which the answer made again is more than the one that was shown; None where that was not stored."""
+        if self.usage is None or self.step.estimated_input is None:
+            return None
+        return self.usage.total - self.step.estimated_input
+
+    def left(self, path: Container[str]) -> bool:
+        """Whether the conversation with these message ids does not go on from it: a rewind left it behind."""
+        answer = self.step.message_id
+        if answer is not None:
+            return answer not in path
+        return bool(self.path) and self.path[-1].id not in path
+
+
+class History:
+    """The moments of one session. May be asked from several threads."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._lock = threading.Lock()
+        self._rebuilder = Rebuilder(session)
+        self._accounts = Incremental()
+        self._at = -1
+        self._kept: OrderedDict[int, PastMoment] = OrderedDict()
+        self._places: list[int] = []
+        self._counted = 0
+
+    @property
+    def count(self) -> int:
+        """How many steps there are: the model calls of the turns, those of branches that were left included."""
+        steps = self._session.steps
+        while self._counted < len(steps):
+            if steps[self._counted].kind == "turn":
+                self._places.append(self._counted)
+            self._counted += 1
+        return len(self._places)
+
+    def between(self, before: int, number: int) -> list[Step]:
+        """The other model calls (summaries, subagents) between two steps."""
+        start, end = self._place(before) + 1, self._place(number)
+        return [step for step in self._session.steps[start:end] if step.kind in ("compaction", "subagent")]
+
+    def earlier(self, number: int) -> Sequence[Step]:
+        """All model calls that were made when step ``number`` was sent."""
+        return self._session.steps[: self._place(number)]
+
+    def moment(self, number: int) -> PastMoment:
+        """The session before step ``number`` (1 to ``count``) was sent. Raises IndexError for another."""
+        if not 1 <= number <= self.count:
+            raise IndexError(number)
+        known = self._kept.get(number)
+        if known is not None:
+            return known
+        # Backwards nothing can be taken over, forwards nearly all: so the way to it begins some steps earlier.
+        start = number if self._at == number - 1 else max(1, number - AHEAD)
+        for each in range(start, number):
+            self._make(each)
+        return self._make(number)
+
+    def prepare(self, number: int) -> None:
+        """Makes what going back from step ``number`` meets next; to be called in another thread."""
+        near = number - AHEAD // 2
+        if near >= 1 and near not in self._kept:
+            self.moment(near)
+        elif 1 <= number <= self.count:
+            self.moment(number)
+
+    def _make(self, number: int) -> PastMoment:
+        with self._lock:
+            known = self._kept.get(number)
+            if known is not None:
+                return known
+            made = self._rebuilt(number)
+            self._at = number
+            if made.step.status != "running":
+                self._kept[number] = made
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+            return made
+
+    def _rebuilt(self, number: int) -> PastMoment:
+        place = self._place(number)
+        step, inputs = self._session.steps[place], self._rebuilder.inputs(place)
+        path = self._rebuilder.path
+        if isinstance(inputs, str):
+            return PastMoment(number, step, problem=inputs, path=path)
+        usage = self._accounts.usage(inputs)
+        records = made_on(inputs.records, {message.id for message in path})
+        return PastMoment(number, step, usage, "", inputs.view, path, records)
+
+    def inputs(self, number: int) -> ContextInputs | str:
+        """What the calculator was given before a step; a string says why that cannot be had."""
+        with self._lock:
+            return self._rebuilder.inputs(self._place(number))
+
+    def _place(self, number: int) -> int:
+        if not 1 <= number <= self.count:
+            raise IndexError(number)
+        return self._places[number - 1]

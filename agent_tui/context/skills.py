@@ -1,0 +1,313 @@
+"""Skills and the user's own slash commands: Markdown files with a head, listed always, read when they are wanted.
+
+The head holds ``key: value`` lines between two ``---`` lines, the small part of YAML that people use there. Values are
+texts: plain, quoted, on following indented lines, or as a block after ``|`` or ``>``; lists and tables stay text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agent_tui.context.prompt import BadFile, Stamp, read_text, stamp
+from agent_tui.models.requests import SystemBlock
+from agent_tui.text.clean import plain_line
+
+FENCE = "---"
+
+
+class BadHead(ValueError):
+    """The head cannot be read; the text says where and why."""
+
+
+def split_head(text: str) -> tuple[dict[str, str], str]:
+    """The head's values and the text after it; a file without a head has no values. Raises BadHead."""
+    lines = text.removeprefix("\ufeff").splitlines()
+    if not lines or lines[0].rstrip() != FENCE:
+        return {}, text
+    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in (FENCE, "...")), None)
+    if end is None:
+        raise BadHead("line 1: the head that begins with --- has no end")
+    return _values(lines[:end]), "\n".join(lines[end + 1 :]).strip("\n")
+
+
+def _values(lines: list[str]) -> dict[str, str]:
+    values: dict[str, str] = {}
+    number = 1
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        key, colon, rest = line.partition(":")
+        if line[0].isspace() or not colon or not key.strip():
+            raise BadHead(f"line {number}: expected `key: value`")
+        block: list[str] = []
+        while number < len(lines) and (not lines[number].strip() or lines[number][0] in " \t-"):
+            block.append(lines[number])
+            number += 1
+        name = key.strip()
+        if name in values:
+            raise BadHead(f"line {number}: {name} is given twice")
+        values[name] = _value(rest.strip(), block, number)
+    return values
+
+
+def _value(first: str, block: list[str], number: int) -> str:
+    kept = [line.strip() for line in block]
+    if first[:1] in ("|", ">") and first.rstrip("+-") in ("|", ">"):
+        return ("\n" if first[0] == "|" else " ").join(kept).strip()
+    if first[:1] == '"':
+        try:
+            return str(json.loads(" ".join([first, *kept]).strip()))
+        except ValueError:
+            raise BadHead(f"line {number}: the quoted value does not end, or holds an unknown escape") from None
+    if first[:1] == "'":
+        whole = " ".join([first, *kept]).strip()
+        if len(whole) < 2 or not whole.endswith("'"):
+            raise BadHead(f"line {number}: the quoted value does not end")
+        return whole[1:-1].replace("''", "'")
+    plain = first.split(" #")[0].rstrip()
+    return " ".join(part for part in (plain, *kept) if part)
+
+
+FILE = "SKILL.md"
+SKILLS_FOLDER = Path(".agents") / "skills"
+
+LISTED = 100
+DESCRIPTION = 300
+"""Characters of a skill's description that are listed."""
+
+TEXT_LIMIT = 60_000
+
+_SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(slots=True, frozen=True)
+class Skill:
+    """``path`` is its ``SKILL.md``; ``text`` what stands there after the head."""
+
+    name: str
+    description: str
+    path: Path
+    text: str
+
+
+@dataclass(slots=True, frozen=True)
+class Source:
+    """A folder of skills. ``within`` bounds where links may lead; None: anywhere, it is the user's own."""
+
+    folder: Path
+    within: Path | None = None
+
+
+def load_skills(sources: Sequence[Source]) -> tuple[list[Skill], list[str]]:
+    """All skills by name, and a line for each that is broken. The first source that has a name wins."""
+    loaded: dict[str, Skill] = {}
+    failed: list[str] = []
+    for source in sources:
+        for path in _skill_files(source.folder):
+            try:
+                skill = _load(path, source.within)
+            except (BadFile, BadHead) as error:
+                failed.append(f"{path}: {error}")
+                continue
+            loaded.setdefault(skill.name, skill)
+    return sorted(loaded.values(), key=lambda s: s.name), failed
+
+
+def _skill_files(folder: Path) -> list[Path]:
+    try:
+        return sorted(entry / FILE for entry in folder.iterdir() if (entry / FILE).exists())
+    except OSError:
+        return []
+
+
+def _load(path: Path, within: Path | None) -> Skill:
+    head, text = split_head(read_text(path, within, TEXT_LIMIT))
+    name = head.get("name") or path.parent.name
+    if _SKILL_NAME.fullmatch(name) is None:
+        raise BadHead("its name may have letters, digits, '.', '_' and '-', at most 64")
+    description = plain_line(head.get("description", ""), DESCRIPTION)
+    if not description:
+        raise BadHead("its head has no description")
+    return Skill(name, description, path, text)
+
+
+class Skills:
+    """The skills of a session. Those of the project count once its folder is trusted, and as long as ``holds`` says
+    that it is as it was trusted; they win over the user's of the same name. Folders are looked at again before every
+    turn, files read when they changed."""
+
+    def __init__(
+        self, config_dir: Path, home: Path, root: Path, trusted: bool, holds: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._root = root
+        self._holds = holds
+        self._own = [Source(config_dir / "skills"), Source(home / SKILLS_FOLDER)]
+        self.trusted = trusted
+        self._state: list[tuple[Path, Stamp | None]] | None = None
+        self.loaded: list[Skill] = []
+        self.failed: list[str] = []
+
+    @property
+    def folders(self) -> list[Path]:
+        """The user's own folders of skills, whose files may be read."""
+        return [source.folder for source in self._own]
+
+    def trust(self) -> None:
+        """The folder is trusted from now on."""
+        self.trusted = True
+
+    def refresh(self) -> None:
+        """Reads what changed."""
+        sources = list(self._own)
+        if self.trusted and self._holds():
+            sources.insert(0, Source(self._root / SKILLS_FOLDER, self._root))
+        state = [(path, stamp(path)) for source in sources for path in _skill_files(source.folder)]
+        if state != self._state:
+            self._state = state
+            self.loaded, self.failed = load_skills(sources)
+
+    def blocks(self) -> list[SystemBlock]:
+        """One block that lists names and descriptions; none without skills."""
+        self.refresh()
+        if not self.loaded:
+            return []
+        lines = [f"- {skill.name}: {skill.description}" for skill in self.loaded[:LISTED]]
+        if len(self.loaded) > LISTED:
+            lines.append(f"- … and {len(self.loaded) - LISTED} more")
+        text = "Skills: instructions for certain tasks. When one fits, load it with the skill tool first.\n"
+        return [SystemBlock("skills", text + "\n".join(lines), "skills", f"Skills ({len(self.loaded)})")]
+
+    def find(self, name: str) -> tuple[str, Path] | None:
+        """A skill's text and its folder; None when there is none of that name."""
+        self.refresh()
+        return next(((s.text, s.path.parent) for s in self.loaded if s.name == name), None)
+
+    def names(self) -> list[str]:
+        return [skill.name for skill in self.loaded]
+
+
+COMMANDS_FOLDER = Path(".agent-tui") / "commands"
+
+_COMMAND_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:/[a-z0-9][a-z0-9_-]{0,63})*")
+_PLACE = re.compile(r"\$(ARGUMENTS\b|[1-9])")
+
+
+class UserCommand(Protocol):
+    """Something sent as ``/name``. ``expand`` gives the message; for a prompt of an MCP server it has to be awaited."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+    def expand(self, args: str) -> str | Awaitable[str]: ...
+
+
+@dataclass(slots=True, frozen=True)
+class FileCommand:
+    """``text`` may hold ``$ARGUMENTS`` and ``$1`` to ``$9``."""
+
+    name: str
+    description: str
+    text: str
+    path: Path
+
+    def expand(self, args: str) -> str:
+        """The message: places filled in; arguments for which there is no place are added at the end."""
+        words = _words(args)
+
+        def fill(match: re.Match[str]) -> str:
+            if match[1] == "ARGUMENTS":
+                return args
+            number = int(match[1])
+            return words[number - 1] if number <= len(words) else ""
+
+        # One pass: what the user typed is not looked at for places again.
+        text, places = _PLACE.subn(fill, self.text)
+        return f"{text}\n\n{args}" if args and not places else text
+
+
+def load_commands(folder: Path, within: Path | None = None) -> tuple[list[FileCommand], list[str]]:
+    """The commands of a folder by name (``sub/name`` for a folder below), and a line for each that is broken."""
+    loaded: list[FileCommand] = []
+    failed: list[str] = []
+    for path in _command_files(folder):
+        name = path.relative_to(folder).with_suffix("").as_posix().lower()
+        try:
+            if _COMMAND_NAME.fullmatch(name) is None:
+                raise BadHead("its name may have letters, digits, '_' and '-'")
+            head, text = split_head(read_text(path, within))
+            if not text.strip():
+                raise BadHead("has no text")
+        except (BadFile, BadHead) as error:
+            failed.append(f"{path}: {error}")
+            continue
+        first = next(line for line in text.splitlines() if line.strip())
+        description = plain_line(head.get("description") or first.lstrip("# "), 120)
+        loaded.append(FileCommand(name, description, text, path))
+    return loaded, failed
+
+
+def _command_files(folder: Path) -> list[Path]:
+    try:
+        return sorted([*folder.glob("*.md"), *folder.glob("*/*.md")])[:1_000]
+    except OSError:
+        return []
+
+
+def _words(args: str) -> list[str]:
+    try:
+        return shlex.split(args)
+    except ValueError:
+        return args.split()
+
+
+class UserCommands:
+    """The commands of a session: the project's once its folder is trusted, and the user's. The project's win."""
+
+    def __init__(
+        self,
+        config_dir: Path,
+        root: Path,
+        trusted: bool,
+        prompts: Callable[[], list[UserCommand]] = list,
+        holds: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._holds = holds
+        self._own = config_dir / "commands"
+        self._root = root
+        self._prompts = prompts
+        self.trusted = trusted
+        self._state: list[tuple[Path, Stamp | None]] | None = None
+        self._loaded: list[UserCommand] = []
+        self.failed: list[str] = []
+
+    def trust(self) -> None:
+        """The folder is trusted from now on."""
+        self.trusted = True
+
+    def all(self) -> list[UserCommand]:
+        """Every command by name, prompts of MCP servers last. Files are read again when they changed."""
+        folders: list[tuple[Path, Path | None]] = [(self._own, None)]
+        if self.trusted and self._holds():
+            folders.insert(0, (self._root / COMMANDS_FOLDER, self._root))
+        state = [(path, stamp(path)) for folder, _ in folders for path in _command_files(folder)]
+        if state != self._state:
+            self._state, self.failed = state, []
+            found: dict[str, UserCommand] = {}
+            for folder, within in folders:
+                loaded, failed = load_commands(folder, within)
+                self.failed += failed
+                for command in loaded:
+                    found.setdefault(command.name, command)
+            self._loaded = [found[name] for name in sorted(found)]
+        return [*self._loaded, *self._prompts()]

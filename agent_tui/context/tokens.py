@@ -1,0 +1,408 @@
+"""Estimates of what cannot be measured: texts, messages, images and files, by the family of the model; and how well the
+counts behind them do.
+
+Constants of families are medians over recorded provider traffic, every repository of recordings weighted by the square
+root of its size, checked by leaving one repository out at a time (``tests/benchmarks/next_input.py`` scores them). The
+factor is 1 unless long recorded results show otherwise. Where a median rests on one odd repository the value of the
+neighbouring family stands (``tests/benchmarks/fit_families.py`` fits). Families without enough recordings use
+``unknown``. A factor that follows what a text consists of was tried and did not carry over
+(``tests/benchmarks/fit_texture.py``).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+
+from agent_tui.models.messages import (
+    AttachmentPart,
+    Message,
+    Part,
+    ReasoningPart,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    base64_size,
+)
+from agent_tui.models.requests import Target
+from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId
+from agent_tui.models.steps import FixedPart
+from agent_tui.providers.catalog import dialect_of, family_record
+from agent_tui.text.numbers import largest_remainder, percent, uptime
+
+
+@dataclass(slots=True, frozen=True)
+class Family:
+    """Tokens a model counts = ``kappa`` × o200k_base tokens + the overheads (tokens) of each message.
+
+    ``first_result`` and ``further_result`` belong to the first and each further tool result after one answer, ``user``
+    to a user message, ``assistant`` to an answer that is not measured, ``call`` to each tool call in such an answer,
+    ``tools`` to a request with any tool at all. ``char_factor`` scales the character rule (Llama-like vocabularies
+    need about 10 % more tokens, code models about 10 % fewer).
+    """
+
+    name: str
+    kappa: float
+    first_result: float
+    further_result: float
+    user: float
+    assistant: float = 4
+    call: float = 10
+    tools: float = 0
+    char_factor: float = 1.0
+
+
+UNKNOWN = Family("unknown", 1.00, 10, 8, 4)
+
+FAMILIES: dict[str, Family] = {
+    "gpt": Family("gpt", 1.00, 7, 6, 7),
+    "gpt-5.2": Family("gpt", 1.00, 11, 7, 7),
+    "gpt-oss": Family("gpt", 1.00, 14, 8, 4),
+    "claude": Family("claude", 1.22, 12, 47, 1, tools=490),
+    "gemini": Family("gemini", 1.00, 9, 7, 2),
+    "gemini-vertex": Family("gemini", 1.00, 0, 0, 0),
+    "glm": Family("glm", 1.00, 5, 3, 1, tools=110),
+    "kimi": Family("kimi", 0.90, 18, 15, 1),
+    "deepseek": Family("deepseek", 1.00, 13, 6, 4, tools=240),
+    "mistral": Family("mistral", 1.00, 4, 4, 2),
+    "grok": Family("grok", 1.00, 10, 4, 11, tools=320),
+    "qwen": Family("qwen", 1.00, 13, 3, 7),
+    "llama": Family("llama", 1.00, 8, 8, 4, char_factor=1.1),
+    "nova": Family("nova", 1.00, 25, 10, 3),
+    "cohere": Family("cohere", 1.00, 40, 20, 5, tools=1_450),
+    "unknown": UNKNOWN,
+}
+
+_BY_NAME = tuple(
+    (key, re.compile(pattern))
+    for key, pattern in (
+        ("gpt-oss", r"gpt-oss"),
+        ("gpt-5.2", r"gpt-(5\.[2-9]|5\.\d\d|[6-9])"),
+        ("grok", r"grok"),
+        ("qwen", r"qwen|qwq"),
+        ("llama", r"llama"),
+        ("nova", r"nova-"),
+        ("cohere", r"command-"),
+    )
+)
+_CODE = re.compile(r"code|coder")
+CODE_FACTOR = 0.9
+
+
+@cache
+def family_of(target: Target) -> Family:
+    """The constants for a target: by model name where the template is finer than the tokenizer's family, else by the
+    family, and by who serves it where that one counts otherwise."""
+    name = target.model.lower()
+    family = next((FAMILIES[key] for key, pattern in _BY_NAME if pattern.search(name)), None)
+    if family is None:
+        framed = dialect_of(target.provider).framing.get(target.family, target.family)
+        family = FAMILIES.get(framed, UNKNOWN)
+    return replace(family, char_factor=CODE_FACTOR) if _CODE.search(name) else family
+
+
+DEFAULT_SIDE = 1_024
+"""Side in pixels assumed for an image whose header cannot be read."""
+
+_PAGE = re.compile(rb"/Type\s*/Page(?![s\w])")
+
+
+def attachment_tokens(part: AttachmentPart, family: str) -> int:
+    """Tokens of an attachment sent as data. Rough by nature: providers rescale before they count."""
+    data = part.data or ""
+    if part.media_type.startswith("image/"):
+        width, height = image_size(data)
+        return image_tokens(width, height, family)
+    if part.media_type == "application/pdf":
+        return pdf_pages(data) * family_record(family).pdf_page
+    return math.ceil(len(data) * 3 / 4 / 4)
+
+
+def image_tokens(width: int, height: int, family: str) -> int:
+    """Tokens of an image of this many pixels.
+
+    Claude: width × height / 750 after fitting into 1 568 px a side (at most about 1 600). Gemini: 258 up to 384 px a
+    side, else 258 for each tile of 768 px. Others as OpenAI's high detail: fit into 2 048 px, then the shorter side
+    to 768 px, 85 + 170 for each tile of 512 px.
+    """
+    width, height = max(1, width), max(1, height)
+    rule = family_record(family).images
+    if rule == "area":
+        scale = min(1.0, 1_568 / max(width, height))
+        return max(1, min(1_600, math.ceil(width * scale * height * scale / 750)))
+    if rule == "tiles of 768":
+        if max(width, height) <= 384:
+            return 258
+        return 258 * math.ceil(width / 768) * math.ceil(height / 768)
+    scale = min(1.0, 2_048 / max(width, height))
+    scale *= min(1.0, 768 / (min(width, height) * scale))
+    return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
+
+
+def image_size(data: str) -> tuple[int, int]:
+    """Width and height in pixels from the header of a base64 PNG, GIF, WebP or JPEG."""
+    return base64_size(data) or (DEFAULT_SIDE, DEFAULT_SIDE)
+
+
+@lru_cache(maxsize=64)
+def pdf_pages(data: str) -> int:
+    """Pages of a base64 PDF, counted by its page objects; at least 1 (compressed object tables hide them)."""
+    return max(1, len(_PAGE.findall(_decode(data))))
+
+
+def _decode(data: str) -> bytes:
+    try:
+        return base64.b64decode(data[: len(data) // 4 * 4])
+    except (binascii.Error, ValueError):
+        return b""
+
+
+ASCII_TOKENS = 0.25
+OTHER_TOKENS = 1.3
+"""Tokens a character, ASCII and other: the fallback rule of the token-counting document (and of gemini-cli)."""
+
+CLEARED_RAW = 7
+INTERRUPTED_RAW = 4
+"""o200k_base counts of ``CLEARED_RESULT`` and ``INTERRUPTED_RESULT``."""
+
+
+@dataclass(slots=True, frozen=True)
+class MessageEstimate:
+    """What one message costs without its reasoning: ``tokens`` is the sum of ``shares``.
+
+    ``approximate``: not counted yet, the character rule stands in. ``rough``: an image or file is in it. ``exact`` is
+    the estimate before it was rounded up; ``media`` is the part of it that is no text.
+    """
+
+    tokens: int
+    shares: tuple[tuple[MessageRowId, int], ...]
+    approximate: bool = False
+    rough: bool = False
+    exact: float = 0.0
+    media: float = 0.0
+
+
+def text_of_part(part: Part) -> str:
+    """The text of a part that counts as input. Reasoning is not here: the replay rule says whether it costs."""
+    match part:
+        case TextPart() | SummaryPart() | ToolResultPart():
+            return part.text
+        case ToolCallPart():
+            return f"{part.name} {part.arguments}"
+        case AttachmentPart():
+            return part.text or ""
+        case ReasoningPart():
+            return ""
+
+
+def message_text_for_count(message: Message) -> str:
+    """The text whose o200k_base count is the message's ``raw_tokens``."""
+    return "\n".join(t for t in map(text_of_part, message.parts) if t)
+
+
+def counted_chars(message: Message) -> int:
+    """Length of the text that counts, in characters."""
+    return sum(len(text_of_part(p)) for p in message.parts)
+
+
+def char_tokens(text: str) -> float:
+    """Tokens by the character rule, unrounded."""
+    if text.isascii():
+        return len(text) * ASCII_TOKENS
+    plain = len(text.encode("ascii", "ignore"))
+    return plain * ASCII_TOKENS + (len(text) - plain) * OTHER_TOKENS
+
+
+def round_up(tokens: float) -> int:
+    """The single rounding of an estimate. Raises ValueError for a negative count: that is a bug somewhere."""
+    if tokens < 0:
+        raise ValueError(f"Invalid token count: {tokens}")
+    return math.ceil(tokens - 1e-9)
+
+
+def estimate_message(message: Message, family: Family, first_result: bool = True) -> MessageEstimate:
+    """What the message costs as input of a model of this family, its reasoning left out.
+
+    ``first_result``: for a tool message, whether it is the first result after its answer. Raises ValueError when the
+    stored count is negative.
+    """
+    weights: list[tuple[MessageRowId, float]] = []
+    rough_tokens = 0.0
+    for part in message.parts:
+        if isinstance(part, AttachmentPart) and part.text is None:
+            tokens = attachment_tokens(part, family.name)
+            rough_tokens += tokens
+            weights.append(("attachments", tokens))
+    raw, approximate = message.raw_tokens, False
+    texts = [(kind_of(message, p), t) for p in message.parts if (t := text_of_part(p))]
+    chars = sum(len(t) for _, t in texts)
+    if raw is None:
+        body = sum(char_tokens(t) for _, t in texts) * family.char_factor
+        approximate = bool(texts)
+    elif raw < 0:
+        raise ValueError(f"Invalid token count: {raw} for message {message.id}")
+    else:
+        body = raw * family.kappa
+    weights.extend((kind, body * len(text) / chars) for kind, text in texts)
+    overheads = overhead_of(message, family, first_result)
+    weights.extend(overheads)
+    exact = body + rough_tokens + sum(o for _, o in overheads)
+    total = round_up(exact)
+    return MessageEstimate(total, spread(total, weights), approximate, bool(rough_tokens), exact, rough_tokens)
+
+
+def overhead_of(message: Message, family: Family, first_result: bool) -> list[tuple[MessageRowId, float]]:
+    """What the chat template adds around the message, by kind."""
+    if message.role == "tool":
+        return [("tool_results", family.first_result if first_result else family.further_result)]
+    if message.role == "user":
+        kind: MessageRowId = "summary" if any(isinstance(p, SummaryPart) for p in message.parts) else "user"
+        return [(kind, family.user)]
+    added: list[tuple[MessageRowId, float]] = [("assistant", family.assistant)]
+    calls = len(message.tool_calls)
+    if calls:
+        added.append(("tool_calls", family.call * calls))
+    return added
+
+
+def kind_of(message: Message, part: Part) -> MessageRowId:
+    """The child of ``messages`` a part is shown under."""
+    match part:
+        case TextPart():
+            return "assistant" if message.role == "assistant" else "user"
+        case ReasoningPart():
+            return "reasoning"
+        case ToolCallPart():
+            return "tool_calls"
+        case ToolResultPart():
+            return "tool_results"
+        case AttachmentPart():
+            return "attachments"
+        case SummaryPart():
+            return "summary"
+
+
+def estimate_fixed(part: FixedPart, family: Family) -> tuple[float, bool]:
+    """Tokens of an ephemeral part, unrounded, and whether the character rule had to stand in."""
+    if part.raw_tokens is not None:
+        if part.raw_tokens < 0:
+            raise ValueError(f"Invalid token count: {part.raw_tokens} for {part.label}")
+        return part.raw_tokens * family.kappa, False
+    plain = part.chars if part.ascii_chars is None else part.ascii_chars
+    return (plain * ASCII_TOKENS + (part.chars - plain) * OTHER_TOKENS) * family.char_factor, part.chars > 0
+
+
+def spread(total: int, weights: Iterable[tuple[MessageRowId, float]]) -> tuple[tuple[MessageRowId, int], ...]:
+    """``total`` split over the kinds in proportion, summing exactly to it."""
+    sums: dict[MessageRowId, float] = {}
+    for kind, weight in weights:
+        sums[kind] = sums.get(kind, 0.0) + weight
+    if len(sums) == 1:
+        return ((next(iter(sums)), total),)
+    kinds = [k for k in MESSAGE_ROWS if k in sums]
+    return tuple(zip(kinds, largest_remainder(total, [sums[k] for k in kinds]), strict=True))
+
+
+GOOD_HIT_RATE = 85.0
+LOW_HIT_RATE = 70.0
+MANY_RECALCULATIONS = 20
+LARGE_MESSAGE = 5_000
+"""Thresholds of the token-counting document: percent, percent, per session, tokens."""
+
+ENOUGH = 100
+"""Look-ups before which nothing is said of what they mean: the first messages of every session are unique."""
+
+
+@dataclass(slots=True)
+class TokenCounterMetrics:
+    """Counts since the start or the last reset. Tokens are o200k_base counts, before any family's factor."""
+
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
+    hits: int = 0
+    misses: int = 0
+    recalculations: int = 0
+    total_tokens: int = 0
+    largest_message: int = 0
+    started: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    def hit(self, count: int = 1) -> None:
+        """So many stored counts were used. Raises ValueError for a negative number."""
+        if count < 0:
+            raise ValueError(f"Invalid number of hits: {count}")
+        self.hits += count
+
+    def miss(self, tokens: int) -> None:
+        """A message had to be counted; it has ``tokens``. Raises ValueError for a negative number."""
+        if tokens < 0:
+            raise ValueError(f"Invalid token count: {tokens}")
+        self.misses += 1
+        self.total_tokens += tokens
+        self.largest_message = max(self.largest_message, tokens)
+
+    def recalculation(self) -> None:
+        """The whole conversation was gone through again: after a compaction, a rewind, a model change."""
+        self.recalculations += 1
+
+    def reset(self) -> None:
+        self.hits = self.misses = self.recalculations = self.total_tokens = self.largest_message = 0
+        self.started = self.clock()
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Percent of look-ups that were answered from what was stored; None before the first."""
+        looked = self.hits + self.misses
+        return 100 * self.hits / looked if looked else None
+
+    @property
+    def mean(self) -> float | None:
+        """Tokens a message, on average; None before the first."""
+        return self.total_tokens / self.misses if self.misses else None
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since the start or the last reset."""
+        return self.clock() - self.started
+
+
+def health_hints(metrics: TokenCounterMetrics) -> list[str]:
+    """What the numbers mean, one line each; empty before enough was counted to say it."""
+    rate = metrics.hit_rate
+    if rate is None or metrics.hits + metrics.misses < ENOUGH:
+        return []
+    hints: list[str] = []
+    if rate > GOOD_HIT_RATE:
+        hints.append(f"Good: hit rate over {percent(GOOD_HIT_RATE, 0)}.")
+    elif rate < LOW_HIT_RATE:
+        hints.append(f"Needs attention: hit rate under {percent(LOW_HIT_RATE, 0)} (too many unique messages).")
+    if metrics.recalculations > MANY_RECALCULATIONS:
+        hints.append(f"Needs attention: over {MANY_RECALCULATIONS} recalculations (too much compaction).")
+    if metrics.largest_message > LARGE_MESSAGE:
+        hints.append(f"Needs attention: largest message over {LARGE_MESSAGE:,} tokens.")
+    return hints
+
+
+def format_metrics(metrics: TokenCounterMetrics) -> str:
+    """The text of ``/context stats``."""
+    rate, mean = metrics.hit_rate, metrics.mean
+    lines = [
+        "Token Counter Metrics:",
+        f"  Cache Hit Rate: {'–' if rate is None else percent(rate, tight=True)}",
+        f"  Cache Hits: {metrics.hits}",
+        f"  Cache Misses: {metrics.misses}",
+        f"  Recalculations: {metrics.recalculations}",
+        f"  Total Tokens Counted: {metrics.total_tokens}",
+        f"  Largest Message: {metrics.largest_message} tokens",
+        f"  Avg Tokens/Message: {'–' if mean is None else round(mean)}",
+        f"  Uptime: {uptime(metrics.uptime)}",
+    ]
+    return "\n".join([*lines, *(f"  {hint}" for hint in health_hints(metrics))])

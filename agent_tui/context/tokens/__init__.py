@@ -1,1 +1,0 @@
-"""From text, images and files to tokens: estimates where nothing was measured."""

@@ -1,0 +1,308 @@
+"""What would be sent: the stored conversation with its compactions applied, always valid for a provider.
+
+Valid means: each tool call has exactly one result, directly after the message that made it; there is no result
+without its call; nothing is empty and nothing is still streaming.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import is_
+
+from agent_tui.context.tokens import CLEARED_RAW, INTERRUPTED_RAW, counted_chars
+from agent_tui.models.messages import (
+    CLEARED_RESULT,
+    INTERRUPTED_RESULT,
+    Message,
+    Part,
+    ToolCallPart,
+    ToolResultPart,
+    find_saved_note,
+)
+from agent_tui.models.requests import SentMessage
+from agent_tui.models.steps import CompactionRecord
+
+CLIP_MIN_CHARS = 400
+"""A clipped result keeps at least this much, its notes included, so that the model sees what it was."""
+
+TAIL_SHARE = 4
+"""One part in this many of what is kept is the end, where a command says how it went."""
+
+
+def clip_text(text: str, limit: int) -> str:
+    """At most ``limit`` characters of a result: its beginning, its end, how much is missing, and where the whole
+    output was saved, when a tool has noted that. The notes count as well; they are never cut themselves."""
+    if len(text) <= limit:
+        return text
+    saved = find_saved_note(text)
+    # The longest form of the note decides about the room, so that the number in it cannot change its own length.
+    notes = [f"[clipped: {len(text):,} more characters not sent]", *([saved] if saved else [])]
+    room = max(0, limit - sum(len(n) + 2 for n in notes))
+    tail = room // TAIL_SHARE
+    head = room - tail
+    notes[0] = f"[clipped: {len(text) - room:,} more characters not sent]"
+    if saved and (saved in text[:head] or saved in text[len(text) - tail :]):
+        notes.pop()
+    pieces = [text[:head], *notes, text[len(text) - tail :] if tail else ""]
+    return "\n".join(p for p in pieces if p)
+
+
+def plan_clips(messages: Sequence[Message], tokens: Mapping[str, int], room: int) -> dict[str, int]:
+    """Characters to keep of each result that has to be cut, so that together they fit ``room`` tokens. Only the
+    largest are cut, only as far as their share of the excess asks for, and none below ``CLIP_MIN_CHARS``."""
+    results = {m.id: m for m in messages if m.tool_result is not None}
+    total = sum(tokens.get(i, 0) for i in results)
+    clips: dict[str, int] = {}
+    if total <= room:
+        return clips
+    # Results that fit an even share stay whole; what they leave over is shared by the larger ones.
+    left = max(0, room)
+    waiting = sorted(results, key=lambda i: tokens.get(i, 0))
+    for position, message_id in enumerate(waiting):
+        cost = tokens.get(message_id, 0)
+        share = left // (len(waiting) - position)
+        if cost <= share:
+            left -= cost
+            continue
+        result = results[message_id].tool_result
+        text = result.text if result is not None else ""
+        chars = max(CLIP_MIN_CHARS, int(len(text) * share / max(1, cost)))
+        if chars < len(text):
+            clips[message_id] = chars
+        left -= share
+    return clips
+
+
+CLEARED_SUFFIX = "#cleared"
+CLIP_SUFFIX = "#clip"
+TRIMMED_SUFFIX = "#trimmed"
+INTERRUPTED_SUFFIX = "#interrupted"
+
+
+def build_view(
+    path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+) -> list[SentMessage]:
+    """The messages of the next request, oldest first. ``path`` is root to head; stored messages are not changed.
+
+    The newest active summary whose messages are all on the path stands in their place; active prune records clear
+    or clip tool results. Pure: equal arguments give equal views, so ids and keys may be compared between calls.
+    """
+    replaced, summary = _summary(path, records, summaries)
+    cleared, clips = prune_state([r for r in records if r.active])
+    if not replaced:
+        return _valid([m for m in path if m.status != "streaming"], cleared, clips)
+    entries: list[Message] = []
+    for message in path:
+        if message.id in replaced:
+            if summary is not None:
+                entries.append(summary)
+                summary = None
+        elif message.status != "streaming":
+            entries.append(message)
+    return _valid(entries, cleared, clips)
+
+
+class ViewBuilder:
+    """Builds the views of one growing conversation; what was settled at the last build is taken over.
+
+    Everything before the last answer is settled: only after it results may still come in. The views are equal to
+    those of ``build_view``.
+    """
+
+    def __init__(self) -> None:
+        self._path: list[Message] = []
+        self._sent: list[SentMessage] = []
+        self._records: list[tuple[str, bool]] = []
+
+    def build(
+        self, path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+    ) -> list[SentMessage]:
+        """See ``build_view``."""
+        known = [(r.id, r.active) for r in records]
+        settled = len(self._path)
+        if known != self._records or not all(map(is_, self._path, path)) or settled > len(path):
+            self._path, self._sent, self._records, settled = [], [], known, 0
+        replaced, _ = _summary(path, records, summaries) if settled == 0 or records else (frozenset[str](), None)
+        if replaced:
+            self._path, self._sent = [], []
+            return build_view(path, records, summaries)
+        cleared, clips = prune_state([r for r in records if r.active])
+        tail = path[settled:]
+        last = max((i for i, m in enumerate(tail) if m.role == "assistant" and m.status != "streaming"), default=0)
+        closed = _valid(list(tail[:last]), cleared, clips)
+        rest = _valid([m for m in tail[last:] if m.status != "streaming"], cleared, clips)
+        if all(m.status != "streaming" for m in tail[:last]) and all(_settled(item) for item in closed):
+            self._path.extend(tail[:last])
+            self._sent.extend(closed)
+            return self._sent + rest
+        return build_view(path, records, summaries)
+
+
+def applicable_summary(
+    path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+) -> CompactionRecord | None:
+    """The summary record in force on this path: the newest active one whose messages are all on it."""
+    candidates = [
+        r for r in records if r.kind == "summary" and r.active and r.message_ids and r.summary_id in summaries
+    ]
+    if not candidates:
+        return None
+    on_path = {m.id for m in path}
+    fitting = [(r.created, i) for i, r in enumerate(candidates) if on_path.issuperset(r.message_ids)]
+    return candidates[max(fitting)[1]] if fitting else None
+
+
+def active_prune_ids(records: Sequence[CompactionRecord]) -> list[str]:
+    """Ids of the prune records in force; a step stores them so that later clearing can be told apart."""
+    return [r.id for r in records if r.kind == "prune" and r.active]
+
+
+def cleared_message(message: Message) -> Message:
+    """The tool message with its result replaced by the placeholder; attachments go with it."""
+    result = message.tool_result
+    if result is None:
+        return message
+    return replace(message, parts=[replace(result, text=CLEARED_RESULT, display=None)], raw_tokens=CLEARED_RAW)
+
+
+def clipped_message(message: Message, limit: int) -> Message:
+    """The tool message with its result cut to ``limit`` characters, notes included. Shorter ones stay."""
+    result = message.tool_result
+    if result is None or len(result.text) <= limit:
+        return message
+    text = clip_text(result.text, max(0, limit))
+    if len(text) >= len(result.text):
+        return message
+    parts: list[Part] = [replace(p, text=text) if p is result else p for p in message.parts]
+    return _with_parts(message, parts)
+
+
+def _summary(
+    path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+) -> tuple[frozenset[str], Message | None]:
+    record = applicable_summary(path, records, summaries)
+    if record is None or record.summary_id is None:
+        return frozenset(), None
+    return frozenset(record.message_ids), summaries[record.summary_id]
+
+
+def prune_state(records: Sequence[CompactionRecord]) -> tuple[set[str], dict[str, int]]:
+    """Ids of cleared messages, and the character limits of clipped ones, under these prune records."""
+    cleared: set[str] = set()
+    clips: dict[str, int] = {}
+    for record in records:
+        if record.kind != "prune":
+            continue
+        cleared.update(i for i in record.message_ids if i not in record.clips)
+        for message_id, limit in record.clips.items():
+            clips[message_id] = min(limit, clips.get(message_id, limit))
+    return cleared, clips
+
+
+def _valid(entries: list[Message], cleared: set[str], clips: dict[str, int]) -> list[SentMessage]:
+    sent: list[SentMessage] = []
+    for index, message in enumerate(entries):
+        role = message.role
+        if role == "tool":
+            continue
+        if role == "user":
+            if _user_content(message):
+                sent.append(SentMessage(message, message.id))
+            continue
+        calls = [p for p in message.parts if p.type == "tool_call"]
+        results = _take_results(entries, index, calls) if calls else []
+        answer = message
+        if calls and message.status != "complete":
+            answer, results = _without_unfinished(message, calls, results)
+            calls = answer.tool_calls
+        if not calls and not _text(answer):
+            continue
+        if answer is message:
+            sent.append(SentMessage(message, message.id))
+        else:
+            sent.append(SentMessage(answer, message.id + TRIMMED_SUFFIX, message))
+        for number, (call, result) in enumerate(zip(calls, results, strict=True)):
+            sent.append(_sent_result(message, number, call, result, cleared, clips))
+    return sent
+
+
+def _take_results(entries: list[Message], index: int, calls: list[ToolCallPart]) -> list[Message | None]:
+    """The stored result of each call, looked for up to the next assistant message; each is used once."""
+    waiting: dict[str, list[Message]] = {}
+    for position in range(index + 1, len(entries)):
+        candidate = entries[position]
+        if candidate.role == "assistant":
+            break
+        if candidate.role == "tool":
+            for part in candidate.parts:
+                if part.type == "tool_result":
+                    waiting.setdefault(part.call_id, []).append(candidate)
+                    break
+    return [waiting[c.call_id].pop(0) if waiting.get(c.call_id) else None for c in calls]
+
+
+def _sent_result(
+    message: Message,
+    number: int,
+    call: ToolCallPart,
+    result: Message | None,
+    cleared: set[str],
+    clips: dict[str, int],
+) -> SentMessage:
+    if result is None:
+        key = f"{message.id}{INTERRUPTED_SUFFIX}{number}"
+        part = ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT, is_error=True)
+        return SentMessage(Message(key, "tool", [part], parent_id=message.id, raw_tokens=INTERRUPTED_RAW), key)
+    if result.id in cleared:
+        return SentMessage(cleared_message(result), result.id + CLEARED_SUFFIX, result)
+    limit = clips.get(result.id)
+    if limit is not None:
+        clipped = clipped_message(result, limit)
+        if clipped is not result:
+            return SentMessage(clipped, f"{result.id}{CLIP_SUFFIX}{limit}", result)
+    return SentMessage(result, result.id)
+
+
+def _without_unfinished(
+    message: Message, calls: list[ToolCallPart], results: list[Message | None]
+) -> tuple[Message, list[Message | None]]:
+    """A cut-off answer without the calls it never finished writing: no result, and no JSON object as arguments."""
+    keep = [r is not None or _is_object(c.arguments) for c, r in zip(calls, results, strict=True)]
+    if all(keep):
+        return message, results
+    unfinished = {id(c) for c, k in zip(calls, keep, strict=True) if not k}
+    parts = [p for p in message.parts if id(p) not in unfinished]
+    return _with_parts(message, parts), [r for r, k in zip(results, keep, strict=True) if k]
+
+
+def _with_parts(message: Message, parts: list[Part]) -> Message:
+    """A copy with other parts; its raw count is taken over in proportion to the characters that are left."""
+    changed = replace(message, parts=parts, raw_tokens=None)
+    before = counted_chars(message)
+    if message.raw_tokens is not None and before:
+        changed.raw_tokens = min(message.raw_tokens, -(-message.raw_tokens * counted_chars(changed) // before))
+    return changed
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _text(message: Message) -> bool:
+    return any(p.type == "text" and p.text.strip() for p in message.parts)
+
+
+def _settled(item: SentMessage) -> bool:
+    """Whether what is sent does not wait for the count of what is stored."""
+    return item.stored is None or item.message.raw_tokens is not None
+
+
+def _user_content(message: Message) -> bool:
+    return any(
+        p.type == "attachment" or ((p.type == "text" or p.type == "summary") and p.text.strip()) for p in message.parts
+    )

@@ -1,0 +1,281 @@
+"""The context screen at a step of the past: which one is shown, and what."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from agent_tui.commands import context_texts as texts
+from agent_tui.commands.usage_report import ContextReport
+from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
+from agent_tui.context.tokens import format_metrics
+from agent_tui.errors import AgentError
+from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
+from agent_tui.ui.safety import Guarded
+from agent_tui.ui.screens.context_rows import Shown
+from agent_tui.ui.screens.context_view import ContextView
+
+if TYPE_CHECKING:
+    from textual.worker import Worker
+
+    from agent_tui.commands.past_words import PastView
+    from agent_tui.context.past import History
+    from agent_tui.engine.agent import Agent
+
+
+class Travel:
+    """Where in a session's time the screen is. ``at`` is the number of the step, None for now."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self.session = agent.conversation.info.id
+        self.history: History = agent.context.history()
+        self.at: int | None = None
+
+    def go(self, by: int) -> str:
+        """Goes ``by`` steps further, backwards where that is negative; behind the last step is now. A line for the user
+        where there is nowhere to go."""
+        count = self.history.count
+        here = count + 1 if self.at is None else self.at
+        wanted = max(1, here + by)
+        if not count:
+            return "Nothing was sent yet: there are no steps to go back to."
+        if wanted == here:
+            return "This is the first step."
+        if self.at is None and by > 0:
+            return "This is now."
+        self.at = None if wanted > count else wanted
+        return ""
+
+    def view(self) -> PastView:
+        """The step it is at, compared with the one before."""
+        from agent_tui.commands.past_words import past_view
+
+        assert self.at is not None
+        return past_view(self.history, self.at, None, {message.id for message in self._agent.conversation.path})
+
+    def moment(self, now: ContextReport) -> ContextReport:
+        """What the screen shows of it; ``now`` is the session as it is."""
+        from agent_tui.commands.past_words import honesty, outcome, since, title
+
+        view = self.view()
+        moment, said = view.moment, honesty(view.moment)
+        usage, info = moment.usage, self._agent.models.info
+        shown = replace(now, title=title(view, now.now), in_flight=0, read_only="", records=moment.records)
+        after = (outcome(moment), since(view))
+        if usage is None:
+            nothing = replace(now.usage, rows=[], window=None)
+            return replace(shown, usage=nothing, records=(), told=tuple(filter(None, after)), problem=said)
+        return replace(
+            shown,
+            usage=usage,
+            before=view.before.usage if view.before is not None else None,
+            told=tuple(filter(None, (said, *after))),
+            trigger=moment.step.estimated_input,
+            prices=info.prices if info is not None and info.spec.key == moment.step.model_key else None,
+        )
+
+
+READY = 0.3
+"""Seconds after opening: then the screen is drawn, and the step that ← shows is made ready."""
+
+
+class ContextScreen(Guarded, Screen[None]):
+    """Reads nothing but the calculator's answer; opens without a network call and stays live, but at a step of the past
+    that ← and → go to."""
+
+    DEFAULT_CSS = """
+    ContextScreen { background: $background; layout: vertical; overflow: hidden; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", "Back to now, then close", show=False),
+        Binding("left", "go(-1)", "The step before", show=False, priority=True),
+        Binding("right", "go(1)", "The step after", show=False, priority=True),
+        Binding("shift+left", "go(-10)", "Ten steps back", show=False, priority=True),
+        Binding("shift+right", "go(10)", "Ten steps on", show=False, priority=True),
+        Binding("end", "now", "Back to now, or to the last row", show=False, priority=True),
+        Binding("c", "cache", "What each call read from the cache", show=False),
+        Binding("e", "export", "Export as JSON", show=False),
+        Binding("x", "exact", "Count exactly", show=False),
+        Binding("s", "stats", "Token counter metrics", show=False),
+        Binding("p", "preview", "Preview of a compaction", show=False),
+        Binding("w", "why", "How the number was made, and why it compacts or not", show=False),
+    ]
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__()
+        self.agent = agent
+        self.now = time.time()
+        self.travel = Travel(agent)
+        self.view = ContextView(ContextReport.of(agent, now=self.now))
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+
+    def on_mount(self) -> None:
+        self._unsubscribe = self.agent.subscribe(self._event)
+        self.view.rows.focus()
+        self.run_worker(self.agent.context.refresh(), name="refresh", exit_on_error=False)
+        self.set_timer(READY, self._prepare)
+
+    def on_unmount(self) -> None:
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    def _event(self, event: Event) -> None:
+        if self.agent.conversation.info.id != self.travel.session:
+            self.travel = Travel(self.agent)
+        elif self.travel.at is not None:
+            return
+        match event:
+            case ContextChanged():
+                self.view.show(ContextReport.of(self.agent, event, self.now))
+            case CompactionEnded() | SessionChanged():
+                self.view.show(ContextReport.of(self.agent, now=self.now))
+
+    def _show(self) -> None:
+        """The step that was gone to, or now."""
+        live = ContextReport.of(self.agent, now=self.now)
+        self.view.show(live if self.travel.at is None else self.travel.moment(live))
+
+    def _prepare(self) -> None:
+        """Has what ← shows next made beside the screen."""
+        at, history = self.travel.at, self.travel.history
+        number = history.count if at is None else at
+        self.run_worker(
+            partial(history.prepare, number), name="prepare", group="past", thread=True, exit_on_error=False
+        )
+
+    @on(ContextView.Opened)
+    def _opened(self, event: ContextView.Opened) -> None:
+        event.stop()
+        line = event.line
+        if line.record is not None:
+            summary = self.agent.store.messages.summaries(self.agent.conversation.info.id).get(
+                line.record.summary_id or ""
+            )
+            self._read("Compaction", texts.compaction_details(line.record, summary, self.now))
+        elif line.row is not None:
+            self._read(line.label, f"{texts.row_facts(line.row)}\n\n{self._text(line)}".rstrip())
+
+    def _text(self, line: Shown) -> str:
+        """What is sent behind a row."""
+        row = line.row
+        if row is None:
+            return ""
+        if row.message_id is not None and self.travel.at is not None:
+            view = self.travel.view()
+            rows = [*view.moment.view, *(view.before.view if view.before is not None else ())]
+            return texts.sent_text(next((item for item in rows if item.message.id == row.message_id), None))
+        if row.message_id is not None:
+            return texts.sent_text(self.agent.conversation.sent_message(row.message_id))
+        if row.fingerprint is not None:
+            return texts.part_text(self.agent.context.part_text(row.fingerprint), tool=line.kind_id == "tools")
+        return texts.ADDED if line.kind_id == "tools" else ""
+
+    def _read(self, title: str, text: str) -> None:
+        from agent_tui.ui.screens.text import TextScreen
+
+        self.app.push_screen(TextScreen(title, text))
+
+    # Keys
+
+    def action_close(self) -> None:
+        if self.travel.at is None:
+            self.dismiss(None)
+        else:
+            self.action_now()
+
+    def action_now(self) -> None:
+        if self.travel.at is None:
+            self.view.rows.action_last()
+        else:
+            self.travel.at = None
+            self._show()
+
+    def action_go(self, by: int) -> None:
+        problem = self.travel.go(by)
+        if problem:
+            self.view.say(problem)
+            return
+        self.view.say("")
+        self._show()
+        self._prepare()
+
+    def action_why(self) -> None:
+        if self.travel.at is None:
+            self._read("How the number was made, and why it compacts or not", self.view.explained())
+            return
+        from agent_tui.commands.past_words import changes_text
+
+        text = f"{changes_text(self.travel.view())}\n\n{self.view.explained()}".rstrip()
+        self._read("What changed, and how the number was made", text)
+
+    def action_cache(self) -> None:
+        from agent_tui.ui.screens.context_cache import CachePicker
+
+        self.app.push_screen(CachePicker(self.agent))
+
+    def action_stats(self) -> None:
+        self._read("Token counter", format_metrics(self.agent.context.metrics))
+
+    def action_preview(self) -> None:
+        if self._is_past():
+            return
+        try:
+            self._read("What a compaction would do", self.agent.compaction.preview())
+        except AgentError as error:
+            self.view.say(str(error))
+
+    async def action_export(self) -> None:
+        from agent_tui.commands.past_words import past_json
+        from agent_tui.commands.usage_json import context_json
+        from agent_tui.commands.writing import write_export
+
+        at = self.travel.at
+        data = (
+            context_json(self.view.moment.usage, self.agent.conversation.steps)
+            if at is None
+            else past_json(self.travel.view())
+        )
+        text = json.dumps(data, indent=2) + "\n"
+        name = f"context-{self.agent.conversation.info.id}{'' if at is None else f'-step-{at}'}"
+        try:
+            path = await write_export(text, self.agent.paths.exports, name, ".json")
+        except AgentError as error:
+            self.view.say(str(error))
+        else:
+            self.view.say(f"Written to {path}")
+
+    def _is_past(self) -> bool:
+        """Says so of what only the session as it is now can do."""
+        if self.travel.at is not None:
+            self.view.say("This step is past. Esc goes back to now.")
+        return self.travel.at is not None
+
+    def action_exact(self) -> None:
+        if self._is_past():
+            return
+        if self.agent.settings.context.exact_counting == "off":
+            self.view.say(EXACT_OFF)
+            return
+        self.view.say(EXACT_ASKED)
+        self._counting: Worker[None] = self.run_worker(self._exact, exclusive=True, exit_on_error=False)
+
+    async def _exact(self) -> None:
+        try:
+            counted = await self.agent.context.count_exact()
+        except AgentError as error:
+            self.view.say(str(error))
+            return
+        self.view.say(exact_text(counted))

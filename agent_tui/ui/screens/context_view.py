@@ -1,0 +1,314 @@
+"""The bookkeeping of the context screen: how its number was made, and whether it holds, in the room there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from agent_tui.commands.usage_report import ContextReport, Entry, Tone
+from agent_tui.ui.safety import Guarded
+from agent_tui.ui.screens.context_head import Head, wrapped
+from agent_tui.ui.screens.context_rows import ContextRows, Shown
+from agent_tui.ui.theme import Paint, Piece, width_of
+from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.rows import RowList
+
+NAME = 13
+"""Cells of the names where the words stand beside them."""
+
+WIDE = 120
+"""From so many columns on the bookkeeping stands beside the rows."""
+TALL = 30
+"""From so many lines on it stands below them; on lower screens it is one line of proof, limit and why."""
+LOW = 10
+"""Below so many lines there are only rows and keys."""
+LEAST_ROWS = 12
+"""Lines that the rows have at least, where it takes no more than leaving out other words."""
+LEAST_PAST_ROWS = 8
+"""The same for what is told of a step of the past: what was billed and what changed are what one goes there for."""
+SIDE = (40, 64)
+"""Cells that the column beside the rows has at least and at most."""
+
+TONES: dict[Tone, str] = {"plain": "foreground", "good": "success", "bad": "error", "warning": "warning"}
+
+Line = tuple[str, str, Tone]
+"""A name, words, and how they are meant."""
+
+
+def below(entries: Sequence[Entry], width: int) -> list[Line]:
+    """The words beside their names, for the foot of the screen."""
+    return [
+        (("" if number else entry.name).ljust(NAME), text, entry.tone)
+        for entry in entries
+        for number, text in enumerate(wrapped(entry.text, width - NAME))
+    ]
+
+
+def beside(entries: Sequence[Entry], width: int) -> list[Line]:
+    """The words below their names, for a narrow column."""
+    lines: list[Line] = []
+    for entry in entries:
+        lines += [("", "", "plain")] if lines else []
+        lines.append((entry.name, "", "plain"))
+        lines += [("", text, entry.tone) for text in wrapped(entry.text, width)]
+    return lines
+
+
+@dataclass(slots=True, frozen=True)
+class Placed:
+    """Where the bookkeeping stands: one of three places. ``side`` is how many cells the column beside the rows has."""
+
+    side: int = 0
+    beside: list[Line] = field(default_factory=list)
+    below: list[Line] = field(default_factory=list)
+    folded: list[Line] = field(default_factory=list)
+
+
+def place(entries: Sequence[Entry], fold: list[Line], width: int, height: int, room: int) -> Placed:
+    """The place for a screen of ``width`` and ``height`` cells with ``room`` lines for rows and bookkeeping: where all
+    of it can be seen, else folded."""
+    if width >= WIDE:
+        side = min(SIDE[1], max(SIDE[0], width * 3 // 10))
+        lines = beside(entries, side - 4)
+        if len(lines) <= room:
+            return Placed(side, lines)
+    if height >= TALL:
+        lines = below(entries, width - 2)
+        if len(lines) + 2 + LEAST_ROWS <= room:
+            return Placed(below=lines)
+    return Placed(folded=fold if height >= LOW else [])
+
+
+class Words(Lines):
+    """Lines of the bookkeeping, beside or below the rows."""
+
+    DEFAULT_CSS = """
+    Words { padding: 0 1; }
+    Words.-below { border-top: solid $line; }
+    Words.-beside { border-left: solid $line; padding: 0 1 0 2; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[Line] = []
+
+    def show(self, placed: Placed) -> None:
+        """The lines of a place, as wide and as high as they are there."""
+        self.lines = placed.beside or placed.below or placed.folded
+        self.set_class(bool(placed.side), "-beside")
+        self.set_class(bool(placed.below), "-below")
+        self.set_height(len(self.lines) + bool(placed.below))
+        self.styles.width = placed.side or "100%"
+        if placed.side:
+            self.styles.height = "100%"
+        self.refresh()
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        if y >= len(self.lines):
+            return []
+        name, text, tone = self.lines[y]
+        return [(name, paint("muted")), (text, paint(TONES[tone]))]
+
+
+KEYS = (
+    ("Enter", "open"),
+    ("←", "earlier"),
+    ("w", "why"),
+    ("p", "preview"),
+    ("c", "cache"),
+    ("e", "export"),
+    ("x", "exact count"),
+    ("s", "stats"),
+)
+CLOSE = ("Esc", "close")
+PAST_KEYS = (
+    ("← →", "steps"),
+    ("w", "changes"),
+    ("Enter", "open"),
+    ("e", "export"),
+    ("Shift+← →", "ten steps"),
+)
+NOW = ("Esc", "back to now")
+"""The keys at a step of the past."""
+
+
+class Foot(Lines):
+    """The keys that there is room for; a line that a key brought stands in their place, as long as it is."""
+
+    DEFAULT_CSS = "Foot { padding: 0 1; background: $surface; }"
+
+    def __init__(self) -> None:
+        super().__init__(id="foot", height=1)
+        self.message = ""
+        self._past = False
+
+    def at(self, past: bool) -> None:
+        """Whether a step of the past is shown: other keys are of use there."""
+        if past != self._past:
+            self._past = past
+            self.refresh()
+
+    def say(self, text: str) -> bool:
+        """Shows a line until the next one; empty for the keys. True when it is another."""
+        if text == self.message:
+            return False
+        self.message = text
+        self.refresh()
+        return True
+
+    def height_for(self, width: int) -> int:
+        return len(wrapped(self.message, width)) if self.message else 1
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        if self.message:
+            lines = wrapped(self.message, width)
+            return [(lines[y], paint("accent"))] if y < len(lines) else []
+        pieces: list[Piece] = []
+        close = _key(*(NOW if self._past else CLOSE), paint)
+        for key, what in PAST_KEYS if self._past else KEYS:
+            more = _key(key, what, paint)
+            if width_of([*pieces, *more, *close]) <= width:
+                pieces += more
+        return [*pieces, *close]
+
+
+def _key(key: str, what: str, paint: Paint) -> list[Piece]:
+    return [(key, paint("primary", bold=True)), (f" {what}   ", paint("muted"))]
+
+
+LEAST_WIDTH = 3
+
+
+class Covered(Widget):
+    """What only holds others, which cover it: one blank line is all there is below them, cut at their edges once."""
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        return [Strip.blank(crop.width)] * crop.height
+
+
+class Holder(Covered, Horizontal):
+    """Rows and bookkeeping, beside or below each other."""
+
+
+class ContextView(Guarded, Covered, Vertical):
+    """Shows a ``ContextReport``. Which rows are open stays as it is when another moment is shown."""
+
+    DEFAULT_CSS = """
+    ContextView { overflow: hidden; }
+    ContextView Holder { height: 1fr; }
+    """
+
+    @dataclass
+    class Opened(Message):
+        """Enter on a line that has nothing below it."""
+
+        line: Shown
+
+    def __init__(self, moment: ContextReport) -> None:
+        super().__init__()
+        self.moment = moment
+        self.opened = {"messages"}
+        self._said_at = 0
+        self._built = Size()
+
+    def compose(self) -> ComposeResult:
+        yield Head()
+        with Holder():
+            yield ContextRows()
+            yield Words()
+        yield Foot()
+
+    @property
+    def rows(self) -> ContextRows:
+        return self.query_one(ContextRows)
+
+    def show(self, moment: ContextReport) -> None:
+        """Another moment, or the same with other numbers."""
+        self.moment = moment
+        self.rebuild()
+
+    def say(self, text: str) -> None:
+        """A line in place of the keys, until the cursor moves."""
+        if self.is_mounted and self.query_one(Foot).say(text):
+            self._said_at = self.rows.cursor
+            self.rebuild()
+
+    def toggle(self, key: str) -> None:
+        """Opens or closes a row."""
+        self.opened ^= {key}
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Lays everything out for the size there is."""
+        if self.is_mounted and self.size.width >= LEAST_WIDTH:
+            self._lay_out(self.size)
+
+    def _lay_out(self, size: Size) -> None:
+        self._built = size
+        width, height = size
+        moment, inner = self.moment, width - 2
+        thick, gap = (2 if height >= TALL else 1), (1 if height >= TALL else 0)
+        head = self.query_one(Head)
+        foot = self.query_one(Foot)
+        foot.at(past=bool(moment.title))
+        foot.set_height(foot.height_for(inner))
+        entries = self.moment.entries()
+        fold = self._fold(entries, inner)
+        room = height - foot.line_count - len(fold)
+        top = head.show(moment, inner, thick, gap, room - LEAST_ROWS, room - LEAST_PAST_ROWS)
+        head.display = height >= LOW
+        placed = place(entries, fold, width, height, height - foot.line_count - (top if height >= LOW else 0))
+        self.query_one(Holder).styles.layout = "horizontal" if placed.side else "vertical"
+        self.query_one(Words).show(placed)
+        head.name_columns(self.rows.show(moment, self.opened, width - placed.side - 1))
+
+    def _fold(self, entries: list[Entry], width: int) -> list[Line]:
+        if self.moment.problem:
+            return []
+        return [
+            ("", line, entry.tone) for entry in [self.moment.folded(entries)] for line in wrapped(entry.text, width)
+        ]
+
+    def explained(self) -> str:
+        """The bookkeeping in full, for reading."""
+        whole = [Entry("Why", self.moment.usage.why)] if self.moment.usage.why else []
+        return "\n\n".join(f"# {e.name}\n{e.text}" for e in [*whole, *self.moment.entries()] if e.name != "Compaction")
+
+    def on_mount(self) -> None:
+        # The view will have the whole screen: laid out for that at once, it is not drawn twice.
+        if self.app.size.width >= LEAST_WIDTH:
+            self._lay_out(self.app.size)
+
+    def on_resize(self, event: events.Resize) -> None:
+        if self.size != self._built:
+            self.rebuild()
+
+    @on(ContextRows.Toggled)
+    def _toggled(self, event: ContextRows.Toggled) -> None:
+        event.stop()
+        self.toggle(event.key)
+
+    @on(RowList.Chosen)
+    def _chosen(self, event: RowList.Chosen) -> None:
+        event.stop()
+        if event.index >= len(self.rows.shown):
+            return
+        line = self.rows.shown[event.index]
+        if line.open is not None:
+            self.toggle(line.key)
+        else:
+            self.post_message(self.Opened(line))
+
+    @on(RowList.Moved)
+    def _moved(self, event: RowList.Moved) -> None:
+        event.stop()
+        if event.index != self._said_at:
+            self.say("")

@@ -1,0 +1,43 @@
+"""With another version of the MCP SDK, in which what is private has other names, servers are connected all the same."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import agent_tui.tools.mcp
+from agent_tui.tools.mcp.connection import Connection
+from agent_tui.tools.mcp.lines import ServerChange
+from tests.support.mcp_servers import stdio
+from tests.support.renamed import rename
+from tests.support.waiting import PATIENCE
+
+ROOM = Path(agent_tui.tools.mcp.__file__).parent
+
+
+@pytest.mark.parametrize("name", ["TextReceiveStream", "jsonrpc_message_adapter", "_dispatcher"])
+async def test_without_a_name_servers_connect_and_are_called(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for library in ("mcp", "mcp_types"):
+        rename(monkeypatch, library, name)
+    told: asyncio.Queue[ServerChange] = asyncio.Queue()
+    connection = Connection("one", stdio(), told.put_nowait)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while (change := await told.get()).state == "starting":
+                continue
+            assert change.state == "connected" and change.offer is not None and change.offer.tools
+            assert (await connection.call("add", {"a": 1, "b": 2}, lambda text: None)).text == "3"
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("path", sorted(ROOM.glob("*.py")), ids=lambda path: path.name)
+def test_nothing_private_to_the_sdk_is_imported_to_run(path: Path) -> None:
+    """A name for the type checker alone may be gone."""
+    tree = ast.parse(path.read_text("utf-8"))
+    types = {id(each) for node in tree.body if isinstance(node, ast.If) for each in ast.walk(node)}
+    imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and id(node) not in types]
+    assert not [node.module for node in imported if (node.module or "").startswith("mcp") and "._" in str(node.module)]
