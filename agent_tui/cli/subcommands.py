@@ -389,7 +389,7 @@ def _auth_list(values: argparse.Namespace) -> int:
 
 def _doctor(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
-    from agent_tui.engine.about.asking import ask_terminal
+    from agent_tui.engine.terminal import ask_terminal
 
     if values.forget:
         return _forget_limits()

@@ -23,7 +23,7 @@ from agent_tui.options import Served
 from agent_tui.paths import Paths
 from agent_tui.ui.chat.chat import AgentFactory, Chat
 from agent_tui.ui.chat.key_actions import next_mode
-from agent_tui.ui.chat.view import ChatApp, Room
+from agent_tui.ui.chat.view import Blank, ChatApp
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
@@ -174,7 +174,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         wear_first(self, theme.name)
 
     def compose(self) -> ComposeResult:
-        yield Room(id="room")
+        yield Blank(id="room")
         yield self.view.activity
         yield self.view.prompt
         yield self.view.status
