@@ -12,11 +12,9 @@ from agent_tui.config.files import Layer, build_settings, env_layer, file_layer,
 from agent_tui.context.prompt import SYSTEM_PROMPT
 from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.models.choices import ModelCatalogue
-from agent_tui.engine.models.routing import RoutedProvider
+from agent_tui.engine.extensions import Extensions, Workspace
+from agent_tui.engine.models import ModelCatalogue, RoutedProvider
 from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.project.extensions import Extensions
-from agent_tui.engine.project.workspace import Workspace
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice

@@ -18,7 +18,16 @@ from agent_tui.tools.sandbox.box import Sandbox
 from tests.support import sandbox_world
 from tests.support.forms import examples
 from tests.support.mcp_servers import PREPARE_SERVER, servers_from
-from tests.support.nursery import HOST, PREPARE_HOST, PREPARE_PROGRAM, PREPARE_WORKER, WORKER, forked, nursery
+from tests.support.nursery import (
+    FORKED_WORKER,
+    HOST,
+    PREPARE_HOST,
+    PREPARE_PROGRAM,
+    PREPARE_WORKER,
+    WORKER,
+    forked,
+    nursery,
+)
 from tests.support.waiting import Bell
 
 settings.register_profile("suite", deadline=None, max_examples=examples(50, 500))
@@ -110,9 +119,9 @@ def server_nursery() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def program_nursery() -> Iterator[str]:
+def program_nursery(worker_nursery: str) -> Iterator[str]:
     """The same for the whole program, on the command line."""
-    with nursery(PREPARE_PROGRAM) as address:
+    with nursery(PREPARE_PROGRAM + FORKED_WORKER.format(worker_nursery)) as address:
         yield address
 
 

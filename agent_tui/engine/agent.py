@@ -5,34 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from agent_tui.engine.about.facts import Project
-from agent_tui.engine.accounts.accounts import Accounts
-from agent_tui.engine.accounts.fixed import FixedParts
-from agent_tui.engine.binding.binder import Binder
-from agent_tui.engine.control.branches import BranchControl
-from agent_tui.engine.control.mode import ModeControl
-from agent_tui.engine.control.models import ModelControl
-from agent_tui.engine.control.sessions import CompactionControl, SessionControl
+from agent_tui.engine.about import Project
+from agent_tui.engine.accounts import Accounts, FixedParts
+from agent_tui.engine.background import Background
+from agent_tui.engine.binder import Binder
+from agent_tui.engine.budget import Purse
+from agent_tui.engine.conversation import Conversation, patiently
+from agent_tui.engine.extensions import Trusting
+from agent_tui.engine.model_control import ModeControl, ModelControl
 from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.project.permissions import PermissionDesk
-from agent_tui.engine.project.questions import QuestionDesk
-from agent_tui.engine.project.told_mode import ToldMode
-from agent_tui.engine.project.toolbox import Toolbox
-from agent_tui.engine.project.trusting import Trusting
-from agent_tui.engine.running.background import Background
-from agent_tui.engine.running.relay import TurnRelay
-from agent_tui.engine.running.runner import Runner
-from agent_tui.engine.running.waiting import Waiting
-from agent_tui.engine.runtime.purse import Purse
-from agent_tui.engine.runtime.runtime import Runtime
-from agent_tui.engine.session.conversation import Conversation
-from agent_tui.engine.session.sessions import Sessions
-from agent_tui.engine.session.storing import patiently
-from agent_tui.engine.state.binding import Bindings
-from agent_tui.engine.state.hub import Hub
-from agent_tui.engine.state.run import RunState, RunStates
-from agent_tui.engine.turns.shell import run_shell
-from agent_tui.engine.turns.subagent import run_subagent
+from agent_tui.engine.questions import PermissionDesk, QuestionDesk
+from agent_tui.engine.runner import Runner, TurnRelay
+from agent_tui.engine.runtime import Runtime
+from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
+from agent_tui.engine.sessions import Sessions
+from agent_tui.engine.state import Bindings, Hub, RunState, RunStates
+from agent_tui.engine.toolbox import ToldMode, Toolbox
+from agent_tui.engine.turns.subagent import run_shell, run_subagent
+from agent_tui.engine.waiting import Waiting
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event, Notice, SessionChanged, TurnEnded
 from agent_tui.store.search_reader import Filler

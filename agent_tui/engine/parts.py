@@ -9,10 +9,9 @@ from typing import Protocol
 
 from agent_tui.config import Settings
 from agent_tui.context.trust import FolderTrust
-from agent_tui.engine.models.choices import ModelCatalogue
-from agent_tui.engine.project.extensions import Extensions
-from agent_tui.engine.project.toolbox import ExtraTools
-from agent_tui.engine.project.workspace import Workspace
+from agent_tui.engine.extensions import Extensions, Workspace
+from agent_tui.engine.models import ModelCatalogue
+from agent_tui.engine.toolbox import ExtraTools
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths

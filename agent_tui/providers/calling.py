@@ -30,10 +30,10 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.providers.accumulate import Accumulator
-from agent_tui.providers.catalog import Called, Key, dialect_of, missing_key_line, resolve_key
+from agent_tui.providers.catalog import Called, Key, dialect_of, is_direct, missing_key_line, resolve_key
 from agent_tui.providers.counting import encoding
 from agent_tui.providers.dialects.chat import WIRE as CHAT
-from agent_tui.providers.direct import Connections, NetworkSettingsError, NoAddressError, encode, exchange, is_direct
+from agent_tui.providers.direct import Connections, NetworkSettingsError, NoAddressError, encode, exchange
 from agent_tui.providers.errors import NotAnAnswerError, StreamError, classify
 from agent_tui.providers.failure_lines import bound_failure, failure
 from agent_tui.providers.litellm import import_quietly, lean_arguments, said_why

@@ -82,6 +82,32 @@ def wire_of(target: Target) -> Wire | None:
     return responses.WIRE if wire is not None and target.api == "responses" else wire
 
 
+def direct_wire(spec: ModelSpec, target: Target) -> Wire | None:
+    """Returns the language in which a model is called without LiteLLM; None where it is not. One whose ``extra`` speaks
+    to that library is not: in a body its credentials would be told to the server as a field."""
+    if spec.via == "litellm" or any(map(is_for_litellm, spec.extra)):
+        return None
+    return wire_of(target)
+
+
+def is_direct(spec: ModelSpec, target: Target) -> bool:
+    """Says whether a model is called without LiteLLM."""
+    return direct_wire(spec, target) is not None
+
+
+def is_for_litellm(name: str) -> bool:
+    """Whether an argument speaks to that library: it is no field of a body, and may be a credential."""
+    return name in _FOR_LITELLM or name.startswith(_FOR_LITELLM_STARTS)
+
+
+_FOR_LITELLM = frozenset(
+    {"organization", "project", "tenant_id", "client_id", "client_secret", "allowed_openai_params", "base_model"}
+    | {"additional_drop_params", "custom_llm_provider", "fallbacks", "mock_response", "ssl_verify", "headers"}
+)
+_FOR_LITELLM_STARTS = ("aws_", "azure_", "vertex_", "watsonx_", "litellm_", "oci_", "input_cost_", "output_cost_")
+"""Arguments of LiteLLM's calls that are no fields of a body (docs.litellm.ai, input params and provider pages)."""
+
+
 @cache
 def model_family(model: str) -> str:
     """Returns the name of the family that a model is of; ``unknown`` where its name does not tell."""

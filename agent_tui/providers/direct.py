@@ -20,7 +20,7 @@ from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Target
 from agent_tui.providers import net
 from agent_tui.providers.catalog import dialect_of, near_url, resolve_key, shown_address, variable_base, wire_of
 from agent_tui.providers.dialects.encoding import fields_of
-from agent_tui.providers.dialects.record import Dialect, ExactCount, Wire
+from agent_tui.providers.dialects.record import Dialect, ExactCount
 from agent_tui.providers.failure_lines import words_of
 from agent_tui.providers.net import BoundError, Unpacker, is_loopback, is_of_httpx
 from agent_tui.providers.request import WireCall, build_call
@@ -206,13 +206,6 @@ def _is_http(url: str) -> bool:
 
 USER_AGENT = "agent-tui"
 
-_FOR_LITELLM = frozenset(
-    {"organization", "project", "tenant_id", "client_id", "client_secret", "allowed_openai_params", "base_model"}
-    | {"additional_drop_params", "custom_llm_provider", "fallbacks", "mock_response", "ssl_verify", "headers"}
-)
-_FOR_LITELLM_STARTS = ("aws_", "azure_", "vertex_", "watsonx_", "litellm_", "oci_", "input_cost_", "output_cost_")
-"""Arguments of LiteLLM's calls that are no fields of a body (docs.litellm.ai, input params and provider pages)."""
-
 
 @dataclass(slots=True, frozen=True)
 class HttpCall:
@@ -225,24 +218,6 @@ class HttpCall:
     @property
     def content(self) -> bytes:
         return json.dumps(self.body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-
-
-def direct_wire(spec: ModelSpec, target: Target) -> Wire | None:
-    """Returns the language in which a model is called without LiteLLM; None where it is not. One whose ``extra`` speaks
-    to that library is not: in a body its credentials would be told to the server as a field."""
-    if spec.via == "litellm" or any(map(is_for_litellm, spec.extra)):
-        return None
-    return wire_of(target)
-
-
-def is_direct(spec: ModelSpec, target: Target) -> bool:
-    """Says whether a model is called without LiteLLM."""
-    return direct_wire(spec, target) is not None
-
-
-def is_for_litellm(name: str) -> bool:
-    """Whether an argument speaks to that library: it is no field of a body, and may be a credential."""
-    return name in _FOR_LITELLM or name.startswith(_FOR_LITELLM_STARTS)
 
 
 def encode(call: WireCall, spec: ModelSpec, target: Target, key: str | None) -> HttpCall:

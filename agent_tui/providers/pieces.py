@@ -16,12 +16,19 @@ from typing import Any
 from agent_tui import __version__
 from agent_tui.models.messages import Message, Metadata, ToolCallPart
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, Target
-from agent_tui.providers.catalog import Called, dialect_of, forgets, images_of, variable_base
+from agent_tui.providers.catalog import (
+    Called,
+    dialect_of,
+    direct_wire,
+    forgets,
+    images_of,
+    is_for_litellm,
+    variable_base,
+)
 from agent_tui.providers.dialects.anthropic import marked_places
 from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking, fields_of, is_summary, sendable
 from agent_tui.providers.dialects.record import Wire
 from agent_tui.providers.dialects.responses import response_input
-from agent_tui.providers.direct import direct_wire, is_for_litellm
 from agent_tui.providers.request import ChatForm, call_arguments, chat_messages
 
 OWN_SERVER = "own "

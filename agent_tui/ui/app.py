@@ -16,14 +16,14 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.theme import Theme
 
-from agent_tui import door
+from agent_tui import terminal_output
 from agent_tui.config import AUTO_THEME, Settings
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError
 from agent_tui.options import Served
 from agent_tui.paths import Paths
 from agent_tui.ui.chat.chat import AgentFactory, Chat
 from agent_tui.ui.chat.key_actions import next_mode
-from agent_tui.ui.chat.view import ChatApp, Room
+from agent_tui.ui.chat.view import Blank, ChatApp
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
@@ -174,7 +174,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         wear_first(self, theme.name)
 
     def compose(self) -> ComposeResult:
-        yield Room(id="room")
+        yield Blank(id="room")
         yield self.view.activity
         yield self.view.prompt
         yield self.view.status
@@ -492,8 +492,8 @@ def run_ui(
         app.net.caught(error)
         code = EXIT_ERROR
     for line in app.farewell:
-        door.tell(line)
+        terminal_output.tell(line)
     if app.failure is not None:
-        door.complain(str(app.failure))
+        terminal_output.complain(str(app.failure))
         return app.failure.exit_code
     return code

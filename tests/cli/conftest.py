@@ -14,7 +14,11 @@ from tests.support.cli import Cli
 
 @pytest.fixture
 def cli(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, forked_worker: None
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    forked_worker: None,
+    program_nursery: str,
 ) -> Iterator[Cli]:
     for name in list(os.environ):
         if name.startswith("AGENT_TUI_") or name.endswith("_API_KEY"):
@@ -23,7 +27,7 @@ def cli(
     project = tmp_path / "project"
     project.mkdir()
     monkeypatch.chdir(project)
-    cli = Cli(tmp_path / "home", project, capsys, monkeypatch)
+    cli = Cli(tmp_path / "home", project, capsys, monkeypatch, program_nursery)
     cli.setenv("AGENT_TUI_HOME", str(cli.home))
     yield cli
     # A run that ends before it needed its worker leaves it to the end of the process, which here goes on.

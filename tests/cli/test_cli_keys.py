@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent_tui.config import ModelConfig, Settings
-from agent_tui.engine.models.choices import ModelCatalogue
+from agent_tui.engine.models import ModelCatalogue
 from agent_tui.providers.catalog import stored_key
 from tests.support.cli import Cli
 

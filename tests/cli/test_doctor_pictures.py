@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agent_tui.engine.about import asking
-from agent_tui.engine.about.replies import ATTRIBUTES
+from agent_tui.engine import terminal as asking
+from agent_tui.engine.terminal import ATTRIBUTES
 
 ENVIRONMENT = {"TERM": "xterm-256color"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent_tui.config import PermissionsConfig, SandboxConfig
 from agent_tui.context.prompt import SYSTEM_PROMPT
-from agent_tui.engine.project.told_mode import MEANINGS, NOBODY, NOBODY_PLANS, SUBAGENT, ToldMode
+from agent_tui.engine.toolbox import MEANINGS, NOBODY, NOBODY_PLANS, SUBAGENT, ToldMode
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.backends import Landlock
 from agent_tui.tools.sandbox.box import Sandbox

@@ -22,7 +22,7 @@ def failing(kind: str) -> str:
 
 def piped(cli: Cli, *lines: str, arguments: tuple[str, ...] = ("--plain", "-m", "demo")) -> Outcome:
     """A whole chat whose lines come through a pipe."""
-    process = cli.start(*arguments, stdin=-1)
+    process = cli.fork(*arguments, stdin=-1)
     out, err = process.communicate("".join(f"{line}\n" for line in lines), timeout=60)
     assert not set(out) & {"\x1b", "\r", "\b", "\x07"}, out
     return Outcome(process.returncode, out, err)
@@ -206,8 +206,7 @@ def test_ctrl_c_ends_a_script_that_waits(cli: Cli) -> None:
     while "You: " not in heard:
         heard += process.stdout.read(1)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.wait(60) == 130, "before its input ends, too"
 
 
 def test_a_file_takes_the_talk_and_what_is_kept_is_the_whole(cli: Cli, tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from typing import TypeVar
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.models.choices import ModelCatalogue
+from agent_tui.engine.extensions import Workspace
+from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.events import Event, TurnEnded, WaitingKind
 from agent_tui.models.messages import AttachmentPart, ToolResultPart
 from agent_tui.models.requests import Counter, ModelSpec, Provider

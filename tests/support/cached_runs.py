@@ -27,10 +27,9 @@ from agent_tui.config import (
     Settings,
     ToolsConfig,
 )
+from agent_tui.engine import runtime as requests
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.project.extensions import Extensions
-from agent_tui.engine.project.workspace import Workspace
-from agent_tui.engine.runtime import requests
+from agent_tui.engine.extensions import Extensions, Workspace
 from agent_tui.models.events import CompactionEnded, Event, StepEnded, TurnEnded
 from agent_tui.models.messages import new_id
 from agent_tui.models.steps import CompactionRecord, Step

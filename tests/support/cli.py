@@ -17,6 +17,7 @@ import pytest
 
 from agent_tui.cli import main
 from agent_tui.paths import Paths, user_paths
+from tests.support.nursery import PROGRAM, stand_in
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -46,12 +47,14 @@ class Outcome:
 
 @dataclass(slots=True)
 class Cli:
-    """Runs the program in this process (``run``) or in one of its own (``start``)."""
+    """Runs the program in this process (``run``) or in one of its own: a new one (``start``) or one that is forked
+    (``fork``)."""
 
     home: Path
     project: Path
     capsys: pytest.CaptureFixture[str]
     monkeypatch: pytest.MonkeyPatch
+    nursery: str
     env: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -86,9 +89,16 @@ class Cli:
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         """A process of its own, with pipes for its output unless told otherwise."""
+        return self._process([sys.executable, "-m", "agent_tui", *arguments], options)
+
+    def fork(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        """The same for a third of the time: for tests that send no signal and do not ask how it starts."""
+        return self._process(stand_in(self.nursery, PROGRAM, *arguments), options)
+
+    def _process(self, command: list[str], options: dict[str, Any]) -> subprocess.Popen[str]:
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(
-            [sys.executable, "-m", "agent_tui", *arguments],
+            command,
             cwd=self.project,
             env=environment(self.env),
             text=True,

@@ -13,11 +13,11 @@ from typing import Generic, Protocol, TypeVar
 from agent_tui.config import Settings
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.compaction.service import CompactionService
-from agent_tui.engine.project.permissions import Verdict
-from agent_tui.engine.project.prelude import Prelude
-from agent_tui.engine.runtime.counting import CountService
-from agent_tui.engine.runtime.runtime import Runtime
-from agent_tui.engine.session.conversation import Conversation
+from agent_tui.engine.conversation import Conversation
+from agent_tui.engine.counting import CountService
+from agent_tui.engine.questions import Verdict
+from agent_tui.engine.request_prefix import Prelude
+from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.models.events import Event, Notice, TurnEnded

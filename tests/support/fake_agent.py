@@ -17,7 +17,7 @@ from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.past import History, Session
 from agent_tui.context.tokens import TokenCounterMetrics
-from agent_tui.engine.models.efforts import EffortChoice
+from agent_tui.engine.models import EffortChoice
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
@@ -45,20 +45,17 @@ from tests.support.usages import sample_usage
 
 if TYPE_CHECKING:
     from agent_tui.context.skills import UserCommand as AnyCommand
-    from agent_tui.engine.about.facts import Project
-    from agent_tui.engine.accounts.accounts import Accounts
+    from agent_tui.engine.about import Project
+    from agent_tui.engine.accounts import Accounts
     from agent_tui.engine.agent import Agent
-    from agent_tui.engine.control.branches import BranchControl
-    from agent_tui.engine.control.mode import ModeControl
-    from agent_tui.engine.control.models import ModelControl
-    from agent_tui.engine.control.sessions import CompactionControl, SessionControl
-    from agent_tui.engine.project.permissions import PermissionDesk
-    from agent_tui.engine.project.questions import QuestionDesk
-    from agent_tui.engine.running.background import Background
-    from agent_tui.engine.running.runner import Runner
-    from agent_tui.engine.running.waiting import Waiting
-    from agent_tui.engine.runtime.purse import Purse
-    from agent_tui.engine.session.conversation import Conversation
+    from agent_tui.engine.background import Background
+    from agent_tui.engine.budget import Purse
+    from agent_tui.engine.conversation import Conversation
+    from agent_tui.engine.model_control import ModeControl, ModelControl
+    from agent_tui.engine.questions import PermissionDesk, QuestionDesk
+    from agent_tui.engine.runner import Runner
+    from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
+    from agent_tui.engine.waiting import Waiting
 else:
     Agent = Project = Accounts = BranchControl = ModeControl = ModelControl = CompactionControl = object
     SessionControl = PermissionDesk = QuestionDesk = Background = Runner = Waiting = Purse = Conversation = object

@@ -34,7 +34,13 @@ HOST = "agent_tui.tools.mcp.host"
 PROGRAM = str(Path(ROOT) / "agent_tui" / "__main__.py")
 """The script of the program itself, for ``stand_in``."""
 
-PREPARE_PROGRAM = "import agent_tui.bootstrap, agent_tui.cli, agent_tui.headless.run"
+PREPARE_PROGRAM = "import agent_tui.bootstrap, agent_tui.cli, agent_tui.headless.run, agent_tui.plain.run"
+FORKED_WORKER = """
+from tests.support.nursery import WORKER, forked
+kept = forked({{WORKER: {0!r}}})
+kept.__enter__()
+"""
+"""Has a program's worker come from the nursery at an address, too."""
 PREPARE_WORKER = f"import {WORKER}, agent_tui.providers.counting as c; c.use_bundled_vocabulary(); c.encoding()"
 PREPARE_HOST = f"import {HOST}, agent_tui.tools.mcp.connection"
 
@@ -96,7 +102,8 @@ def forked(children: dict[str, str]) -> Iterator[None]:
 
 def serve(address: str, prepare: str) -> None:
     """Forks a keeper for each that connects, until standard input ends."""
-    exec(prepare, {})
+    kept: dict[str, Any] = {}
+    exec(prepare, kept)
     keepers: set[int] = set()
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(address)

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import pytest
 from PIL import Image
 
-from agent_tui.engine.about.pictures import Way
-from agent_tui.engine.about.replies import Replies
+from agent_tui.engine.terminal import Replies, Way
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.tools.files.pictures import PictureError
 from agent_tui.ui.screen_buffer import ScreenBuffer

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent_tui.engine.about.replies import ATTRIBUTES, LIMITS
+from agent_tui.engine.terminal import ATTRIBUTES, LIMITS
 from tests.support.scripts import step
 from tests.support.sixels import sixels_in
 from tests.support.terminal import Terminal, in_terminal

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent_tui.engine.about.pictures import Graphics, graphics
+from agent_tui.engine.terminal import Graphics, graphics
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.ui.screens.help import HelpScreen
 from agent_tui.ui.screens.picture import PictureScreen

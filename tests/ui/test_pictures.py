@@ -15,7 +15,7 @@ from PIL import Image
 from rich.color import ColorSystem
 from rich.style import Style
 
-from agent_tui.engine.about.replies import ATTRIBUTES, PLACEHOLDERS
+from agent_tui.engine.terminal import ATTRIBUTES, PLACEHOLDERS
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.tools.files.pictures import PictureError, preview
 from agent_tui.ui.flow.palette import Palette

@@ -12,12 +12,12 @@ from agent_tui.context.accounting.spending import ExpectedCall
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, undone_text
 from agent_tui.context.compaction.planning import CompactionReason, plan_compaction, preview_text, undo_target
+from agent_tui.engine.calls import stream_with_retries
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
-from agent_tui.engine.models.learned import with_learned
-from agent_tui.engine.runtime.retry import stream_with_retries
-from agent_tui.engine.runtime.runtime import Emit, Runtime
-from agent_tui.engine.session.storing import patiently
+from agent_tui.engine.conversation import patiently
+from agent_tui.engine.models import with_learned
+from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, Notice

@@ -12,18 +12,16 @@ from dataclasses import dataclass, field, replace
 from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
-from agent_tui.context.tokens import family_of, round_up
-from agent_tui.engine.models.reasoning_facts import adapt
-from agent_tui.engine.runtime.requests import build_request, new_step, record_sent
-from agent_tui.engine.runtime.retry import stream_with_retries
-from agent_tui.engine.runtime.runtime import Emit, Runtime
-from agent_tui.engine.session.storing import patiently, store_failure
-from agent_tui.engine.turns.stream import StreamProcessor
+from agent_tui.context.tokens import char_tokens, family_of, round_up
+from agent_tui.engine.calls import stream_with_retries
+from agent_tui.engine.conversation import patiently, store_failure
+from agent_tui.engine.models import adapt
+from agent_tui.engine.runtime import Emit, Runtime, build_request, new_step, record_sent
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice, PartDelta, StepEnded, StepStarted
 from agent_tui.models.failure import Failure, without_text_kept
-from agent_tui.models.messages import Message, Origin, new_id
+from agent_tui.models.messages import Message, Origin, ReasoningPart, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -39,6 +37,91 @@ from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.failure_lines import refuses_schema
 from agent_tui.text.numbers import plural
+
+
+class StreamProcessor:
+    """Builds ``message`` from deltas. ``dirty`` are the part indexes changed since ``take_dirty``.
+
+    ``prefix`` is the fingerprint of everything sent before this answer; each reasoning part remembers it. ``tokens``
+    is how long the answer is so far by the character rule, before the family's factor. ``clock`` gives seconds.
+    """
+
+    def __init__(self, message: Message, prefix: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.message = message
+        self.prefix = prefix
+        self.tokens = 0.0
+        self._clock = clock
+        self._since = 0.0
+        self._dirty: set[int] = set()
+        self._pieces: dict[int, list[str]] = {}
+
+    def apply(self, delta: Delta) -> None:
+        """Adds a delta. Raises ValueError when its index skips a part or its kind is not the part's."""
+        parts = self.message.parts
+        if delta.index == len(parts):
+            self._end_reasoning()
+            self._since = self._clock()
+            parts.append(self._new_part(delta))
+        elif delta.index > len(parts):
+            raise ValueError(f"delta for part {delta.index} of {len(parts)}")
+        part = parts[delta.index]
+        if part.type != delta.kind:
+            raise ValueError(f"{delta.kind} delta for a {part.type} part")
+        if delta.text:
+            self.tokens += char_tokens(delta.text)
+            self._pieces.setdefault(delta.index, []).append(delta.text)
+        if isinstance(part, ToolCallPart):
+            part.call_id = delta.call_id or part.call_id
+            part.name = delta.name or part.name
+        if delta.metadata is not None:
+            part.provider_metadata = delta.metadata
+        self._dirty.add(delta.index)
+        if delta.closed and delta.index == len(parts) - 1:
+            self._end_reasoning()
+
+    def _end_reasoning(self) -> None:
+        """The newest part is complete; where it is a thought, its time is taken."""
+        index = len(self.message.parts) - 1
+        part = self.message.parts[index] if index >= 0 else None
+        if isinstance(part, ReasoningPart) and part.seconds is None:
+            part.seconds = round(self._clock() - self._since, 3)
+            self._dirty.add(index)
+
+    def _new_part(self, delta: Delta) -> TextPart | ReasoningPart | ToolCallPart:
+        if delta.kind == "text":
+            return TextPart("")
+        if delta.kind == "reasoning":
+            return ReasoningPart("", prefix=self.prefix)
+        return ToolCallPart(delta.call_id or "", delta.name or "", "")
+
+    def take_dirty(self) -> set[int]:
+        """Joins the pieces received so far into the parts and returns the indexes to flush."""
+        for index, pieces in self._pieces.items():
+            part = self.message.parts[index]
+            text = "".join(pieces)
+            if isinstance(part, ToolCallPart):
+                part.arguments += text
+            elif isinstance(part, (TextPart, ReasoningPart)):
+                part.text += text
+        self._pieces.clear()
+        dirty, self._dirty = self._dirty, set()
+        return dirty
+
+    def finish(self) -> None:
+        """Settles the message: no part without content, and every tool call with an id of its own."""
+        self._end_reasoning()
+        self.take_dirty()
+        self.message.parts = [
+            p
+            for p in self.message.parts
+            if not (isinstance(p, (TextPart, ReasoningPart)) and not p.text and not p.provider_metadata)
+        ]
+        seen: set[str] = set()
+        for call in self.message.tool_calls:
+            if not call.call_id or call.call_id in seen:
+                call.call_id = new_id("call")
+            seen.add(call.call_id)
+
 
 log = logging.getLogger(__name__)
 

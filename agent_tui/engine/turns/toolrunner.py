@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent_tui.engine.project.permissions import Verdict
-from agent_tui.engine.runtime.runtime import Emit
+from agent_tui.engine.questions import Verdict
+from agent_tui.engine.runtime import Emit
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.events import MessageAdded, ToolOutput, ToolStarted
 from agent_tui.models.messages import (

@@ -190,8 +190,7 @@ class Worker:
 
     def _warm(self, spec: ModelSpec) -> None:
         """Loads LiteLLM for a model; where it is loaded, makes a first call of the model's kind."""
-        from agent_tui.providers.catalog import resolve_target
-        from agent_tui.providers.direct import is_direct
+        from agent_tui.providers.catalog import is_direct, resolve_target
 
         target = resolve_target(spec)
         if is_direct(spec, target):

@@ -19,7 +19,7 @@ from agent_tui.tools.judge.running import acts_beyond, by_the_way, named_files, 
 from agent_tui.tools.judge.shell import parse_command
 from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, option_like, runs_unseen, started_by
 from agent_tui.tools.judge.syntax import NOTHING, NotUnderstoodError, SimpleCommand, Word, own_variable
-from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, Ground, worst
+from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, Standing, worst
 from agent_tui.tools.rules.rule import command_matches
 from agent_tui.tools.word_sets import word_set
 
@@ -62,52 +62,52 @@ _MOVING = re.compile(r"\b(?:pushd|popd|eval|source|builtin|alias|chdir|CDPATH)\b
 """With these in it, nobody knows which folder the rest of a line runs in."""
 
 
-def judge(ground: Ground, source: str, outside: bool = False) -> Decision:
+def judge_command(standing: Standing, source: str, outside: bool = False) -> Decision:
     """The decision on a whole command line. ``outside``: it asks to leave the sandbox."""
-    if ground.mode == "bypass":
-        return replace(_whole(ground, source, COMMAND_TOOL), domain="free")
-    if ground.mode == "accept-edits" and not ground.holds("work"):
-        ground = ground.unheld("ask")  # what holds nothing makes no difference to commands
-    found = _whole(ground, source, COMMAND_TOOL)
-    if outside and ground.holds("work") and not found.remotes:
-        return _outside(ground, source)
-    if found.action != "allow" or not ground.holds("work") or not (found.domain == "free" or found.network):
+    if standing.mode == "bypass":
+        return replace(_whole(standing, source, COMMAND_TOOL), domain="free")
+    if standing.mode == "accept-edits" and not standing.holds("work"):
+        standing = standing.unheld("ask")  # what holds nothing makes no difference to commands
+    found = _whole(standing, source, COMMAND_TOOL)
+    if outside and standing.holds("work") and not found.remotes:
+        return _outside(standing, source)
+    if found.action != "allow" or not standing.holds("work") or not (found.domain == "free" or found.network):
         return found
     # A rule lets one of them out; the others come along, and were let pass because the sandbox holds them.
-    rest = _whole(ground.unheld("ask"), source, COMMAND_TOOL)
+    rest = _whole(standing.unheld("ask"), source, COMMAND_TOOL)
     if rest.action == "allow":
         return found
     where = "outside the sandbox" if found.domain == "free" else "with the network open"
     return replace(found, action="ask", reason=f"{rest.reason}, and would run {where} with the rest of the line")
 
 
-def _outside(ground: Ground, source: str) -> Decision:
+def _outside(standing: Standing, source: str) -> Decision:
     """Only a question, or a rule made for it, lets a command out that could run inside."""
-    if ground.mode == "plan":
+    if standing.mode == "plan":
         return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} (Nothing leaves the sandbox.)")
-    found = _whole(ground.unheld("ask"), source, OUTSIDE_TOOL)
+    found = _whole(standing.unheld("ask"), source, OUTSIDE_TOOL)
     if found.action == "deny":
         return found
-    if not ground.trusted and re.search(r"\bgit\b", source):
+    if not standing.trusted and re.search(r"\bgit\b", source):
         return untrusted_git()
     return replace(found, domain="free", remotes=())
 
 
-def _whole(ground: Ground, source: str, tool: str, within: Iterable[Path] = ()) -> Decision:
+def _whole(standing: Standing, source: str, tool: str, within: Iterable[Path] = ()) -> Decision:
     """``within`` are the folders it may run in, where that is not the one of the session: the shell is one that the
     line starts then, with variables that the line may have changed."""
-    folders = set(within) or {ground.cwd}
+    folders = set(within) or {standing.cwd}
     try:
-        commands = parse_command(source, NOTHING if within else ground.variables)
+        commands = parse_command(source, NOTHING if within else standing.variables)
     except (NotUnderstoodError, RecursionError) as problem:
-        return _not_understood(ground, source, tool, str(problem))
+        return _not_understood(standing, source, tool, str(problem))
     decisions: list[Decision] = []
     unclear = _MOVING.search(source) is not None
     for command in commands:
         try:
-            decisions.append(_decision(Subject(ground, tool, started_by(command), folders)))
+            decisions.append(_decision(Subject(standing, tool, started_by(command), folders)))
         except NotUnderstoodError as problem:
-            decisions.append(_not_understood(ground, command.text, tool, str(problem)))
+            decisions.append(_not_understood(standing, command.text, tool, str(problem)))
             unclear = True
     found = worst(decisions)
     if unclear and found.remotes and found.action == "allow":
@@ -115,21 +115,21 @@ def _whole(ground: Ground, source: str, tool: str, within: Iterable[Path] = ()) 
     return found
 
 
-def _not_understood(ground: Ground, source: str, tool: str, problem: str) -> Decision:
-    if ground.command_rule(COMMAND_TOOL, "deny", lambda rule: command_matches(rule.pattern, source)):
+def _not_understood(standing: Standing, source: str, tool: str, problem: str) -> Decision:
+    if standing.command_rule(COMMAND_TOOL, "deny", lambda rule: command_matches(rule.pattern, source)):
         return _denied("it")
     asked = Decision("ask", f"not fully understood: {problem}", domain="work")
-    if ground.mode == "plan":
-        return _in_plan(ground, problem)
-    if ground.guards(COMMAND_TOOL):
+    if standing.mode == "plan":
+        return _in_plan(standing, problem)
+    if standing.guards(COMMAND_TOOL):
         return replace(asked, reason=f"not fully understood, and there are rules to be held against it: {problem}")
-    if ground.mode == "bypass":
+    if standing.mode == "bypass":
         return ALLOWED
     if _LEAVING.search(source):
         return asked
-    if runs_unseen(ground):
+    if runs_unseen(standing):
         return replace(ALLOWED, domain="work")
-    return replace(ALLOWED, if_stopped=asked) if ground.holds("look") else asked
+    return replace(ALLOWED, if_stopped=asked) if standing.holds("look") else asked
 
 
 def _decision(subject: Subject) -> Decision:
@@ -157,7 +157,7 @@ def _given(subject: Subject) -> Decision | None:
     text = given_text(subject.command)
     if text is None or subject.started.given:
         return None
-    inner = _whole(subject.ground, text, subject.tool, subject.folders)
+    inner = _whole(subject.standing, text, subject.tool, subject.folders)
     if inner.action == "deny":
         return inner
     if is_that_text(subject.command) and (inner.action == "allow" or not subject.rule("allow")):
@@ -176,13 +176,13 @@ def _redirects(subject: Subject) -> list[Decision]:
 
 
 def _program(subject: Subject) -> Decision:
-    ground = subject.ground
+    standing = subject.standing
     own = (own_variable(word.text.partition("=")[0].removesuffix("+")) for word in subject.command.assignments)
     if not subject.words and all(own):
         return ALLOWED  # a variable that only the line itself gets to see
-    if ground.mode == "bypass":
+    if standing.mode == "bypass":
         asks = [Decision("ask", f"a rule says to ask about {subject.name}")] if subject.rule("ask") else []
-        bound = ground.guards(COMMAND_TOOL) or ground.has_denied_files
+        bound = standing.guards(COMMAND_TOOL) or standing.has_denied_files
         return worst([*asks, named_files(subject)] if bound else asks)
     if subject.words[:1] == ["cd"]:
         if subject.command.assignments:
@@ -191,14 +191,14 @@ def _program(subject: Subject) -> Decision:
     words = _read(subject)
     if words is not None:
         return _looks(subject, words)
-    if ground.mode == "plan":
+    if standing.mode == "plan":
         return _plan(subject)
     return runs(subject)
 
 
 def _read(subject: Subject) -> list[Word] | None:
     """The words that may be files, of a program that is known to read them and to do no more."""
-    command, ground = subject.command, subject.ground
+    command, standing = subject.command, subject.standing
     if not subject.words or "/" in subject.words[0] or subject.started.given:
         return None
     for setting in command.assignments:
@@ -207,10 +207,10 @@ def _read(subject: Subject) -> list[Word] | None:
         )
         if setting.dynamic or not usual:
             return None
-    if ground.holds("look"):
+    if standing.holds("look"):
         return read_by(command.words)
     # git reads the configuration of the folder it is in, which can name programs to run.
-    if subject.name == "git" and (subject.folders != {ground.cwd} or names_programs(ground.cwd)):
+    if subject.name == "git" and (subject.folders != {standing.cwd} or names_programs(standing.cwd)):
         return None
     found = read_by(command.words)
     # In folders it follows the links.
@@ -242,12 +242,12 @@ def _plan(subject: Subject) -> Decision:
         return found
     if acts_beyond(subject):
         return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} ({subject.name} acts on more than the project.)")
-    return _in_plan(subject.ground, subject.name or "an assignment")
+    return _in_plan(subject.standing, subject.name or "an assignment")
 
 
-def _in_plan(ground: Ground, problem: str) -> Decision:
+def _in_plan(standing: Standing, problem: str) -> Decision:
     """Not known to only look: it may run where the system holds it to looking."""
-    if ground.holds("look"):
+    if standing.holds("look"):
         return ALLOWED
     return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} (Not known to be read only: {problem}.)")
 

@@ -39,7 +39,7 @@ from agent_tui.tools.judge.programs import (
 )
 from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, named_paths, runs_unseen
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
-from agent_tui.tools.rules.decision import ALLOWED, Decision, Ground, RemoteGit, worst
+from agent_tui.tools.rules.decision import ALLOWED, Decision, RemoteGit, Standing, worst
 from agent_tui.tools.rules.rule import Rule, exact, has_star, parse_rule, same_repository, uncovered, uncovered_address
 from agent_tui.tools.sandbox.outputs import names_output
 from agent_tui.tools.sandbox.policy import Domain
@@ -69,13 +69,13 @@ def names_its_folders(words: Sequence[str]) -> bool:
     return words[0] in COPIERS
 
 
-def holds_denied(ground: Ground, folder: Path) -> Decision | None:
+def holds_denied(standing: Standing, folder: Path) -> Decision | None:
     """The refusal, where reading everything below a resolved folder would read what a rule denies."""
     for entry in _entries(folder):
         if entry is None:
             return Decision("ask", f"{folder} holds too much to be sure that nothing in it is denied by a rule")
-        if ground.denies_reading(Path(entry.path)):
-            name = os.path.relpath(entry.path, ground.root)
+        if standing.denies_reading(Path(entry.path)):
+            name = os.path.relpath(entry.path, standing.root)
             message = (
                 f"Refused: it would read {name}, which a rule of the user denies. Name the files you need, or use the "
                 "grep tool, which passes such files over."
@@ -84,7 +84,7 @@ def holds_denied(ground: Ground, folder: Path) -> Decision | None:
     return None
 
 
-def git_shows_denied(ground: Ground, arguments: Sequence[Word]) -> Decision | None:
+def git_shows_denied(standing: Standing, arguments: Sequence[Word]) -> Decision | None:
     """The refusal or question, where git would show what a rule denies reading: a file named as it was at some time,
     one that git knows now, or perhaps one it knew."""
     contents = shown_contents(arguments)
@@ -93,22 +93,22 @@ def git_shows_denied(ground: Ground, arguments: Sequence[Word]) -> Decision | No
     texts = [word.text for word in arguments]
     for text in texts:
         name = text.partition(":")[2] if ":" in text and not text.startswith("-") else text
-        if name and ground.denies_reading(ground.cwd / name):
+        if name and standing.denies_reading(standing.cwd / name):
             return _refused(name)
     if contents == "history":
         # Single files of single commits, and none of them denied?
         named = [text for text in texts[1:] if not text.startswith("-")]
         plain = bool(named) and all(":" in text.lstrip(":") for text in named)
         return None if plain else Decision("ask", "what it shows of earlier times may hold files that a rule denies")
-    repository = find_repository(ground.root)
+    repository = find_repository(standing.root)
     if repository is None:
         return None
     with own_git(repository) as git:
-        known = git.run(ground.root, "ls-files", "-z", "-c", timeout=_GIT_SECONDS) if git else None
+        known = git.run(standing.root, "ls-files", "-z", "-c", timeout=_GIT_SECONDS) if git else None
     if known is None:
         return Decision("ask", "which files git knows cannot be said, and a rule denies some")
     names = (os.fsdecode(name) for name in known.split(b"\0") if name)
-    denied = next((name for name in names if ground.denies_reading(ground.root / name)), None)
+    denied = next((name for name in names if standing.denies_reading(standing.root / name)), None)
     return _refused(denied) if denied else None
 
 
@@ -151,17 +151,17 @@ class _Need:
 
 def runs(subject: Subject) -> Decision:
     """The decision on a program that may do more than look."""
-    ground = subject.ground
+    standing = subject.standing
     try:
         paths = named_files(subject)
     except NotUnderstoodError as problem:
-        looks_first = ground.mode == "ask" or subject.name not in DELETERS
-        unseen = not ground.guards(subject.tool) and ground.holds("look") and looks_first
+        looks_first = standing.mode == "ask" or subject.name not in DELETERS
+        unseen = not standing.guards(subject.tool) and standing.holds("look") and looks_first
         paths = ALLOWED if unseen else Decision("ask", f"not fully understood: {problem}")
     if paths.action == "deny":
         return paths
     need = _need(subject)
-    if subject.name == "git" and (need.remotes or need.domain == "free") and not ground.trusted:
+    if subject.name == "git" and (need.remotes or need.domain == "free") and not standing.trusted:
         return untrusted_git()
     asked = Decision("ask", need.why or f"runs {subject.name or 'an assignment'}", domain=need.domain)
     asked = replace(asked, network=need.network, remotes=need.remotes)
@@ -178,14 +178,14 @@ def runs(subject: Subject) -> Decision:
         return replace(asked, reason=_why_not(subject, rule, need))
     if need.why:
         # What an answer "always" is bound to, where it would let the command out of the sandbox.
-        leaves = ground.holds("work") and asked.patterns and (need.remotes or need.domain == "free")
-        bound = f" (always: in {_short(ground.root)} alone, as it is configured now)" if leaves else ""
+        leaves = standing.holds("work") and asked.patterns and (need.remotes or need.domain == "free")
+        bound = f" (always: in {_short(standing.root)} alone, as it is configured now)" if leaves else ""
         return replace(asked, reason=need.why + bound)
-    if ground.mode in ("accept-edits", "auto") and ground.holds("work"):
+    if standing.mode in ("accept-edits", "auto") and standing.holds("work"):
         return Decision("allow", domain="work")
-    if ground.mode == "auto" and not ground.holds("work") and not need.remotes and not _hidden(subject):
+    if standing.mode == "auto" and not standing.holds("work") and not need.remotes and not _hidden(subject):
         return Decision("allow", domain="work")
-    if ground.mode == "ask" and ground.holds("look") and not _known_to_change(subject):
+    if standing.mode == "ask" and standing.holds("look") and not _known_to_change(subject):
         return replace(ALLOWED, if_stopped=asked)
     return asked
 
@@ -197,14 +197,14 @@ def untrusted_git() -> Decision:
 
 def _hidden(subject: Subject) -> bool:
     """Whether more than the words of a command says what it does: where nothing holds it, ``auto`` asks then."""
-    name, words, ground = subject.name, subject.words, subject.ground
+    name, words, standing = subject.name, subject.words, subject.standing
     if not words or subject.started.given or subject.command.dynamic or name in OPAQUE or knows(name):
         return True
     if any(word.pipe for word in subject.command.words):
         return True
     if any(not HARMLESS_SETTINGS.fullmatch(word.text) for word in subject.command.assignments):
         return True
-    if name == "git" and (not ground.trusted or not (git_changes(words) or git_looks(words))):
+    if name == "git" and (not standing.trusted or not (git_changes(words) or git_looks(words))):
         return True
     if name in DELETERS or name in ("cp", "mkdir", "touch", "chmod", "ln", "tee"):
         return False  # all that they may change was named
@@ -230,7 +230,7 @@ _MAKERS = frozenset(("mkdir", "touch", "rm", "rmdir", "tee"))
 
 def _outputs_alone(subject: Subject) -> bool:
     """Whether a program names temporary files of the line's own, and what is named like the output of a build."""
-    root = subject.ground.root
+    root = subject.standing.root
     for word in subject.command.words[1:]:
         if word.made == "temporary" or (word.text.startswith("-") and not word.dynamic):
             continue
@@ -241,7 +241,7 @@ def _outputs_alone(subject: Subject) -> bool:
 
 
 def _need(subject: Subject) -> _Need:
-    ground, name, words = subject.ground, subject.name, subject.words
+    standing, name, words = subject.standing, subject.name, subject.words
     if not words or _stays_here(subject) or _ends_its_own(subject):
         return _Need()
     if name == "git" and (found := _git(subject)):
@@ -253,10 +253,10 @@ def _need(subject: Subject) -> _Need:
     if name in ("gh", "glab", "hub"):
         return _Need(f"{name} wants your keys and the network", "free")
     plain = words[1:] not in (["--version"], ["--help"])
-    if plain and reaches_out(words, subject.folders) and ground.network != "deny":
+    if plain and reaches_out(words, subject.folders) and standing.network != "deny":
         # Where the network is open, it is so in ``work`` alone.
-        closed = ground.network == "ask"
-        if closed or ground.mode not in ("accept-edits", "auto") or not ground.holds("work"):
+        closed = standing.network == "ask"
+        if closed or standing.mode not in ("accept-edits", "auto") or not standing.holds("work"):
             return _Need(f"{name} needs the network", network=closed)
     return _Need()
 
@@ -269,16 +269,16 @@ def acts_beyond(subject: Subject) -> bool:
 
 
 def _git(subject: Subject) -> _Need | None:
-    words, ground, command = subject.words, subject.ground, subject.command
-    remote = git_remote(words, ground.cwd)
+    words, standing, command = subject.words, subject.standing, subject.command
+    remote = git_remote(words, standing.cwd)
     named = " ".join(["git", *(word.text for word in without_globals(command.words[1:])[:1])])
     if not remote:
         changes = changes_settings(words)
         return _Need(f"{named} changes what decides what git starts", "free", exactly=True) if changes else None
     known = not subject.started.given and not any(word.dynamic or word.glob or word.tilde for word in command.words)
     plain = remote in ("named", "address") and words[0] == "git" and not command.assignments
-    there = subject.folders == {ground.cwd} and words[1] != "-C"
-    if not known or remote == "other" or not (ground.holds("work") or (plain and there)):
+    there = subject.folders == {standing.cwd} and words[1] != "-C"
+    if not known or remote == "other" or not (standing.holds("work") or (plain and there)):
         why = "for another folder than the project's" if plain else "in a way that may start other programs"
         return _Need(f"{named} reaches a remote {why}", "free", never=True)
     # After `cd` it may run in any of them: what it reaches is looked up for each.
@@ -292,7 +292,7 @@ def _git(subject: Subject) -> _Need | None:
 def _not_covered(subject: Subject, rule: Rule, need: _Need) -> str:
     """Why a rule that names the command does not let it run all the same; empty where it does. A rule for every command
     says that nothing is to be asked."""
-    ground, of_git = subject.ground, subject.name == "git"
+    standing, of_git = subject.standing, subject.name == "git"
     if rule.pattern is None:
         return ""
     if need.never:
@@ -301,9 +301,9 @@ def _not_covered(subject: Subject, rule: Rule, need: _Need) -> str:
     if _held(subject, need):
         word = uncovered_address(rule.pattern, subject.words) if need.network else ""
         return f"the rule {text} says nothing of {word}" if word else ""
-    there = ground.cwd == ground.root or (of_git and same_repository(ground.cwd, ground.root))
-    if subject.folders != {ground.cwd} or not there:
-        return f"the rule {text} holds in {_short(ground.root)} alone"
+    there = standing.cwd == standing.root or (of_git and same_repository(standing.cwd, standing.root))
+    if subject.folders != {standing.cwd} or not there:
+        return f"the rule {text} holds in {_short(standing.root)} alone"
     if need.exactly and has_star(rule.pattern):
         return f"{need.why}, and the rule {text} has a star"
     word = "" if need.remotes else uncovered(rule.pattern, subject.words)
@@ -316,12 +316,12 @@ def _why_not(subject: Subject, rule: Rule, need: _Need) -> str:
     why = _not_covered(subject, rule, need)
     if why or rule.pattern is None or _held(subject, need):
         return why
-    name = subject.ground.changed_since(rule, subject.name == "git")
+    name = subject.standing.changed_since(rule, subject.name == "git")
     return f"{name} has changed since {rule.tool}({rule.pattern}) was allowed or the session began" if name else ""
 
 
 def _held(subject: Subject, need: _Need) -> bool:
-    return subject.ground.holds("work") and need.domain == "work" and not need.remotes
+    return subject.standing.holds("work") and need.domain == "work" and not need.remotes
 
 
 def _short(folder: Path) -> str:
@@ -343,12 +343,12 @@ def _ends_its_own(subject: Subject) -> bool:
 
 def _stays_here(subject: Subject) -> bool:
     """Whether it talks to ports of this machine alone, which it may do where it is held."""
-    return subject.ground.holds("work") and subject.ground.has_ports() and stays_here(subject.words)
+    return subject.standing.holds("work") and subject.standing.has_ports() and stays_here(subject.words)
 
 
 def named_files(subject: Subject) -> Decision:
     """The decision on all files that a program is given, which may do anything with them. Raises NotUnderstoodError."""
-    ground, words = subject.ground, subject.command.words
+    standing, words = subject.standing, subject.command.words
     decisions: list[Decision] = []
     texts = messages(words[1:]) if subject.name == "git" else []
     decisions += by_the_way(subject)
@@ -361,7 +361,7 @@ def named_files(subject: Subject) -> Decision:
             continue
         if subject.name in CHANGERS and word.text.removeprefix("./") in ("*", "**"):
             decisions.append(Decision("ask", f"{subject.name} would take the whole folder", domain="work"))
-        if word.made == "temporary" and runs_unseen(ground):
+        if word.made == "temporary" and runs_unseen(standing):
             continue
         for path in subject.paths("edit", word):
             decisions.append(_named(subject, path))
@@ -372,21 +372,21 @@ def named_files(subject: Subject) -> Decision:
 
 def _named(subject: Subject, path: Path) -> Decision:
     """A path given to a program that may do anything with it: as much as it could."""
-    ground, changer = subject.ground, _changer(subject)
-    decision = ground.path("read", "read", path)
+    standing, changer = subject.standing, _changer(subject)
+    decision = standing.path("read", "read", path)
     if decision.action == "deny":
         return decision
-    if not is_within(path, ground.folders):
+    if not is_within(path, standing.folders):
         kind: Literal["read", "edit"] = "edit" if changer else "read"
         if subject.seen(path, kind) or subject.absent(path, kind):
             return ALLOWED
         return replace(decision, domain="free") if decision.action == "ask" else decision
-    if (changer or not ground.holds("work")) and ground.protected(path):
+    if (changer or not standing.holds("work")) and standing.protected(path):
         return Decision("ask", f"{path} decides what may run, or belongs to git itself", domain="free")
-    if changer and any(folder.is_relative_to(path) for folder in ground.folders) and subject.name not in _INTO:
+    if changer and any(folder.is_relative_to(path) for folder in standing.folders) and subject.name not in _INTO:
         return Decision("ask", f"{subject.name} would take the whole project", domain="work")
-    if changer and ground.mode != "bypass":
-        changed = ground.path("edit", "edit", path)
+    if changer and standing.mode != "bypass":
+        changed = standing.path("edit", "edit", path)
         if changed.action == "deny" or "a rule says" in changed.reason:
             return replace(changed, domain="work")
     return ALLOWED if "a rule says" not in decision.reason else decision
@@ -402,16 +402,16 @@ _INTO = frozenset(("sed", "tee", "touch", "patch", "perl", "mkdir", "mktemp", "i
 
 def by_the_way(subject: Subject) -> Sequence[Decision]:
     """What a program would read of denied files that it is not given by their names."""
-    ground, words = subject.ground, subject.command.words
-    if not ground.has_denied_files:
+    standing, words = subject.standing, subject.command.words
+    if not standing.has_denied_files:
         return ()
-    found = [git_shows_denied(ground, words[1:])] if subject.name == "git" else []
+    found = [git_shows_denied(standing, words[1:])] if subject.name == "git" else []
     if takes_all_below([subject.name, *subject.words[1:]]) or subject.words[:2] == ["git", "grep"]:
         named = [word for word in words[1:] if not word.dynamic and not word.text.startswith("-")]
         folders = [path for word in named for path in subject.paths("read", word) if path.is_dir()]
         if not folders and not names_its_folders([subject.name]) and subject.name != "git":
             folders = list(subject.folders)
-        found += [holds_denied(ground, folder) for folder in folders]
+        found += [holds_denied(standing, folder) for folder in folders]
     return [decision for decision in found if decision is not None]
 
 
@@ -433,25 +433,25 @@ def _found(subject: Subject) -> str:
 
 def _own_program(subject: Subject, program: str) -> list[Decision]:
     """A program named by its path: the project's own may be a link to an interpreter elsewhere."""
-    ground = subject.ground
+    standing = subject.standing
     by_folder = [_own_program_from(subject, folder, program) for folder in subject.folders]
-    held = runs_unseen(ground) or (ground.holds("look") and not ground.guards(COMMAND_TOOL))
+    held = runs_unseen(standing) or (standing.holds("look") and not standing.guards(COMMAND_TOOL))
     if held and not all(by_folder):
         return []  # after `cd` it is the project's own from one of them, and from the others it is not there
     return [decision for decisions in by_folder for decision in decisions]
 
 
 def _own_program_from(subject: Subject, folder: Path, program: str) -> list[Decision]:
-    ground = subject.ground
+    standing = subject.standing
     named = Path(os.path.normpath(folder / Path(program).expanduser()))
-    if is_within(named.parent.resolve(), ground.folders) and re.fullmatch(
+    if is_within(named.parent.resolve(), standing.folders) and re.fullmatch(
         r"(python|pypy|node|ruby|perl)[\d.]*", named.name
     ):
         return []
     return [
         Decision("ask", f"{path} is outside the project", domain="free")
         for path in named_paths(Word(program, quoted=True), [folder])
-        if not (ground.holds("look") and subject.seen(path, "edit"))
-        and not is_within(path, ground.folders)
+        if not (standing.holds("look") and subject.seen(path, "edit"))
+        and not is_within(path, standing.folders)
         and not str(path).startswith(("/usr/", "/bin/", "/opt/"))
     ]

@@ -16,7 +16,7 @@ from agent_tui.tools.files.beneath import is_within, resolve_from
 from agent_tui.tools.judge.known import INTERPRETERS, WRAPPERS, prefix
 from agent_tui.tools.judge.programs import messages, without_globals
 from agent_tui.tools.judge.syntax import NotUnderstoodError, SimpleCommand, Word
-from agent_tui.tools.rules.decision import ALLOWED, Decision, Ground
+from agent_tui.tools.rules.decision import ALLOWED, Decision, Standing
 from agent_tui.tools.rules.rule import Rule, command_matches, exact
 from agent_tui.tools.sandbox.outputs import names_output
 from agent_tui.tools.sandbox.policy import Domain
@@ -208,8 +208,8 @@ class Subject:
     """``folders`` are all the working directories it may run in; ``cd`` adds to them. ``tool`` is the name that rules
     are asked about."""
 
-    def __init__(self, ground: Ground, tool: str, started: Started, folders: set[Path]) -> None:
-        self.ground, self.tool, self.folders = ground, tool, folders
+    def __init__(self, standing: Standing, tool: str, started: Started, folders: set[Path]) -> None:
+        self.standing, self.tool, self.folders = standing, tool, folders
         self.started, self.command = started, started.command
         self.words = [word.text for word in self.command.words]
         self.name = self.words[0].rpartition("/")[2] if self.words else ""
@@ -222,24 +222,26 @@ class Subject:
         """Every path that a word may mean. After ``cd`` the same word is looked at from several folders: where the
         sandbox holds the command, one that is a path of the project from any of them counts as that, for from the
         others it leads to nothing. What a rule denies stays."""
-        ground = self.ground
-        held = runs_unseen(ground) or (kind == "read" and ground.holds("look") and not ground.guards(COMMAND_TOOL))
+        standing = self.standing
+        held = runs_unseen(standing) or (
+            kind == "read" and standing.holds("look") and not standing.guards(COMMAND_TOOL)
+        )
         by_folder = [list(named_paths(word, [folder])) for folder in self.folders]
         found = [path for paths in by_folder for path in paths]
-        if not held or not any(all(is_within(path, ground.folders) for path in paths) for paths in by_folder):
+        if not held or not any(all(is_within(path, standing.folders) for path in paths) for paths in by_folder):
             return found
-        kinds: list[Literal["read", "edit"]] = ["read"] if ground.mode == "plan" else ["read", "edit"]
+        kinds: list[Literal["read", "edit"]] = ["read"] if standing.mode == "plan" else ["read", "edit"]
         return [
             path
             for path in found
-            if is_within(path, ground.folders) or any(ground.path(k, k, path).action == "deny" for k in kinds)
+            if is_within(path, standing.folders) or any(standing.path(k, k, path).action == "deny" for k in kinds)
         ]
 
     def _on_path(self, kind: Literal["read", "edit"], path: Path) -> Decision:
         # To look is enough for reading inside the project; the rest needs as much as the question is about.
         domain: Domain = "work" if kind == "edit" else "look"
-        decision = self.ground.path(kind, kind, path)
-        if (outside(decision) or self.ground.mode == "plan") and (self.seen(path, kind) or self.absent(path, kind)):
+        decision = self.standing.path(kind, kind, path)
+        if (outside(decision) or self.standing.mode == "plan") and (self.seen(path, kind) or self.absent(path, kind)):
             return ALLOWED
         if decision.reason == "changes a file" and self._may_be_output(path):
             return replace(ALLOWED, if_stopped=replace(decision, domain=domain))
@@ -247,20 +249,20 @@ class Subject:
 
     def _may_be_output(self, path: Path) -> bool:
         """Whether a file is named like the output of a build, which a command that looks may write: it is tried."""
-        root, ground = self.ground.root, self.ground
+        root, standing = self.standing.root, self.standing
         named = path.is_relative_to(root) and names_output(path.relative_to(root))
-        return named and ground.mode == "ask" and ground.holds("look")
+        return named and standing.mode == "ask" and standing.holds("look")
 
     def seen(self, path: Path, kind: Literal["read", "edit"]) -> bool:
         """Whether a path outside the project is there for a command that is held to looking."""
-        ground = self.ground
-        return ground.holds("look") and not is_within(path, ground.folders) and ground.sees(path, kind)
+        standing = self.standing
+        return standing.holds("look") and not is_within(path, standing.folders) and standing.sees(path, kind)
 
     def absent(self, path: Path, kind: Literal["read", "edit"]) -> bool:
         """Whether there is nothing outside the project that a held command could come to by this path: a pattern, a
         part of an address."""
-        ground = self.ground
-        if not ground.holds("look") or is_within(path, ground.folders):
+        standing = self.standing
+        if not standing.holds("look") or is_within(path, standing.folders):
             return False
         return not os.path.lexists(path) and (kind == "read" or not os.path.lexists(path.parent))
 
@@ -285,7 +287,7 @@ class Subject:
             return any(command_matches(rule.pattern, text) for text in texts) and fits(rule)
 
         tools = [self.tool] if which == "allow" else dict.fromkeys((self.tool, COMMAND_TOOL))
-        found = (self.ground.command_rule(tool, which, matches) for tool in tools)
+        found = (self.standing.command_rule(tool, which, matches) for tool in tools)
         return next((rule for rule in found if rule is not None), None)
 
     def patterns(self) -> list[str]:
@@ -325,10 +327,10 @@ def _behind_options(name: str, arguments: Sequence[Word]) -> Iterator[list[str]]
             at += "=" not in arguments[at - 1].text
 
 
-def runs_unseen(ground: Ground) -> bool:
+def runs_unseen(standing: Standing) -> bool:
     """Whether a command may run of which not all is understood: where the sandbox holds what it may do, and no rule
     wants to know more."""
-    return ground.mode in ("accept-edits", "auto") and ground.holds("work") and not ground.guards(COMMAND_TOOL)
+    return standing.mode in ("accept-edits", "auto") and standing.holds("work") and not standing.guards(COMMAND_TOOL)
 
 
 def outside(decision: Decision) -> bool:

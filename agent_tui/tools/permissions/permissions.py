@@ -227,19 +227,21 @@ class Permissions:
         return not is_within(path, [*self.folders, *self._readable]) and not self.sees(path, "read")
 
     def _command(self, intent: Intent) -> Decision:
-        from agent_tui.tools.judge.commands import judge
+        from agent_tui.tools.judge.commands import judge_command
 
         source = intent.command or ""
         if self.network not in ("ask", "registries") or not self.opens(hosts_named(source)):
-            return judge(self._reaching("ask") if self.network == "registries" else self, source, intent.outside)
+            return judge_command(
+                self._reaching("ask") if self.network == "registries" else self, source, intent.outside
+            )
         if self._tells_hosts_apart():
-            return judge(self._reaching("registries"), source, intent.outside)
+            return judge_command(self._reaching("registries"), source, intent.outside)
         # No host can be told from another here: what was granted is open to a command that needs it, and to no other.
-        found = judge(self._reaching("ask"), source, intent.outside)
+        found = judge_command(self._reaching("ask"), source, intent.outside)
         question = found.if_stopped or found
         if question.action != "ask" or not question.network:
             return found
-        opened = judge(self._reaching("allow"), source, intent.outside)
+        opened = judge_command(self._reaching("allow"), source, intent.outside)
         wider = replace(opened.if_stopped, network=True) if opened.if_stopped is not None else None
         return replace(opened, network=opened.domain == "work", if_stopped=wider)
 

@@ -96,7 +96,7 @@ def denied_by(rule: Rule) -> Decision:
     )
 
 
-class Ground(Protocol):
+class Standing(Protocol):
     """The standing of a command: where it runs, what holds it there, and what the user said of paths and programs."""
 
     @property
@@ -125,7 +125,7 @@ class Ground(Protocol):
     @property
     def has_denied_files(self) -> bool: ...
 
-    def unheld(self, mode: PermissionMode) -> Ground:
+    def unheld(self, mode: PermissionMode) -> Standing:
         """The same in another mode where no sandbox holds."""
         ...
 

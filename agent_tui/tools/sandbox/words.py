@@ -186,9 +186,6 @@ _SOCKET = re.compile(
 )
 _NOBODY = re.compile(r"ECONNREFUSED|connection refused|(?:failed to|couldn't|could not) connect", re.IGNORECASE)
 _IN_PYTHON = re.compile(r"socket\.socket|create_server|_socket\.")
-_REFUSAL = re.compile(
-    r"permission denied|operation not permitted|read-only file system|\b(?:EACCES|EPERM|EROFS)\b", re.I
-)
 _PORT = re.compile(r":(\d{2,5})\b(?![:.]\d)|\bport:? (\d{2,5})\b")
 _HOST = re.compile(r"(?<![\w.@<-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}(?![\w.(-])", re.IGNORECASE)
 _URL_HOST = re.compile(r"https?://(?:[^@/\s'\"]*@)?([A-Za-z0-9.-]+)")
@@ -242,7 +239,7 @@ def _refusals(tail: str, succeeded: bool) -> list[str] | None:
     well."""
     if succeeded:
         return None
-    return [line for line in tail.split("\n") if _REFUSAL.search(line) and "warning" not in line.lower()]
+    return [line for line in tail.split("\n") if _REFUSED.search(line) and "warning" not in line.lower()]
 
 
 def _written(attempts: Mapping[Path, bool], root: Path, refusals: Sequence[str] | None) -> str:
@@ -267,7 +264,7 @@ def _said(tail: str, succeeded: bool) -> str:
     """The same from what a command said, where that is all there is."""
     if succeeded:
         return ""
-    lines = [line for line in tail.split("\n") if _REFUSAL.search(line) and not _SOCKET.search(line)]
+    lines = [line for line in tail.split("\n") if _REFUSED.search(line) and not _SOCKET.search(line)]
     return "in the project" if any(not _CACHE.search(line) for line in lines) else ""
 
 

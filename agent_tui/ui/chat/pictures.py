@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent_tui.config import Images
-    from agent_tui.engine.about.pictures import Graphics
-    from agent_tui.engine.about.replies import Replies
+    from agent_tui.engine.terminal import Graphics, Replies
     from agent_tui.ui.chat.view import AgentHolder, MainView
     from agent_tui.ui.screens.picture import Canvas, PictureScreen
 
@@ -37,7 +36,7 @@ class Pictures:
     async def _find(self) -> None:
         import asyncio
 
-        from agent_tui.engine.about.pictures import IN_A_PAGE, graphics, told_by_tmux
+        from agent_tui.engine.terminal import IN_A_PAGE, graphics, told_by_tmux
 
         if os.environ.get("TMUX") and self._setting != "off":
             self._tmux = await asyncio.to_thread(told_by_tmux)
@@ -57,7 +56,7 @@ class Pictures:
         """The terminal has answered all that it will."""
         if not self._view.furnished:
             return
-        from agent_tui.engine.about.pictures import graphics
+        from agent_tui.engine.terminal import graphics
 
         self._replies = replies
         found = graphics(self._setting, os.environ, lambda: self._tmux, replies)
@@ -71,7 +70,7 @@ class Pictures:
     def use(self, found: Graphics) -> None:
         """From now on they are shown like this."""
         if found.way in ("blocks", "inline") and self._app.console.color_system not in ("256", "truecolor"):
-            from agent_tui.engine.about.pictures import TOO_FEW_COLORS
+            from agent_tui.engine.terminal import TOO_FEW_COLORS
 
             found = TOO_FEW_COLORS
         self._found = found
@@ -132,7 +131,7 @@ class Pictures:
     def _sized(self, anew: bool) -> Canvas:
         """What the screen draws with. ``anew``: its size is another one, and with it what xterm takes as sixels, which
         is told a moment later."""
-        from agent_tui.engine.about.replies import LIMITS
+        from agent_tui.engine.terminal import LIMITS
 
         if anew and self._replies is not None and self._replies.largest is not None:
             self._app.ask_terminal(LIMITS, None)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.chat.session import SessionView
     from agent_tui.ui.chat.view import AgentHolder, MainView, Opened
     from agent_tui.ui.screens.help import Entry
-    from agent_tui.ui.screens.sessions import Choice, ResumeAt
+    from agent_tui.ui.screens.sessions import ResumeAt, WayBack
     from agent_tui.ui.theme import Themes
 
 
@@ -184,13 +184,13 @@ class Screens:
             self._view.hint(NOTHING_TO_REWIND)
             return
 
-        def done(answer: Choice | None) -> None:
+        def done(answer: WayBack | None) -> None:
             if answer is not None:
                 self._work(partial(self._rewind, agent, answer))
 
         self._app.push_screen(RewindPicker(agent, clock=self._view.clock), done)
 
-    async def _rewind(self, agent: Agent, choice: Choice) -> None:
+    async def _rewind(self, agent: Agent, choice: WayBack) -> None:
         from agent_tui.commands.branch_words import moved_text
 
         message, branch = choice.message, choice.branch

@@ -58,7 +58,7 @@ class ChatApp(DrawsFrames):
         ask_terminal(self, question, listener)
 
 
-class Room(Widget):
+class Blank(Widget):
     """Stands where the transcript will be, and is empty: a plain widget shows its own name."""
 
     def render(self) -> str:

@@ -69,7 +69,7 @@ GAP_CLOSERS = frozenset(" :,;.)]}!?")
 Place = tuple[int, int]
 
 
-class Choice(NamedTuple):
+class Insertion(NamedTuple):
     """``insert`` replaces the line from ``start`` to the cursor. ``gap``: a blank was put behind it; ``runs``: it is
     a command that needs nothing more."""
 
@@ -123,7 +123,7 @@ class Completer:
         self._dismissed = self.query
         self.close()
 
-    def choose(self, line: str, column: int, sending: bool) -> Choice | None:
+    def choose(self, line: str, column: int, sending: bool) -> Insertion | None:
         """The chosen proposal, and the popup closes. When Enter was pressed (``sending``), what is typed as a whole
         already is to be sent instead: None."""
         proposal, query = self.offered.current if self.offered else None, self.query
@@ -134,11 +134,11 @@ class Completer:
             return None
         self.hide()
         open_end = proposal.insert.endswith(" ")
-        return Choice(
+        return Insertion(
             query.start, proposal.insert, query.kind == "file" and open_end, query.kind == "command" and not open_end
         )
 
-    def put(self, choice: Choice, end: Place) -> None:
+    def put(self, choice: Insertion, end: Place) -> None:
         """It was inserted and ends there."""
         self._gap = end if choice.gap else None
 

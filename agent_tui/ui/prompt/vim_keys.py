@@ -6,6 +6,7 @@ from typing import Protocol
 
 from textual.widgets.text_area import Selection
 
+from agent_tui.ui.vim.commands import shared
 from agent_tui.ui.vim.machine import Ask, Mode, Vim
 
 NAMES: dict[Mode, str] = {
@@ -21,11 +22,6 @@ NAMED = frozenset({*ESCAPES, "backspace", "delete", "left", "right", "up", "down
 HELP = "?"
 BEGINNINGS = frozenset(f"/@!{HELP}")
 """On an empty prompt they mean what they always mean there."""
-
-
-def shared(one: str, two: str) -> int:
-    """How many characters both begin with."""
-    return next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
 
 
 def location(text: str, at: int) -> tuple[int, int]:

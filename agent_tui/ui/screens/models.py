@@ -19,7 +19,7 @@ from agent_tui.ui.theme import Paint, Piece
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
-    from agent_tui.engine.models.efforts import EffortChoice
+    from agent_tui.engine.models import EffortChoice
 
 
 KEY, WINDOW, PRICE = 26, 9, 18

@@ -20,7 +20,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_tui.engine.about.pictures import Way, place_in_tmux, redraw_tmux
+from agent_tui.engine.terminal import Way, place_in_tmux, redraw_tmux
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.paths import in_project
 from agent_tui.text.cells import shorten

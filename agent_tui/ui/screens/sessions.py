@@ -318,7 +318,7 @@ DEEPEST = 3
 
 
 @dataclass(slots=True, frozen=True)
-class Choice:
+class WayBack:
     """What the screen answers: go back to before ``message`` of the user's, or to where ``branch`` ends; ``files``
     too; or a ``fork`` there instead."""
 
@@ -328,7 +328,7 @@ class Choice:
     fork: bool = False
 
 
-class RewindPicker(Picker["Message | Branch", Choice]):
+class RewindPicker(Picker["Message | Branch", WayBack]):
     """The conversation, newest message first, and where it forks the branches that are not in it."""
 
     TITLE_TEXT = "Go back to before…, or to a branch"
@@ -433,9 +433,9 @@ class RewindPicker(Picker["Message | Branch", Choice]):
         if entry is None or self.guard.accidental():
             return
         if isinstance(entry, Message):
-            self.dismiss(Choice(message=entry, files=files, fork=fork))
+            self.dismiss(WayBack(message=entry, files=files, fork=fork))
         else:
-            self.dismiss(Choice(branch=entry, files=files, fork=fork))
+            self.dismiss(WayBack(branch=entry, files=files, fork=fork))
 
 
 def _all_said(branch: Branch) -> str:

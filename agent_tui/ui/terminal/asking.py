@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from agent_tui.engine.about.replies import BEGINNING, LONGEST, REPLY, Replies
+from agent_tui.engine.terminal import BEGINNING, LONGEST, REPLY, Replies
 from agent_tui.ui.terminal.answers import Answers
 
 

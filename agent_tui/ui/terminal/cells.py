@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 
-from agent_tui.engine.about.replies import believed
+from agent_tui.engine.terminal import believed
 
 USUAL = (10, 20)
 """Pixels of a cell, wide and high, where the terminal does not say."""

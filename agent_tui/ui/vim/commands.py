@@ -163,11 +163,11 @@ class Session:
         head, tail = old[:at], old[at:]
         if not new.endswith(tail) or len(new) < len(tail):
             # The cursor was moved in between: only the last stretch can be told, as one.
-            same = _shared(old, new)
-            rest = _shared(old[same:][::-1], new[same:][::-1])
+            same = shared(old, new)
+            rest = shared(old[same:][::-1], new[same:][::-1])
             return Typed(0, new[same : len(new) - rest])
         front = new[: len(new) - len(tail)]
-        same = _shared(head, front)
+        same = shared(head, front)
         return Typed(len(head) - same, front[same:])
 
     def multiplied(self, now: Text, cursor: Place, typed: Typed) -> tuple[Text, Place]:
@@ -178,7 +178,7 @@ class Session:
         return now.replaced(cursor, cursor, more), now.advanced(cursor, more)
 
 
-def _shared(one: str, two: str) -> int:
+def shared(one: str, two: str) -> int:
     """How many characters both begin with."""
     count = 0
     for a, b in zip(one, two, strict=False):

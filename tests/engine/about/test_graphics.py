@@ -9,9 +9,20 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import Images
-from agent_tui.engine.about.pictures import Graphics, Way, graphics
-from agent_tui.engine.about.replies import ATTRIBUTES, DRAWS, LIMITS, NAME, PLACEHOLDERS, REPLY, Replies
-from agent_tui.engine.about.tmux import ask_tmux, tell_tmux
+from agent_tui.engine.terminal import (
+    ATTRIBUTES,
+    DRAWS,
+    LIMITS,
+    NAME,
+    PLACEHOLDERS,
+    REPLY,
+    Graphics,
+    Replies,
+    Way,
+    ask_tmux,
+    graphics,
+    tell_tmux,
+)
 
 KITTY = {"TERM": "xterm-kitty"}
 XTERM = {"TERM": "xterm-256color"}

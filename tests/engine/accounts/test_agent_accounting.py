@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.context.accounting.next_input import calculation_text
-from agent_tui.engine.project.workspace import Workspace
+from agent_tui.engine.extensions import Workspace
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded
 from agent_tui.models.requests import SystemBlock

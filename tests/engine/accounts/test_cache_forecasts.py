@@ -9,8 +9,10 @@ from unittest import mock
 import pytest
 
 from agent_tui.context.cache_misses import LEAST_SHARE, LEAST_TOKENS
+from agent_tui.engine import cache_forecast as foresight
+from agent_tui.engine import runtime as requests
+from agent_tui.engine import sent_log
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.runtime import foresight, requests, sent_log
 from agent_tui.models.events import ContextChanged, Notice
 from agent_tui.models.steps import CacheOutlook
 from agent_tui.providers.dialects.record import Caching

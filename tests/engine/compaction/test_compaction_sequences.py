@@ -20,7 +20,7 @@ from agent_tui.context.compaction.planning import CompactionReason, plan_compact
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.compaction.compactor import Compactor
-from agent_tui.engine.session.conversation import Conversation
+from agent_tui.engine.conversation import Conversation
 from agent_tui.models.codec import dumps
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import (

@@ -11,8 +11,8 @@ import pytest
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.project.small_window import fitting_tools
-from agent_tui.engine.project.workspace import Workspace
+from agent_tui.engine.extensions import Workspace
+from agent_tui.engine.request_prefix import fitting_tools
 from agent_tui.models.events import CompactionEnded, Notice, TurnEnded
 from agent_tui.models.messages import SummaryPart
 from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock, ToolSchema

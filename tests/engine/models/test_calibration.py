@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.context.accounting.reports import growth_ratio
-from agent_tui.engine.models.calibration import calibration_key
+from agent_tui.engine.models import calibration_key
 from agent_tui.models.events import ContextChanged, Event, PartDelta
 from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import TokenCounter, parts_for, running

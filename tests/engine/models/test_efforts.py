@@ -10,7 +10,7 @@ import pytest
 from agent_tui.commands import registry
 from agent_tui.commands.result import Text
 from agent_tui.config import ModelConfig, Settings
-from agent_tui.engine.models.efforts import EFFORTS, levels, setting_problem
+from agent_tui.engine.models import EFFORTS, levels, setting_problem
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.models.usage import Limits, Prices

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.engine.models.learned import learn, with_learned
+from agent_tui.engine.models import learn, with_learned
 from agent_tui.models.failure import Overflow
 from agent_tui.models.requests import (
     ModelInfo,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent_tui.context.prompt import GitFacts
+from agent_tui.engine import extensions as workspace_module
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.project import workspace as workspace_module
-from agent_tui.engine.project.workspace import Workspace, update_text
+from agent_tui.engine.extensions import Workspace, update_text
 from agent_tui.models.messages import TOLD_MODE, AttachmentPart
 from agent_tui.models.requests import SystemBlock
 from tests.support.agents import parts_for, running

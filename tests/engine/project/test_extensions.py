@@ -9,9 +9,9 @@ import pytest
 
 from agent_tui.config import Settings
 from agent_tui.context.trust import FolderTrust
-from agent_tui.engine.project.extensions import Extensions
-from agent_tui.engine.project.permissions import PermissionDesk
-from agent_tui.engine.project.prelude import build_prelude
+from agent_tui.engine.extensions import Extensions
+from agent_tui.engine.questions import PermissionDesk
+from agent_tui.engine.request_prefix import build_prelude
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, PermissionAsked
 from agent_tui.models.messages import ToolCallPart

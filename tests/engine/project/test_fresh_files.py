@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from agent_tui.context.prompt import MemoryFiles
+from agent_tui.engine.extensions import Workspace
 from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.events import ContextChanged, PartDelta
 from tests.support.agents import parts_for, running
 from tests.support.contexts import row

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig, SandboxConfig, Settings
-from agent_tui.engine.project.permissions import PermissionDesk, Verdict
+from agent_tui.engine.questions import PermissionDesk, Verdict
 from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import ToolCallPart
 from agent_tui.tools.base import Intent

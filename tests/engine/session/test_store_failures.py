@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from agent_tui.engine import conversation as storing
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.session import storing
 from agent_tui.engine.turns import step
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.events import MessageAdded, PartDelta, QueueChanged, StepEnded, TurnEnded

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.state.run import BUSY, CHANGES, IllegalChangeError, RunState, RunStates
+from agent_tui.engine.state import BUSY, CHANGES, IllegalChangeError, RunState, RunStates
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, StepStarted, TurnEnded
 from agent_tui.models.requests import ModelRequest, StreamItem

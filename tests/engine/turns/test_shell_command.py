@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.engine.session.conversation import Conversation
-from agent_tui.engine.turns.shell import run_shell
+from agent_tui.engine.conversation import Conversation
+from agent_tui.engine.turns.subagent import run_shell
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, MessageAdded, ToolOutput, ToolStarted
 from agent_tui.models.messages import AttachmentPart

@@ -17,9 +17,9 @@ import pytest
 
 from agent_tui.models.requests import Failed, Finished, ModelSpec, StreamItem
 from agent_tui.providers import calling as call
-from agent_tui.providers.catalog import DIALECTS, resolve_target
+from agent_tui.providers.catalog import DIALECTS, is_direct, resolve_target
 from agent_tui.providers.dialects.chat import AZURE_API_VERSION
-from agent_tui.providers.direct import Connections, NoAddressError, is_direct, url_of
+from agent_tui.providers.direct import Connections, NoAddressError, url_of
 from agent_tui.providers.local_servers import server_root
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_stream, json_reply, sse
 from tests.support.model_calls import KEY, Answer, environment, make_request, run_python

@@ -22,7 +22,8 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.models.requests import Effort, ModelRequest, ModelSpec, SentMessage
-from agent_tui.providers.direct import encode, is_direct
+from agent_tui.providers.catalog import is_direct
+from agent_tui.providers.direct import encode
 from agent_tui.providers.pieces import PieceMaker, Pieces
 from agent_tui.providers.reasoning import decide
 from agent_tui.providers.request import build_call

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_tui.config import ModelConfig, Settings
-from agent_tui.engine.models.choices import ModelCatalogue
+from agent_tui.engine.models import ModelCatalogue
 from agent_tui.errors import ConfigError
 from agent_tui.models.messages import Message, ReasoningPart, SummaryPart, TextPart
 from agent_tui.models.requests import ModelSpec

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_tui.engine.project.permissions import Verdict
+from agent_tui.engine.questions import Verdict
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import ToolError
 from agent_tui.models.events import PlanAnswer, QuestionAnswer

@@ -14,7 +14,7 @@ import pytest
 from agent_tui.commands.files import project_files
 from agent_tui.config import PermissionsConfig
 from agent_tui.context.prompt import git_facts
-from agent_tui.engine.project.workspace import Workspace
+from agent_tui.engine.extensions import Workspace
 from agent_tui.tools.base import Intent
 from agent_tui.tools.git.repository import Repository, find_git, find_repository, own_git
 from agent_tui.tools.permissions.permissions import Permissions

@@ -258,7 +258,7 @@ class Asked:
 
     def decide(self, command: str, folder: Path) -> Decision:
         found = Decision("allow", domain="work", remotes=(RemoteGit(tuple(command.split()), folder),))
-        self._patch.setattr("agent_tui.tools.judge.commands.judge", lambda *_: found)
+        self._patch.setattr("agent_tui.tools.judge.commands.judge_command", lambda *_: found)
         return self.permissions.decide("bash", Intent("command", command, command=command))
 
 

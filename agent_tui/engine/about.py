@@ -1,0 +1,330 @@
+"""The project as commands and screens see it: rules, trust, tools, skills, servers, the checks of ``doctor``."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from agent_tui.config import Settings
+from agent_tui.context.skills import UserCommand
+from agent_tui.engine.accounts import Accounts, FixedParts
+from agent_tui.engine.binder import Binder
+from agent_tui.engine.extensions import ToolRow, Trusting, tool_rows
+from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.state import Bindings, Hub
+from agent_tui.engine.terminal import graphics, new_line_keys
+from agent_tui.engine.toolbox import Toolbox
+from agent_tui.errors import StoreError
+from agent_tui.models.events import SessionChanged
+from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.requests import ModelInfo
+from agent_tui.providers.catalog import shown_address
+from agent_tui.store.repair import file_problems
+from agent_tui.store.search_index import index_file
+from agent_tui.store.store import Store
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import plural, size
+from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
+
+
+class Project:
+    """What the project brings along and allows; changes only trust and remembered rules."""
+
+    def __init__(
+        self,
+        parts: AgentParts,
+        hub: Hub,
+        bindings: Bindings,
+        fixed: FixedParts,
+        accounts: Accounts,
+        binder: Binder,
+        toolbox: Toolbox,
+        trusting: Trusting,
+    ) -> None:
+        self._parts = parts
+        self._hub = hub
+        self._bindings = bindings
+        self._fixed = fixed
+        self._accounts = accounts
+        self._binder = binder
+        self._toolbox = toolbox
+        self._trusting = trusting
+        self._pictures = self._drawing = ""
+
+    @property
+    def branch(self) -> str:
+        """The git branch at the start of the session; empty outside a repository."""
+        return self._parts.workspace.git.branch
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where files are read and attached without asking: the project and the folders added to it."""
+        return [self._parts.root, *self._parts.added_dirs]
+
+    def heard(self, own_words: str) -> None:
+        """The user wrote this themselves: hosts named in it may be fetched from."""
+        self._parts.permissions.reach.name(own_words)
+
+    async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
+        """Attachments as the model in use takes them: a line for each image that was scaled down, and one for each
+        that had to be left out."""
+        limits = self._bindings.image_limits
+        if not needs_fitting(parts, limits):
+            return list(parts), [], []
+        return await asyncio.to_thread(fit_attachments, parts, limits)
+
+    def permission_rules(self) -> list[Row]:
+        """(decision, rule, source) of every rule."""
+        parts = self._parts
+        rules = permission_rules(parts.settings, parts.store, parts.root, self._trusting.identity)
+        return [*rules, *(("allow", rule, "this session") for rule in parts.permissions.rules.for_session)]
+
+    def remove_permission_rule(self, rule: str) -> bool:
+        """Forgets a rule that was remembered, or holds for the session; False when there was none. Rules of the
+        configuration are changed there."""
+        stored = self._parts.store.rules.remove(self._parts.root, rule)
+        if stored:
+            self._parts.permissions.rules.forget(rule)
+        return self._parts.permissions.rules.forget_for_session(rule) or stored
+
+    def tools(self) -> list[ToolRow]:
+        """(name, group, description, tokens, enabled) of every tool."""
+        runtime = self._bindings.current.runtime
+        disabled, rows = self._parts.settings.tools.disabled, runtime.usage().rows
+        return tool_rows(self._toolbox, runtime.prelude, runtime.info, disabled, rows)
+
+    @property
+    def trusted(self) -> bool:
+        return self._trusting.trusted
+
+    def trust_details(self) -> str:
+        """What the folder brings along that is new to the user, or differs from what they trusted."""
+        return self._trusting.details()
+
+    def trust(self, sure: bool = False) -> str:
+        """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came.
+
+        What changed since it was trusted is shown first, and asked about: ``sure`` is the answer. Only what was shown
+        is trusted; where it has changed since then, that is shown.
+        """
+        first = self._trusting.accept(sure)
+        if first is not None:
+            return first
+        parts = self._parts
+        settings = parts.reload() if parts.reload is not None else parts.settings
+        line = parts.extensions.trusted(settings) if parts.extensions is not None else "Trusted."
+        self._accounts.tools_changed()
+        self._hub.publish(SessionChanged(self._bindings.current.conversation.info))
+        return line
+
+    def user_commands(self) -> list[UserCommand]:
+        """The user's and the project's commands, and the prompts of MCP servers."""
+        self._fixed.look_at_trust()
+        return list(self._parts.extensions.user_commands()) if self._parts.extensions is not None else []
+
+    def skills(self) -> list[Row]:
+        """(name, description, path) of every skill."""
+        return self._parts.extensions.skill_rows() if self._parts.extensions is not None else []
+
+    def mcp_servers(self) -> list[Row]:
+        """(name, state, detail) of every MCP server."""
+        return [*self._parts.extensions.mcp.servers()] if self._parts.extensions is not None else []
+
+    async def mcp_reconnect(self, name: str) -> str:
+        """Connects an MCP server again; one line on how that went."""
+        if self._parts.extensions is None:
+            return "There are no MCP servers here."
+        return await self._parts.extensions.mcp.reconnect(name)
+
+    def mcp_resources(self) -> list[tuple[str, str]]:
+        """(``server:uri``, description) of every MCP resource, as it is named after ``@``."""
+        extensions = self._parts.extensions
+        found = extensions.mcp.resources() if extensions is not None else []
+        return [(f"{r.server}:{r.uri}", r.description or r.name) for r in found]
+
+    async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
+        """The MCP resources that ``@server:uri`` words of a message name, and a line for each that failed."""
+        if self._parts.extensions is None:
+            return [], []
+        return await self._parts.extensions.mcp.attachments(text)
+
+    async def sandbox_lines(self) -> list[str]:
+        """Which sandbox holds, and what each domain means under it."""
+        from agent_tui.tools.sandbox import words
+
+        jail = self._parts.jail
+        if jail is None:
+            return ["none"]
+        sandbox = await jail.ready()
+        network, loopback = jail.config.network, jail.config.loopback
+        domains = [words.described(sandbox, d, network, loopback) for d in ("look", "work") if sandbox.holds(d)]
+        meaning = words.unheld(self._parts.permissions.mode, sandbox)
+        return [words.status_line(sandbox), *domains, *([meaning] if meaning else [])]
+
+    def tell_pictures(self, detail: str) -> None:
+        """How the terminal shows pictures, by whoever asked it."""
+        self._pictures = detail
+
+    def tell_drawing(self, problem: str) -> None:
+        """What of the installed Textual cannot be used, by whoever draws with it."""
+        self._drawing = problem
+
+    async def doctor(self) -> list[Row]:
+        """Checks of the installation: (ok, warn or fail; what; detail)."""
+        opened, parts = self._bindings.opened, self._parts
+        if opened and self._bindings.current.described:
+            info = self._bindings.current.runtime.info
+        else:
+            spec = self._bindings.current.runtime.info.spec if opened else parts.catalogue.default()
+            info = await self._binder.facts_of(spec)
+        rows = await asyncio.to_thread(doctor, parts, info, self._trusting.trusted, self._pictures)
+        if self._drawing:
+            at = next(n for n, row in enumerate(rows) if row[1] == "textual")
+            rows[at] = ("warn", "textual", f"{rows[at][2]}: {self._drawing}")
+        return rows + learned_rows(parts.store)
+
+
+Row = tuple[str, str, str]
+
+
+OTHERS = "of another repository at this path: not used"
+
+
+def permission_rules(settings: Settings, store: Store, root: Path, identity: str) -> list[Row]:
+    """(decision, rule, source) of every permission rule, those of the configuration first, and last those that were
+    allowed in another repository at this path, which are not in force."""
+    rules = settings.permissions
+    configured = [("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow)]
+    rows: list[Row] = [(decision, rule, "config") for decision, texts in configured for rule in texts]
+    rows += [("allow", rule, "project") for rule in store.rules.allowed(root, identity)]
+    return rows + [("asked", rule, OTHERS) for rule in store.rules.of_others(root, identity)]
+
+
+def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = "") -> list[Row]:
+    """Checks of this installation: (ok, warn or fail; what; detail). ``pictures`` is how the terminal shows them, where
+    it was asked already."""
+    rows: list[Row] = [
+        ("ok", "agent-tui", importlib.metadata.version("agent-tui") if _installed("agent-tui") else "from a checkout"),
+        ("ok", "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+    ]
+    for package in ("textual", "rich", "litellm", "tiktoken", "mcp", "pydantic", "platformdirs"):
+        rows.append(("ok" if _installed(package) else "fail", package, _version(package)))
+    rows.append(("ok", "configuration", str(parts.paths.config_file)))
+    rows.append(_database(parts))
+    rows.append(_search_index(parts.store))
+    rows.append(_log(parts.paths.log_file))
+    rows.append(_model(info))
+    said = "trusted" if trusted else "not trusted"
+    rows.append(("ok" if trusted else "warn", "folder", f"{parts.root} ({said})"))
+    for program, use in (("git", "branch and status work"), ("rg", "grep works")):
+        found = shutil.which(program)
+        rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} without it, slower"))
+    rows.append(_sandbox(parts))
+    rows.append(_terminal())
+    rows += [("ok", what, detail) for what, detail in new_line_keys(os.environ)]
+    rows.append(("ok", "pictures", pictures or graphics(parts.settings.ui.images, os.environ).detail))
+    if _installed("keyring"):
+        rows.append(("ok", "keyring", "installed"))
+    else:
+        rows.append(("warn", "keyring", "not installed; keys come from the environment"))
+    return rows
+
+
+def learned_rows(store: Store) -> list[Row]:
+    """What servers said of models' limits by refusing a request."""
+    rows: list[Row] = []
+    for known in store.learned.limits():
+        said = (("window", known.window), ("input at most", known.max_input), ("output at most", known.max_output))
+        facts = ", ".join(f"{name} {value:,}" for name, value in said if value is not None)
+        where = f" at {shown_address(known.server)}" if known.server else ""
+        day = time.strftime("%Y-%m-%d", time.localtime(known.learned_at))
+        rows.append(("ok", "learned limit", f"{known.model}{where}: {facts} (refused on {day}; --forget forgets it)"))
+    return rows
+
+
+def _sandbox(parts: AgentParts) -> Row:
+    from agent_tui.tools.sandbox.words import ports_line, status_line, unheld
+
+    if parts.jail is None:
+        return ("warn", "sandbox", "none")
+    sandbox = parts.jail.tried()
+    meaning = unheld(parts.permissions.mode, sandbox)
+    config = parts.jail.config
+    said = (status_line(sandbox), ports_line(sandbox, config.network, config.loopback), meaning)
+    line = "; ".join(part for part in said if part)
+    return ("ok" if sandbox.holds("look") and sandbox.holds("work") else "warn", "sandbox", line)
+
+
+def _database(parts: AgentParts) -> Row:
+    file = parts.store.file
+    if not parts.store.writable:
+        return ("fail", "sessions", f"nothing can be stored: {parts.store.problem}")
+    with closing(sqlite3.connect(file)) as connection:
+        problems = file_problems(connection)
+    if problems:
+        return ("fail", "sessions", f"{file} is damaged ({problems[0][:120]}): run agent-tui sessions repair")
+    mode = file.stat().st_mode & 0o777
+    detail = f"{file} ({size(file.stat().st_size)}, mode {mode:04o}, SQLite {sqlite3.sqlite_version})"
+    return ("ok" if mode == 0o600 or os.name == "nt" else "warn", "sessions", detail)
+
+
+def _search_index(store: Store) -> Row:
+    try:
+        health = store.search.health()
+    except StoreError as error:
+        return ("warn", "search index", f"cannot be looked at: {error}")
+    file, slow = index_file(store.file), "searches read every text instead, and are slower"
+    if not health.possible:
+        return ("warn", "search index", f"the SQLite of this Python has no full-text search (FTS5): {slow}")
+    if health.problem:
+        why = one_line(health.problem, 300)
+        return ("warn", "search index", f"{why}: {slow}. The next chat makes it anew; where that fails, remove {file}")
+    every = plural(health.total, "session")
+    if not health.size:
+        return ("ok", "search index", f"none yet of {every}: a chat makes it in the background")
+    line = f"{health.sessions:,} of {every} ({size(health.size)})"
+    if health.sessions < health.total:
+        line += "; a chat adds the rest in the background, and until then searches read it"
+    return ("ok", "search index", line)
+
+
+def _log(file: Path) -> Row:
+    if os.access(file, os.W_OK):
+        return ("ok", "log", str(file))
+    return ("warn", "log", f"{file} cannot be written: nothing is logged")
+
+
+def _model(info: ModelInfo) -> Row:
+    limits = info.limits
+    window = f"{limits.window:,} tokens ({limits.origin})" if limits.window else "unknown window"
+    if info.problem:
+        return ("fail", "model", f"{info.spec.key}: {info.problem}")
+    return ("ok" if limits.window else "warn", "model", f"{info.spec.key}: {window}")
+
+
+def _terminal() -> Row:
+    term = os.environ.get("TERM", "")
+    colours = os.environ.get("COLORTERM", "") or ("256 colours" if "256" in term else "16 colours")
+    state = "ok" if sys.stdout.isatty() else "warn"
+    return (state, "terminal", f"{term or 'unknown'}, {colours}" + (", NO_COLOR" if os.environ.get("NO_COLOR") else ""))
+
+
+def _installed(package: str) -> bool:
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _version(package: str) -> str:
+    return importlib.metadata.version(package) if _installed(package) else "missing; reinstall agent-tui"

@@ -1,1 +1,0 @@
-"""What the Agent says of its project and installation."""

@@ -1,1 +1,0 @@
-"""The numbers of the next request: its fixed parts, its counts, its usage."""

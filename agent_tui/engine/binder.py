@@ -1,0 +1,198 @@
+"""Binds a session to a model: which one it is, what is known of it, and what the user should know of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from agent_tui.context.accounting.next_input import reserve_problem
+from agent_tui.engine.accounts import Accounts, FixedParts
+from agent_tui.engine.budget import Purse
+from agent_tui.engine.compaction.service import CompactionService
+from agent_tui.engine.conversation import Conversation
+from agent_tui.engine.models import DEMO, recalled_ratio, recalled_rule, setting_problem, with_learned
+from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.request_prefix import Prelude
+from agent_tui.engine.runtime import Runtime
+from agent_tui.engine.state import Binding, Bindings, Hub, RunState, RunStates
+from agent_tui.errors import AgentError, ConfigError
+from agent_tui.models.events import Notice
+from agent_tui.models.requests import ModelInfo, ModelSpec
+from agent_tui.models.usage import Limits, Prices
+from agent_tui.providers.catalog import resolve_target
+
+log = logging.getLogger(__name__)
+
+
+class Binder:
+    """Builds bindings whole, and completes the one in force when the model's facts come."""
+
+    def __init__(
+        self,
+        parts: AgentParts,
+        hub: Hub,
+        states: RunStates,
+        bindings: Bindings,
+        fixed: FixedParts,
+        accounts: Accounts,
+    ) -> None:
+        self._parts = parts
+        self._hub = hub
+        self._states = states
+        self._bindings = bindings
+        self._fixed = fixed
+        self._accounts = accounts
+        self._model_gone: Notice | None = None
+        self._purse: Purse | None = None
+        self._told: set[str] = set()
+
+    def first_model(self, conversation: Conversation) -> ModelSpec:
+        """What the first session is continued with: the model asked for, else its own, else the default. Raises
+        ConfigError for an unknown name."""
+        catalogue, key = self._parts.catalogue, self._parts.model_key
+        if key is not None:
+            return catalogue.find(key)
+        return self.model_of(conversation, catalogue.default)
+
+    def model_of(self, conversation: Conversation, instead: Callable[[], ModelSpec]) -> ModelSpec:
+        """The session's model, or ``instead`` where it has none or that is gone; the user is told of the latter by
+        ``tell_model_gone``. Raises ConfigError where nobody could read that."""
+        gone = conversation.info.model
+        if not gone:
+            return instead()
+        try:
+            return self._parts.catalogue.find(gone)
+        except ConfigError as error:
+            if not self._parts.can_fall_back:
+                raise ConfigError(f"The model of this session is gone; name another with -m. {error}") from error
+            log.warning("%s", error)
+        spec = instead()
+        text = f"{gone} is not configured any more; continuing with {spec.key}. /model changes it."
+        self._model_gone = Notice("warning", text, "model_gone")
+        return spec
+
+    def tell_model_gone(self) -> None:
+        if self._model_gone is not None:
+            notice, self._model_gone = self._model_gone, None
+            self._hub.publish(notice)
+
+    def bind(
+        self, conversation: Conversation, spec: ModelSpec, *, chosen: bool = True, info: ModelInfo | None = None
+    ) -> None:
+        """Puts a session with a model in force; ``info`` are its facts where they are known already. A model that was
+        not ``chosen`` becomes the session's with the first message that is sent to it."""
+        parts = self._parts
+        known = info or with_learned(parts.store, provisional_info(spec))
+        stored = conversation.info.state.thinking
+        runtime = Runtime(
+            conversation=conversation,
+            provider=parts.provider,
+            counts=self._accounts.counts,
+            settings=parts.settings,
+            info=known,
+            effort=stored or spec.reasoning_effort or "medium",
+            prelude=Prelude(),
+            ratio=recalled_ratio(parts.store, known),
+            replay=recalled_rule(parts.store, known),
+            purse=self._purse_of(conversation),
+        )
+        binding = Binding(runtime, CompactionService(runtime, parts.counter, parts.catalogue.find))
+        if info is not None:
+            binding.describe_as(info)
+        self._bindings.swap(binding)
+        self._fixed.begin()
+        if chosen:
+            conversation.bind_model(spec.key)
+
+    def _purse_of(self, conversation: Conversation) -> Purse:
+        """The session's purse, which another model goes on with; one that is opened knows what the run has spent."""
+        if self._purse is None or self._purse.conversation is not conversation:
+            parts = self._parts
+            self._purse = Purse(conversation, parts.settings.budget, parts.run_budget, self._purse)
+        return self._purse
+
+    async def facts_of(self, spec: ModelSpec) -> ModelInfo:
+        """What is known about a model, with what its server taught."""
+        return with_learned(self._parts.store, await self._parts.provider.describe(spec))
+
+    async def describe(self) -> None:
+        """Asks for the model's facts. Where that fails, what the configuration says stands in until the next step."""
+        binding = self._bindings.current
+        runtime, again = binding.runtime, binding.failed
+        failed: str | None = None
+        try:
+            info = await self.facts_of(runtime.info.spec)
+        except AgentError as error:
+            failed = str(error)
+        except Exception as error:
+            log.exception("The model could not be described")
+            failed = f"Nothing is known of {runtime.info.spec.key}: {error}."
+        if failed is not None:
+            info = replace(runtime.info, problem=failed)
+        binding.describe_as(info, failed is not None)
+        if not self._bindings.is_current(binding):
+            return
+        self._fixed.refresh()  # which tools are deferred depends on the window
+        if not (again and failed is not None):
+            self.tell_problems(info)
+        self.prepare_backend(info)
+        self._accounts.tell()
+
+    async def describe_and_count(self) -> None:
+        """All that is to be known of a binding that has just come into force."""
+        await self.describe()
+        await self._accounts.count()
+        self._accounts.count_exact_soon()
+
+    async def warm_up(self) -> None:
+        """Starts the worker, and then the same."""
+        try:
+            await self._parts.backend.start()
+        except Exception:
+            # It is tried again with the first call, which says what is wrong.
+            log.exception("The worker could not be started")
+        await self.describe_and_count()
+
+    async def prepare_step(self) -> None:
+        """Before a step the model's facts are known, or asked for again where that failed, and the numbers final."""
+        binding = self._bindings.current
+        await binding.until_described()
+        if binding.failed:
+            await self.describe()
+        await self._accounts.prepare_step()
+
+    def tell_problems(self, info: ModelInfo) -> None:
+        """What the user should know of a model whose limits have just become known."""
+        if info.problem:
+            self._hub.publish(Notice("warning", info.problem, "model_problem"))
+        if info.limits.source == "chosen" and info.limits.window:
+            text = (
+                f"{info.target.model} is not loaded yet: it is asked for with a context of {info.limits.window:,} "
+                "tokens, as the server's own default is too small for an agent. context_window of the model changes it."
+            )
+            self._hub.publish(Notice("info", text, "context_chosen"))
+        unheard = None if info.problem else setting_problem(info)
+        if unheard is not None and unheard not in self._told:
+            self._told.add(unheard)
+            self._hub.publish(Notice("warning", unheard, "thinking_setting"))
+        refused = reserve_problem(info.limits, self._bindings.current.runtime.policy())
+        if refused is not None:
+            self._hub.publish(Notice("warning", refused, "reserve"))
+
+    def prepare_backend(self, info: ModelInfo) -> None:
+        """Loads what the session's model needs ahead of its first call; not where the session is only looked at."""
+        if self._states.now is not RunState.LOOKING and info.problem is None and info.spec.model != DEMO:
+            self._hub.spawn(self._load_backend(info.spec), "prepare")
+
+    async def _load_backend(self, spec: ModelSpec) -> None:
+        try:
+            await self._parts.backend.prepare(spec)
+        except AgentError as error:
+            log.warning("%s", error)
+
+
+def provisional_info(spec: ModelSpec) -> ModelInfo:
+    """What is known of a model before it has been described: what the configuration says."""
+    limits = Limits(spec.context_window, None, spec.max_output, "config" if spec.context_window else "unknown")
+    return ModelInfo(spec, resolve_target(spec), limits, Prices())

@@ -1,1 +1,0 @@
-"""Binding a session to a model, and learning what the model is."""

@@ -1,0 +1,89 @@
+"""What the next request of a session will find in the provider's cache, asked for whenever nothing runs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from agent_tui.context.anchor import runs_of
+from agent_tui.context.cache_forecast import Prospect, outlook
+from agent_tui.engine.request_prefix import Prelude
+from agent_tui.engine.runtime import Runtime, build_request, new_step
+from agent_tui.models.requests import Effort, ModelInfo, SentMessage
+from agent_tui.models.steps import CacheOutlook, ColdRequest
+from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.reasoning import decide
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What an answer was made of; while it is all the same, only time makes it another."""
+
+    view: list[SentMessage]
+    prelude: Prelude
+    info: ModelInfo
+    effort: Effort
+    newest: str
+    total: int
+    made: Prospect | None
+
+    def holds(self, runtime: Runtime, total: int) -> bool:
+        conversation = runtime.conversation
+        return (
+            self.view is conversation.view()
+            and self.prelude is runtime.prelude
+            and self.info is runtime.info
+            and (self.effort, self.newest, self.total) == (runtime.effort, newest_of(runtime), total)
+        )
+
+
+class Foresight:
+    """Keeps what was found, so that to ask again while nothing changes costs nothing."""
+
+    def __init__(self) -> None:
+        self._seen: _Seen | None = None
+        self._said: CacheOutlook | None = None
+
+    def passed(self) -> bool:
+        """Whether nothing but the time that has passed makes the last answer another one."""
+        made, said = (self._seen.made, self._said) if self._seen is not None else (None, None)
+        if made is None or said is None:
+            return False
+        now = outlook(made, time.time())
+        return (now.read, now.cold is None) != (said.read, said.cold is None)
+
+    def outlook(self, runtime: Runtime, total: int) -> CacheOutlook | None:
+        """That of the next request, of ``total`` tokens, if it is sent now; None where nothing is known of it."""
+        if self._seen is None or not self._seen.holds(runtime, total):
+            made = _prospect(runtime, total)
+            view, prelude, info = runtime.conversation.view(), runtime.prelude, runtime.info
+            self._seen = _Seen(view, prelude, info, runtime.effort, newest_of(runtime), total, made)
+        made = self._seen.made
+        self._said = None if made is None else outlook(made, time.time())
+        return self._said
+
+
+def cold_with(runtime: Runtime, total: int, effort: Effort) -> ColdRequest | None:
+    """What the next request, of ``total`` tokens, would pay anew if the model were asked to think so much."""
+    made = _prospect(runtime, total, effort)
+    return outlook(made, time.time()).cold if made is not None else None
+
+
+def newest_of(runtime: Runtime) -> str:
+    """The newest step of a session, as it is now."""
+    steps = runtime.conversation.steps
+    return f"{len(steps)} {steps[-1].id} {steps[-1].status}" if steps else ""
+
+
+def _prospect(runtime: Runtime, total: int, effort: Effort | None = None) -> Prospect | None:
+    conversation, info = runtime.conversation, runtime.info
+    if not conversation.steps or not total:
+        return None
+    step = new_step(runtime, "turn")
+    request = build_request(runtime, step.id, None)
+    if effort is not None:
+        request.effort = step.thinking = effort
+    plan, thinking = decide(request, info)
+    step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
+    step.usage = TokenUsage(total, 0)
+    return runtime.sent_log.prospect(step, request, info, plan, thinking, conversation.steps, conversation.summaries)

@@ -1,1 +1,0 @@
-"""What is done to the session as a whole: another session, another model, another mode."""

@@ -1,0 +1,364 @@
+"""What users and projects add to a session (memory files, skills, commands, MCP servers), the project's trust, and the
+prompt's own blocks of text."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from agent_tui.config import Settings
+from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, Stamp, environment_text, git_facts, stamp
+from agent_tui.context.skills import Skills, UserCommand, UserCommands
+from agent_tui.context.trust import FolderTrust, places
+from agent_tui.engine.request_prefix import Prelude
+from agent_tui.engine.toolbox import Toolbox
+from agent_tui.errors import AgentError
+from agent_tui.models.context import ContextRow
+from agent_tui.models.events import Notice
+from agent_tui.models.messages import UPDATE, AttachmentPart
+from agent_tui.models.requests import ModelInfo, SentMessage, SystemBlock
+from agent_tui.paths import Paths
+from agent_tui.text.clean import plain_line
+from agent_tui.text.numbers import size
+from agent_tui.tools.builtin.conversation import SkillTool
+from agent_tui.tools.mcp.manager import McpManager
+from agent_tui.tools.mcp.offer import McpPrompt
+from agent_tui.tools.mcp.remembered import RememberedOffers
+from agent_tui.tools.registry import SessionTools
+
+ToolRow = tuple[str, str, str, int | None, bool]
+
+
+class Extensions:
+    """Cheap to make: files are read with the first request, servers started by ``tools.start``.
+
+    ``trust`` says whether the project may bring skills, commands and MCP servers; its memory files are read anyway.
+    ``offers`` keeps what servers offer for a look at a session that starts none.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        paths: Paths,
+        root: Path,
+        cwd: Path,
+        trust: FolderTrust,
+        home: Path | None = None,
+        offers: RememberedOffers | None = None,
+    ) -> None:
+        self._root = root
+        self._trust = trust
+        trusted = trust.trusted
+        self.memory = MemoryFiles(paths.config, root, cwd)
+        self.skills = Skills(paths.config, home or Path.home(), root, trusted, trust.holds)
+        self.mcp = McpManager(settings.mcp, settings.tools, root, trusted, log_file=paths.log_file, remembered=offers)
+        self._commands = UserCommands(paths.config, root, trusted, self._prompts, trust.holds)
+        self.tools = SessionTools(self.mcp, SkillTool(self.skills.find, self.skills.names))
+
+    def notices(self) -> list[Notice]:
+        """What the user should know at the start: what is ignored, and which of their files are broken."""
+        line = self._trust.line()
+        notices = [Notice("info", line, "untrusted")] if line else []
+        return notices + [Notice("warning", text, "bad_file") for text in self.problems()]
+
+    def problems(self) -> list[str]:
+        """A line for each memory file, skill and command that cannot be used."""
+        self.memory.blocks()
+        self.skills.refresh()
+        self._commands.all()
+        found = [*self.memory.problems, *self.skills.failed, *self._commands.failed]
+        return [plain_line(text, 300) for text in found]
+
+    def trusted(self, settings: Settings) -> str:
+        """The folder is trusted now: reads what was ignored, with the settings as they are in a trusted folder;
+        returns a line saying what."""
+        self.skills.trust()
+        self._commands.trust()
+        self.mcp.reload(settings.mcp, True)
+        self.skills.refresh()
+        read = places(self._root)
+        return f"{self._root} is trusted." + (
+            f" Now read: {', '.join(read)}." if read else " It holds nothing that was ignored."
+        )
+
+    async def ready(self) -> None:
+        """Waits until every MCP server is connected or has failed, as long as the slowest of them may take: for a run
+        of one message, which could not use a server that comes later."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.mcp.patience):
+                await self.mcp.settled()
+
+    def skill_rows(self) -> list[tuple[str, str, str]]:
+        """Name, description and path of each skill."""
+        self.skills.refresh()
+        return [(s.name, s.description, str(s.path)) for s in self.skills.loaded]
+
+    def user_commands(self) -> list[UserCommand]:
+        """Commands from files, then prompts of MCP servers as ``server:prompt``."""
+        return self._commands.all()
+
+    def _prompts(self) -> list[UserCommand]:
+        return [PromptCommand(self.mcp, prompt) for prompt in self.mcp.prompts()]
+
+
+@dataclass(slots=True, frozen=True)
+class PromptCommand:
+    """A prompt of an MCP server as a command: arguments in order, the last one takes the rest, or ``name=value``."""
+
+    manager: McpManager
+    prompt: McpPrompt
+
+    @property
+    def name(self) -> str:
+        return f"{self.prompt.server}:{self.prompt.name}"
+
+    @property
+    def description(self) -> str:
+        usage = " ".join(f"<{a}>" if a in self.prompt.required else f"[{a}]" for a in self.prompt.arguments)
+        return plain_line(f"{usage} {self.prompt.description}".strip(), 160)
+
+    async def expand(self, args: str) -> str:
+        """The prompt's text. Raises AgentError for missing arguments, ToolError when the server fails."""
+        arguments = _arguments(self.prompt.arguments, args)
+        missing = [a for a in self.prompt.arguments if a in self.prompt.required and a not in arguments]
+        if missing:
+            raise AgentError(f"/{self.name} needs {', '.join(missing)}.")
+        return await self.manager.get_prompt(self.prompt.server, self.prompt.name, arguments)
+
+
+def _arguments(names: Sequence[str], args: str) -> dict[str, str]:
+    try:
+        words = shlex.split(args)
+    except ValueError:
+        words = args.split()
+    found: dict[str, str] = {}
+    rest: list[str] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals and name in names and name not in found:
+            found[name] = value
+        else:
+            rest.append(word)
+    free = [name for name in names if name not in found]
+    if free and len(rest) > len(free):
+        rest[len(free) - 1 :] = [" ".join(rest[len(free) - 1 :])]
+    found.update(zip(free, rest, strict=False))
+    return found
+
+
+def tool_rows(
+    toolbox: Toolbox, prelude: Prelude, model: ModelInfo, disabled: Sequence[str], rows_now: Sequence[ContextRow]
+) -> list[ToolRow]:
+    """For ``/tools``: name, group, first line of the description, tokens as ``rows_now`` of ``/context`` has them (of a
+    deferred tool what it would cost), and whether it is sent. Tools a small window has no room for, and those that are
+    switched off, come last."""
+    counts = {
+        leaf.label: leaf.tokens if leaf.deferred_tokens is None else leaf.deferred_tokens
+        for row in rows_now
+        if row.id == "tools"
+        for leaf in _leaves(row)
+    }
+    sent = {tool.schema.name for tool in prelude.offered}
+    rows: list[ToolRow] = []
+    left_out: list[ToolRow] = []
+    for tool in toolbox.offered(model):
+        name, first = tool.schema.name, tool.schema.description.partition("\n")[0]
+        if name in sent:
+            rows.append((name, tool.group, f"(deferred) {first}" if tool.deferred else first, counts.get(name), True))
+        else:
+            left_out.append((name, "left out", f"no room in a small window: {first}", None, False))
+    return rows + left_out + [(name, "disabled", "switched off in the configuration", None, False) for name in disabled]
+
+
+def _leaves(row: ContextRow) -> Iterator[ContextRow]:
+    if not row.children:
+        yield row
+    for child in row.children:
+        yield from _leaves(child)
+
+
+class Trusting:
+    """Follows a folder's trust: what changes in the folder ends it, and that is told once."""
+
+    def __init__(self, folder: FolderTrust, trusted: bool) -> None:
+        self._folder = folder
+        self._trusted = trusted
+
+    @property
+    def trusted(self) -> bool:
+        return self._trusted
+
+    @property
+    def identity(self) -> str:
+        """The repository that was there when the folder was first looked at."""
+        return self._folder.identity
+
+    def lapsed(self) -> str | None:
+        """Looks at the folder; the line for the user when it is no longer as it was trusted."""
+        if not self._trusted or self._folder.holds():
+            return None
+        self._trusted = False
+        return self._folder.line()
+
+    def details(self) -> str:
+        """What the folder brings along that is new to the user, or differs from what they trusted."""
+        return self._folder.details()
+
+    def accept(self, sure: bool) -> str | None:
+        """Trusts what was shown; None when that is done, else what the user has to see first."""
+        folder = self._folder
+        if not sure and folder.state != "never":
+            first = folder.line() or "This folder is not trusted."
+        elif not folder.accept():
+            first = "It changed a moment ago; nothing is trusted yet."
+        else:
+            self._trusted = True
+            return None
+        return f"{first}\n{folder.details()}\n/trust yes trusts exactly this."
+
+
+MAX_DOCUMENT_BYTES = 2_000_000
+
+
+class Workspace:
+    """``memory`` and ``skills`` make their blocks; they are asked before every turn, so that a changed file counts
+    at once, while prompt and environment stay the same bytes for the whole session, restarts included. What became
+    of the environment since is told with a message (``environment_update``). ``watched`` names the paths that memory
+    blocks are made of. ``system`` is the system prompt, ``appended`` what is said after it. ``servers``
+    make the blocks of what MCP servers say of their use."""
+
+    def __init__(
+        self,
+        root: Path,
+        cwd: Path,
+        added_dirs: Sequence[Path] = (),
+        memory: Callable[[], list[SystemBlock]] = list,
+        skills: Callable[[], list[SystemBlock]] = list,
+        today: Callable[[], date] = date.today,
+        watched: Callable[[], list[Path]] = list,
+        system: str = SYSTEM_PROMPT,
+        appended: Sequence[str] = (),
+        servers: Callable[[], list[SystemBlock]] = list,
+    ) -> None:
+        self._root = root
+        self._cwd = cwd
+        self._added = list(added_dirs)
+        self._memory = memory
+        self._skills = skills
+        self._today = today
+        self._watched = watched
+        self._system = system
+        self._appended = list(appended)
+        self._servers = servers
+        self._kept: str | None = None
+        self._looked = False
+        self.git = GitFacts()
+
+    def look(self) -> None:
+        """Asks git for the facts of now. Starts processes: to be called in a thread."""
+        self.git = git_facts(self._root)
+        self._looked = True
+
+    def adopt(self, environment: str | None) -> None:
+        """Takes over the environment as a session was told of it; None for a session that begins."""
+        self._kept = environment
+
+    @property
+    def environment(self) -> str:
+        """The environment as the session is told of it."""
+        if self._kept is None:
+            self._kept = self._now()
+        return self._kept
+
+    def environment_update(self, view: Sequence[SentMessage]) -> AttachmentPart | None:
+        """What is different now from what the session was told at its start and in the messages that are sent; None
+        when the model knows."""
+        parts = (p for sent in reversed(view) for p in sent.message.parts)
+        told = next((p.text for p in parts if isinstance(p, AttachmentPart) and p.name == UPDATE), None)
+        text = update_text(self.environment, self._now())
+        if not text and told is not None:
+            text = "The environment is again as at the start of the session."
+        return None if text == (told or "") else AttachmentPart(UPDATE, "text/plain", text=text)
+
+    def _now(self) -> str:
+        if not self._looked:
+            self.look()
+        return environment_text(self._cwd, self._root, self._added, self._today(), self.git)
+
+    def blocks(self) -> list[SystemBlock]:
+        """Everything but the documents, in the order it is sent."""
+        return [
+            SystemBlock("system", self._system, "system", "System prompt"),
+            *(SystemBlock("system", text, "appended", "Appended instructions") for text in self._appended),
+            SystemBlock("environment", self.environment, "environment", "Environment"),
+            *self._memory(),
+            *self._skills(),
+            *self._servers(),
+        ]
+
+    @property
+    def cwd(self) -> Path:
+        return self._cwd
+
+    def resolve(self, path: str) -> str:
+        """The absolute path of a document named relative to the working directory."""
+        return str((self._cwd / Path(path).expanduser()).resolve())
+
+    def pinnable(self, path: str) -> str:
+        """The absolute path of a file that can be pinned. Raises AgentError when it cannot."""
+        resolved = self.resolve(path)
+        _read(Path(resolved))
+        return resolved
+
+    def stamps(self, pinned: Sequence[str]) -> dict[Path, Stamp | None]:
+        """What tells whether memory files and pinned files are as they were. Only looks at them; may be called in a
+        thread."""
+        return {path: stamp(path) for path in (*self._watched(), *map(Path, pinned))}
+
+    def documents(self, pinned: Sequence[str]) -> tuple[list[SystemBlock], list[str]]:
+        """The pinned files as they are now, and one line for each that cannot be read any more."""
+        blocks: list[SystemBlock] = []
+        problems: list[str] = []
+        for path in pinned:
+            try:
+                text = _read(Path(path))
+            except AgentError as error:
+                problems.append(f"Not sent: {error}")
+                continue
+            name = self._short(Path(path))
+            blocks.append(SystemBlock("documents", f'<document path="{name}">\n{text}\n</document>', name, name, path))
+        return blocks, problems
+
+    def _short(self, path: Path) -> str:
+        return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
+
+
+def update_text(then: str, now: str) -> str:
+    """The facts that are new or different, after a line that says so; empty when there are none."""
+    known = set(_facts(then))
+    changed = [fact for fact in _facts(now) if fact not in known]
+    return "\n".join(["The environment has changed since the session began. Now:", *changed]) if changed else ""
+
+
+def _facts(environment: str) -> list[str]:
+    """The entries of an environment text; an entry may have several lines."""
+    return ["- " + entry for entry in environment.split("\n- ")[1:]]
+
+
+def _read(path: Path) -> str:
+    try:
+        if not path.is_file():
+            raise AgentError(f"{path} is not a file.")
+        if path.stat().st_size > MAX_DOCUMENT_BYTES:
+            raise AgentError(f"{path} is larger than {size(MAX_DOCUMENT_BYTES)}; pin a smaller file.")
+        data = path.read_bytes()
+    except OSError as error:
+        raise AgentError(f"{path} cannot be read: {error.strerror or error}.") from error
+    if b"\0" in data:
+        raise AgentError(f"{path} is a binary file; only text can be pinned.")
+    return data.decode("utf-8", "replace")

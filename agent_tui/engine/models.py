@@ -1,0 +1,392 @@
+"""Models: which there are, by what names and keys, how much each can think, and what their servers taught."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, get_args
+
+from agent_tui.config import ModelConfig, Settings
+from agent_tui.context.accounting.lost import LostReasoning
+from agent_tui.context.accounting.reports import growth_ratio, verified_growth
+from agent_tui.errors import ConfigError, StoreError
+from agent_tui.models.failure import Failure, Overflow
+from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Provider, ReplayRule, StreamItem
+from agent_tui.models.steps import ColdRequest, Step
+from agent_tui.models.usage import LearnedLimit, Limits
+from agent_tui.providers.catalog import dialect_of, needs_no_key, resolve_target, ttl_problem
+from agent_tui.providers.dialects.encoding import Thinking
+from agent_tui.providers.failure_lines import replay_fact
+from agent_tui.providers.reasoning import thinking_for
+from agent_tui.store.store import Store
+from agent_tui.text.numbers import tokens
+
+DEMO = "demo"
+
+
+class ModelCatalogue:
+    """The configured models, what was detected on this machine, and the demo model.
+
+    ``key_from_keyring`` looks up a provider's stored key; it may return None.
+    """
+
+    def __init__(
+        self, settings: Settings, key_from_keyring: Callable[[str], str | None] = lambda provider: None
+    ) -> None:
+        self._settings = settings
+        self._keyring = key_from_keyring
+        self._detected: list[ModelSpec] = []
+
+    def add_detected(self, specs: Sequence[ModelSpec]) -> None:
+        """What was found on this machine comes after what is configured."""
+        self._detected += specs
+
+    def all(self) -> list[ModelSpec]:
+        """Configured first, then detected, the demo model last; no two of the same key."""
+        specs = [self._configured(key, model) for key, model in self._settings.models.items()]
+        known = {s.key for s in specs}
+        specs += [s for s in self._detected if s.key not in known]
+        if not any(s.key == DEMO for s in specs):
+            specs.append(ModelSpec(DEMO, DEMO))
+        return specs
+
+    def find(self, key: str) -> ModelSpec:
+        """The model of that name: a configured or detected one, ``demo``, or any LiteLLM name with its provider.
+
+        Raises ConfigError for a name that is neither, and for a setting that its provider does not have.
+        """
+        for spec in self.all():
+            if spec.key == key:
+                return self._with_key(spec)
+        if "/" in key:
+            return self._with_key(ModelSpec(key, key))
+        names = ", ".join(s.key for s in self.all())
+        raise ConfigError(
+            f"Unknown model {key!r}. Known: {names}. Any LiteLLM name with its provider works too, e.g. openai/gpt-5."
+        )
+
+    def default(self) -> ModelSpec:
+        """What a new session starts with: the configured default, else the first configured, else the first detected,
+        else the demo model."""
+        if self._settings.default_model:
+            return self.find(self._settings.default_model)
+        return self._with_key(self.all()[0])
+
+    def _with_key(self, spec: ModelSpec) -> ModelSpec:
+        """Adds the key from the keyring where one is needed and the environment has none. Raises ConfigError for a
+        setting that the model's provider does not have."""
+        if (problem := ttl_problem(spec, resolve_target(spec))) is not None:
+            raise ConfigError(problem)
+        provider = spec.model.split("/", 1)[0]
+        names = (spec.api_key_env,) if spec.api_key_env else dialect_of(provider).keys
+        if spec.model == DEMO or needs_no_key(spec, provider) or any(os.environ.get(name) for name in names):
+            return spec
+        key = self._keyring(provider)
+        return replace(spec, api_key=key) if key else spec
+
+    @staticmethod
+    def _configured(key: str, model: ModelConfig) -> ModelSpec:
+        return ModelSpec(key=key, **{f.name: getattr(model, f.name) for f in fields(model)})
+
+
+log = logging.getLogger(__name__)
+
+
+def calibration_key(info: ModelInfo) -> str:
+    """Under which name a model's growth is kept: LiteLLM's name and the API, which decide how text becomes tokens."""
+    return f"{info.spec.model} {info.target.api}"
+
+
+def recalled_ratio(store: Store, info: ModelInfo) -> float:
+    """The ratio of the model's newest verified steps, whatever session they were in; 1.0 before the first."""
+    ratio = growth_ratio(store.measured.growths(calibration_key(info)))
+    return 1.0 if ratio is None else ratio
+
+
+def learned_ratio(store: Store, info: ModelInfo, step: Step, ratio: float) -> float:
+    """Takes a finished step into the model's growth; the ratio with it, or ``ratio`` where it teaches nothing."""
+    growth = verified_growth(step)
+    if growth is None:
+        return ratio
+    try:
+        store.measured.add_growth(calibration_key(info), step.id, *growth)
+        return recalled_ratio(store, info)
+    except StoreError as error:
+        # The numbers stay right without it.
+        log.warning("The calibration could not be stored: %s", error)
+        return ratio
+
+
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+NOT_AT_ALL = "does not think"
+"""What is said of a level that switches thinking off."""
+
+
+@dataclass(slots=True, frozen=True)
+class EffortChoice:
+    """A level that the model has. ``words`` say what is asked of the provider, ``names`` are all that ask for the same,
+    its own among them. ``only``: there is no other, and ``words`` say so. ``lost`` is the reasoning that would no
+    longer be sent, ``cold`` what the next request would pay anew; both None where nothing is."""
+
+    effort: Effort
+    words: str
+    current: bool
+    names: tuple[Effort, ...]
+    only: bool = False
+    lost: LostReasoning | None = None
+    cold: ColdRequest | None = None
+
+    def told(self, name: Effort) -> str:
+        """The level by one of its names, with what it is for this model where that does not say it."""
+        others = " and ".join(other for other in self.names if other not in (name, "off"))
+        same = f", the same as {others}" if others else ""
+        return name if self.words == NOT_AT_ALL else f"{name} ({self.words}{same})"
+
+
+def levels(request: ModelRequest, info: ModelInfo, wanted: Effort) -> list[EffortChoice]:
+    """The levels that make different requests of this one, the least first. One name stands for those that are the
+    same: the one in force, else the first that thinks."""
+    asked = {effort: thinking_for(replace(request, effort=effort), info) for effort in EFFORTS}
+    groups: list[list[Effort]] = []
+    for effort in EFFORTS:
+        same = next((group for group in groups if _same(asked[group[0]], asked[effort])), None)
+        if same is None:
+            groups.append([effort])
+        else:
+            same.append(effort)
+    chosen: list[EffortChoice] = []
+    for group in groups:
+        thinking = [effort for effort in group if effort != "off"]
+        current = wanted in group
+        name = wanted if current else (thinking or group)[0]
+        only = len(groups) == 1
+        words = _no_levels(info) if only else _words(asked[name], group)
+        chosen.append(EffortChoice(name, words, current, tuple(group), only))
+    return chosen
+
+
+def setting_problem(info: ModelInfo) -> str | None:
+    """What to tell of a level in the configuration that this model does not have; None where it has it."""
+    spec, wanted = info.spec, info.spec.reasoning_effort
+    if wanted is None:
+        return None
+    request = ModelRequest("levels", spec, "", [], [], [], info.limits.max_output, wanted)
+    chosen = next(choice for choice in levels(request, info, wanted) if choice.current)
+    setting = f'models.{spec.key}.reasoning_effort = "{wanted}"'
+    if chosen.only:
+        return f"{setting} changes nothing: {chosen.words}."
+    if wanted == "off" and chosen.words != NOT_AT_ALL:
+        return f"{setting}: {spec.key} cannot be switched off, so it is asked for the least."
+    return None
+
+
+def _no_levels(info: ModelInfo) -> str:
+    if info.reasoning is None:
+        return f"{info.spec.key} is not known to think, so it is asked for no level of it"
+    return f"{info.spec.key} has no levels of thinking"
+
+
+def _same(one: Thinking, other: Thinking) -> bool:
+    """Whether two levels are the same request. What is merely called off is."""
+    return one.kwargs == other.kwargs
+
+
+def _words(thinking: Thinking, group: list[Effort]) -> str:
+    if group == ["off"]:
+        return NOT_AT_ALL if not _asks(thinking) else "as little as it can: it cannot be switched off"
+    words = _asks(thinking) or "thinks"
+    return f"{words}; it cannot be switched off" if "off" in group else words
+
+
+def _asks(thinking: Thinking) -> str:
+    """What the request says of thinking; empty where that is nothing, or that there is to be none."""
+    given = thinking.kwargs
+    wanted = given.get("thinking") or (given.get("extra_body") or {}).get("thinking")
+    if isinstance(wanted, dict) and wanted.get("budget_tokens"):
+        return f"thinks up to {tokens(wanted['budget_tokens'], False)} tokens a step"
+    reasoning = given.get("reasoning") or (given.get("extra_body") or {}).get("reasoning")
+    level = given.get("reasoning_effort") or (given.get("output_config") or {}).get("effort")
+    if isinstance(reasoning, dict):
+        level = reasoning.get("effort")
+    return f"the provider's level “{level}”" if level and level != "none" else ""
+
+
+SMALLEST_WINDOW = 1_024
+"""Tokens; no model that chats has less, so a smaller number is something else."""
+
+SMALLEST_OUTPUT = 256
+"""Tokens; the same of the longest answer."""
+
+NEAR = 0.999
+"""Servers name their own window a token or so off; what is this close to the known one is no news."""
+
+
+def with_learned(store: Store, info: ModelInfo) -> ModelInfo:
+    """The model with what its server said before. What is out of date, because the configuration or what is known of
+    the window has changed since, is forgotten."""
+    spec, limits = info.spec, info.limits
+    try:
+        row = store.learned.limit(spec.model, spec.api_base or "")
+        if row is None:
+            return info
+        if _outdated(row, info):
+            log.info("Forgotten what was learned of %s: it is configured differently now", spec.key)
+            store.learned.forget_limit(row.model, row.server)
+            return info
+    except StoreError as error:
+        log.warning("What was learned of %s cannot be read: %s", spec.key, error)
+        return info
+    return replace(info, limits=_applied(limits, row))
+
+
+def learn(store: Store, info: ModelInfo, overflow: Overflow, steps: Iterable[Step] = ()) -> ModelInfo | None:
+    """Takes the limits of a refusal over where they are smaller than what is known; the model with them, or None when
+    there is nothing to learn. ``steps`` are the session's: a size that was accepted is no limit."""
+    limits, spec, now = info.limits, info.spec, time.time()
+    accepted = _accepted(info, steps)
+    split = limits.max_input is not None
+    window = overflow.window if overflow.window is not None or split else overflow.max_input
+    found = LearnedLimit(
+        spec.model,
+        spec.api_base or "",
+        _smaller(window, limits.window, max(SMALLEST_WINDOW, accepted + 1)),
+        _smaller(overflow.max_input, limits.max_input, max(SMALLEST_WINDOW, accepted + 1)) if split else None,
+        _smaller(overflow.max_output, limits.max_output, SMALLEST_OUTPUT),
+        limits.window,
+        spec.context_window,
+        spec.max_output,
+        now,
+        overflow.text,
+    )
+    if found.window is None and found.max_input is None and found.max_output is None:
+        return None
+    try:
+        before = store.learned.limit(found.model, found.server)
+        if before is not None:
+            found = replace(
+                found,
+                window=found.window or before.window,
+                max_input=found.max_input or before.max_input,
+                max_output=found.max_output or before.max_output,
+                believed=before.believed,
+            )
+        store.learned.put_limit(found)
+    except StoreError as error:
+        # It holds for this session; the next refusal teaches it again.
+        log.warning("What was learned of %s cannot be stored: %s", spec.key, error)
+    log.info("Learned of %s: %s", spec.key, overflow.text)
+    return replace(info, limits=_applied(limits, found))
+
+
+def _outdated(row: LearnedLimit, info: ModelInfo) -> bool:
+    spec, window = info.spec, info.limits.window
+    if (row.configured_window, row.configured_output) != (spec.context_window, spec.max_output):
+        return True
+    # A server that cannot be asked just now says nothing new.
+    return window is not None and window != row.believed
+
+
+def _applied(limits: Limits, row: LearnedLimit) -> Limits:
+    window, max_input = _least(limits.window, row.window), _least(limits.max_input, row.max_input)
+    max_output = _least(_least(limits.max_output, row.max_output), window)
+    if max_input is not None and window is not None and max_input >= window:
+        max_input = None
+    said = {"window": row.window, "max_input": row.max_input, "max_output": row.max_output}
+    values = {"window": window, "max_input": max_input, "max_output": max_output}
+    learned = tuple(name for name, value in said.items() if value is not None and values[name] == value)
+    source = "learned" if "window" in learned or "max_input" in learned else limits.source
+    return Limits(window, max_input, max_output, source, learned, row.learned_at if learned else None)
+
+
+def _smaller(said: int | None, known: int | None, least: int) -> int | None:
+    """A stated limit, where it can be true and is news."""
+    if said is None or said < least or (known is not None and said >= known * NEAR):
+        return None
+    return said
+
+
+def _accepted(info: ModelInfo, steps: Iterable[Step]) -> int:
+    """The largest input of this model that was measured in the session: a window cannot be below it."""
+    target = info.target
+    return max(
+        (
+            s.counted.input
+            for s in steps
+            if s.counted is not None
+            and s.counted.anchors
+            and s.kind == "turn"
+            and s.status == "complete"
+            and (s.model, s.provider, s.api) == (target.model, target.provider, target.api)
+        ),
+        default=0,
+    )
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((n for n in (one, other) if n is not None), default=None)
+
+
+def recalled_rule(store: Store, info: ModelInfo) -> ReplayRule:
+    """The rule for a model with what its server taught before."""
+    facts = store.learned.replay_facts(calibration_key(info), info.spec.api_base or "")
+    return ReplayRule(bound="bound" in facts, ask_drop="no_drop_field" not in facts)
+
+
+def adapt(store: Store, info: ModelInfo, request: ModelRequest, failure: Failure) -> str | None:
+    """Learns from a refusal and changes the request so that it may be made once more. Returns the line for the user;
+    None where there is nothing to learn, or to change."""
+    fact = replay_fact(failure)
+    if fact is None:
+        return None
+    rule = request.replay
+    if fact == "no_drop_field":
+        if not rule.ask_drop:
+            return None
+        request.replay = replace(rule, ask_drop=False)
+        text = "This server cannot drop reasoning itself; agent-tui leaves out what no longer fits. Asked once more."
+    else:
+        answers = [i.message.id for i in request.messages if i.message.role == "assistant"]
+        if set(rule.left_out).issuperset(answers):
+            return None
+        request.replay = replace(rule, bound=True, left_out=answers)
+        text = "The server refused a reasoning signature; earlier reasoning is left out. Asked once more."
+    try:
+        store.learned.add_replay_fact(calibration_key(info), info.spec.api_base or "", fact)
+    except StoreError as error:
+        log.warning("What %s taught about reasoning could not be stored: %s", info.target.provider, error)
+    return text
+
+
+DEMO_MODEL = "demo"
+
+
+class RoutedProvider:
+    """Sends requests for the demo model to ``demo`` and all others to ``remote``."""
+
+    def __init__(self, demo: Provider, remote: Provider) -> None:
+        self._demo = demo
+        self._remote = remote
+
+    def _for(self, spec: ModelSpec) -> Provider:
+        return self._demo if spec.model == DEMO_MODEL else self._remote
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        async with aclosing(self._for(request.spec).stream(request)) as items:
+            async for item in items:
+                yield item
+
+    async def describe(self, spec: ModelSpec) -> ModelInfo:
+        return await self._for(spec).describe(spec)
+
+    async def count_exact(self, request: ModelRequest) -> int | None:
+        return await self._for(request.spec).count_exact(request)
+
+
+if TYPE_CHECKING:
+
+    def _conforms(provider: RoutedProvider) -> Provider:
+        return provider

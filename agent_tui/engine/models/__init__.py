@@ -1,1 +1,0 @@
-"""Models by name, and what servers taught about them."""

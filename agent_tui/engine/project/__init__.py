@@ -1,1 +1,0 @@
-"""The project around a session: prompt, tools, permissions, extensions, health."""

@@ -1,0 +1,318 @@
+"""Asks the user and waits: whether a tool call may run, a plan to approve, a question with choices."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from agent_tui.errors import AgentError, ToolError
+from agent_tui.models.events import (
+    APPROVED_MODES,
+    ApprovedMode,
+    Event,
+    Notice,
+    PermissionAnswered,
+    PermissionAsked,
+    PlanAnswer,
+    PlanPresented,
+    QuestionAnswer,
+    QuestionAsked,
+    QuestionClosed,
+)
+from agent_tui.models.messages import FEEDBACK, PLAN_TOOL, REFUSED, ToolCallPart, new_id
+from agent_tui.tools.base import Intent, Tool
+from agent_tui.tools.builtin.conversation import NOBODY
+from agent_tui.tools.git.remotes import RemoteReach
+from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.rules.decision import PLAN_MESSAGE, PLAN_REASON, Decision
+from agent_tui.tools.sandbox.policy import Domain, Network
+from agent_tui.tools.sandbox.words import Stopped
+
+A = TypeVar("A", PlanAnswer, QuestionAnswer)
+
+NOT_IN_PLAN_MODE = f"{PLAN_TOOL} works in plan mode only, and the mode is {{mode}}: do the work."
+
+ANSWERED = "It was answered already, or waits no more: nothing was done."
+
+
+class QuestionDesk:
+    """Questions go out as events, and wait. An approved plan changes the permission mode, by ``change_mode``."""
+
+    def __init__(
+        self,
+        permissions: Permissions,
+        publish: Callable[[Event], None],
+        change_mode: Callable[[ApprovedMode], None],
+    ) -> None:
+        self._permissions = permissions
+        self._publish = publish
+        self._change_mode = change_mode
+        self._plans: dict[str, asyncio.Future[PlanAnswer]] = {}
+        self._questions: dict[str, tuple[QuestionAsked, asyncio.Future[QuestionAnswer]]] = {}
+
+    async def approve(self, plan: str) -> PlanAnswer | None:
+        """What the user says to a plan; None when nobody is there. Raises ToolError outside plan mode."""
+        mode = self._permissions.mode
+        if mode != "plan":
+            raise ToolError(NOT_IN_PLAN_MODE.format(mode=mode))
+        if not self._permissions.can_ask:
+            self._publish(PlanPresented("", plan))
+            return None
+        request_id = new_id("plan")
+        future: asyncio.Future[PlanAnswer] = asyncio.get_running_loop().create_future()
+        self._plans[request_id] = future
+        self._publish(PlanPresented(request_id, plan))
+        try:
+            answer = await future
+        finally:
+            del self._plans[request_id]
+            self._publish(QuestionClosed(request_id))
+        if answer.mode is not None:
+            self._change_mode(answer.mode)
+        return answer
+
+    async def choose(self, question: str, choices: tuple[str, ...], several: bool) -> QuestionAnswer:
+        """What the user answers. Raises ToolError when nobody is there."""
+        if not self._permissions.can_ask:
+            raise ToolError(NOBODY)
+        asked = QuestionAsked(new_id("ask"), question, choices, several)
+        future: asyncio.Future[QuestionAnswer] = asyncio.get_running_loop().create_future()
+        self._questions[asked.request_id] = (asked, future)
+        self._publish(asked)
+        try:
+            return await future
+        finally:
+            del self._questions[asked.request_id]
+            self._publish(QuestionClosed(asked.request_id))
+
+    def answer_plan(self, request_id: str, mode: ApprovedMode | None, plan: str, feedback: str = "") -> None:
+        """The user's word on a plan: approved with the mode to carry it out in, or (None) declined. One that waits no
+        more is left as it is, and the user told so. Raises AgentError for a mode that no plan is carried out in, and
+        for a plan without a word."""
+        if mode is not None and mode not in APPROVED_MODES:
+            raise AgentError(f"A plan is approved with one of {', '.join(APPROVED_MODES)}, not {mode!r}.")
+        if mode is not None and not plan.strip():
+            raise AgentError("The plan is empty: there is nothing to approve.")
+        self._settle(self._plans.get(request_id), PlanAnswer(mode, plan, feedback))
+
+    def answer_question(self, request_id: str, chosen: Sequence[str] = (), text: str = "") -> None:
+        """The user's word on a question: what they chose, what they wrote, or neither (declined). One that waits no
+        more is left as it is, and the user told so. Raises AgentError for what is not among the choices."""
+        asked, future = self._questions.get(request_id, (None, None))
+        if asked is not None:
+            strange = [choice for choice in chosen if choice not in asked.choices]
+            if strange or (len(chosen) > 1 and not asked.several):
+                raise AgentError("That is not among the choices." if strange else "Only one may be chosen.")
+        self._settle(future, QuestionAnswer(tuple(chosen), text))
+
+    def _settle(self, future: asyncio.Future[A] | None, answer: A) -> None:
+        if future is None or future.done():
+            self._publish(Notice("info", ANSWERED, "answered"))
+        else:
+            future.set_result(answer)
+
+
+@dataclass(slots=True, frozen=True)
+class Verdict:
+    """Whether a call may run. ``text`` tells the model why not. ``domain`` is what a command is held to and
+    ``network`` what it may reach; None: what the mode and the configuration say. ``remotes`` are what its git commands
+    may reach besides. ``again`` is there for a command that
+    is only let look: the verdict on running it once more, to do what was stopped, for which the user is asked."""
+
+    allowed: bool
+    text: str = ""
+    domain: Domain | None = None
+    network: Network | None = None
+    remotes: tuple[RemoteReach, ...] = ()
+    again: Callable[[Stopped], Awaitable[Verdict]] | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class _Open:
+    """A question that waits for the user; ``again``: about a command that has run in ``look``."""
+
+    future: asyncio.Future[_Answer | Decision]
+    tool: str
+    intent: Intent
+    again: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class _Answer:
+    allow: bool
+    pattern: str | None
+    feedback: str
+
+
+class PermissionDesk:
+    """Judges tool calls by ``permissions``; questions go out as events, one at a time. ``ready`` is waited for before
+    the first command is judged: what the sandbox holds is tried only then."""
+
+    def __init__(
+        self,
+        permissions: Permissions,
+        publish: Callable[[Event], None],
+        ready: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        self.permissions = permissions
+        self._ready = ready
+        self._publish = publish
+        self._open: dict[str, _Open] = {}
+        self._one_at_a_time = asyncio.Lock()
+        permissions.when_mode_changes(self.mode_changed)
+
+    async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent, asker: str = "") -> Verdict:
+        """Whether a call may run; waits for the user where the rules say ask. ``asker`` is who makes the call, where
+        that is not the session itself."""
+        async with self._one_at_a_time:
+            name = intent.tool or tool.schema.name
+            # What commands may read is no question for a file tool either.
+            held = intent.kind == "command" or (intent.kind == "read" and not self.permissions.inside(intent.paths))
+            if held:
+                if self._ready is not None:
+                    await self._ready()
+                # It may look through folders for links and for files that a rule denies.
+                decision = await asyncio.to_thread(self.permissions.decide, name, intent)
+            elif intent.kind == "network":
+                # It may ask git what the project names.
+                decision = await asyncio.to_thread(self.permissions.decide, name, intent)
+            else:
+                decision = self.permissions.decide(name, intent)
+            question = decision.if_stopped
+            if decision.action == "allow" and question is not None and (intent.goes_on or question.network):
+                # What goes on cannot begin again, and what needs the network would only find that it has none.
+                decision = self.permissions.put(name, intent, question)
+            if decision.action == "allow":
+                return self._allowed(call, name, intent, decision, asker)
+            if decision.action == "deny":
+                return self._denied(intent, decision)
+            return await self._ask(call, name, intent, decision, asker)
+
+    async def _again(
+        self, call: ToolCallPart, name: str, intent: Intent, question: Decision, asker: str, stopped: Stopped
+    ) -> Verdict:
+        """Whether a command that was let look may run once more and do what the sandbox ``stopped``."""
+        async with self._one_at_a_time:
+            open_already = self.permissions.granted_network is not None and self.permissions.opens(stopped.hosts)
+            network = question.network or (
+                stopped.network and not open_already and self.permissions.network in ("ask", "registries")
+            )
+            session = [*question.session, *stopped.rules]
+            question = replace(question, reason=f"wants {stopped.what}", network=network, session=session)
+            decision = self.permissions.put(name, intent, question)
+            if decision.action == "deny":
+                return self._denied(intent, decision)
+            return await self._ask(call, name, intent, decision, asker, again=True, hosts=stopped.hosts)
+
+    def _denied(self, intent: Intent, decision: Decision) -> Verdict:
+        if not self.permissions.can_ask:
+            why = decision.message or decision.reason
+            self._publish(Notice("warning", f"{intent.summary}: {why}", "permission_denied"))
+        return Verdict(False, decision.message or decision.reason)
+
+    async def _ask(
+        self,
+        call: ToolCallPart,
+        name: str,
+        intent: Intent,
+        decision: Decision,
+        asker: str,
+        again: bool = False,
+        hosts: Sequence[str] = (),
+    ) -> Verdict:
+        if intent.kind == "command" and decision.network and decision.domain == "work":
+            # What is granted holds for every command; "yes, this once" opens the whole network to this one.
+            rules = self.permissions.network_rules(intent.command or "", hosts)
+            decision = replace(decision, patterns=[*rules, *decision.patterns], session=[*rules, *decision.session])
+        request_id = new_id("ask")
+        future: asyncio.Future[_Answer | Decision] = asyncio.get_running_loop().create_future()
+        self._open[request_id] = _Open(future, name, intent, again)
+        display = intent.display or {"kind": "text", "text": intent.summary}
+        reason = decision.reason + self._where(intent, decision, again)
+        self._publish(
+            PermissionAsked(
+                request_id,
+                call.call_id,
+                name,
+                intent.summary,
+                display,
+                decision.patterns,
+                f"{asker}: {reason}" if asker else reason,
+                decision.session,
+                lasts=bool(decision.grants),
+            )
+        )
+        try:
+            answer = await future
+        finally:
+            self._open.pop(request_id, None)
+        if isinstance(answer, Decision):  # the mode has changed, and says it all
+            self._publish(PermissionAnswered(request_id, answer.action == "allow"))
+            if answer.action == "allow":
+                return self._allowed(call, name, intent, answer, asker)
+            return Verdict(False, answer.message or answer.reason)
+        self._publish(PermissionAnswered(request_id, answer.allow))
+        if answer.allow:
+            self.permissions.seen_remotes(decision)
+            if answer.pattern is not None and answer.pattern in decision.session:
+                self.permissions.allow_for_session(answer.pattern)
+            elif answer.pattern is not None:
+                # What was chosen and no more: a question about two programs is no answer for both.
+                self.permissions.rules.remember([answer.pattern])
+            if (answer.pattern or "").startswith("network(") and self.permissions.tells_hosts_apart:
+                decision = replace(decision, network=False)
+            return self._allowed(call, name, intent, decision, asker)
+        feedback = answer.feedback.strip()
+        rest = f"{FEEDBACK} {feedback}" if feedback else "Do not try it again as is."
+        return Verdict(False, f"{REFUSED} {rest}")
+
+    def _allowed(self, call: ToolCallPart, name: str, intent: Intent, decision: Decision, asker: str) -> Verdict:
+        self.permissions.passed(name, intent, decision)
+        if intent.kind != "command":
+            return Verdict(True)
+        network = "allow" if decision.network else self.permissions.granted_network
+        again: Callable[[Stopped], Awaitable[Verdict]] | None = None
+        if decision.if_stopped is not None and decision.domain == "look":
+            again = partial(self._again, call, name, intent, decision.if_stopped, asker)
+        reaches = tuple(remote.reach for remote in decision.remotes if remote.reach is not None)
+        return Verdict(True, domain=decision.domain, network=network, remotes=reaches, again=again)
+
+    def _where(self, intent: Intent, decision: Decision, again: bool) -> str:
+        """What the answer "yes" means for a command where the sandbox holds others."""
+        if intent.kind != "command" or not self.permissions.holds("work"):
+            return ""
+        if decision.domain == "free":
+            return " · runs outside the sandbox"
+        apart = "" if self.permissions.tells_hosts_apart else ": any host, here they cannot be told apart"
+        if again:
+            return f" · again, with the network{apart}" if decision.network else " · runs again in the sandbox"
+        return " · runs in the sandbox" + (f", with the network open{apart}" if decision.network else "")
+
+    def answer(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
+        """The user's word; ``pattern`` is remembered for the project. An answer to a question that is no longer open
+        does nothing."""
+        question = self._open.get(request_id)
+        if question is not None and not question.future.done():
+            question.future.set_result(_Answer(allow, pattern, feedback))
+
+    def mode_changed(self) -> None:
+        """Answers the open questions that need no answer any more in the permission mode of now."""
+        for question in list(self._open.values()):
+            decision = self.permissions.decide(question.tool, question.intent)
+            if question.again and decision.action == "allow" and decision.domain == "look":
+                # It has looked: a mode that lets it do no more says no, one that would ask then is asking.
+                if decision.if_stopped is not None:
+                    continue
+                decision = Decision("deny", PLAN_REASON, PLAN_MESSAGE)
+            if decision.action != "ask" and not question.future.done():
+                question.future.set_result(decision)
+
+    def dismiss(self) -> None:
+        """Closes open questions on the screen after their turn has ended."""
+        for request_id, question in list(self._open.items()):
+            question.future.cancel()
+            self._publish(PermissionAnswered(request_id, False))
+        self._open.clear()

@@ -1,0 +1,383 @@
+"""The request prefix: instructions, files and tools that every request begins with. Files in it stay the bytes that
+were sent; what becomes of them goes with the next message. Small windows get fewer tools."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from agent_tui.context.tokens import char_tokens
+from agent_tui.models.messages import CHANGE, AttachmentPart, content_fingerprint, fingerprint
+from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage, SystemBlock, ToolSchema
+from agent_tui.models.rows import RowId
+from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.tools.mcp.search import CALL, SEARCH
+
+FILE_ROWS: tuple[RowId, ...] = ("memory", "documents")
+"""Rows whose parts are files: others may write them while the session runs."""
+
+
+@dataclass(slots=True)
+class Prelude:
+    """The fixed parts of the next request. ``fingerprint`` covers what signatures may be bound to: the system blocks,
+    the documents (sent after them) and the tools.
+
+    ``texts`` maps a part's content fingerprint to the text the worker counts; ``offered`` are all tools, deferred ones
+    included.
+    """
+
+    system: list[SystemBlock] = field(default_factory=list)
+    documents: list[SystemBlock] = field(default_factory=list)
+    tools: list[ToolSchema] = field(default_factory=list)
+    offered: list[OfferedTool] = field(default_factory=list)
+    fixed: list[FixedPart] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    fingerprint: str = ""
+
+    def counts(self) -> dict[str, int]:
+        """The o200k_base counts that are known, by content fingerprint; of deferred tools what they would cost."""
+        return known_counts(self.fixed)
+
+    def set_counts(self, counts: dict[str, int]) -> None:
+        """Fills in o200k_base counts by content fingerprint."""
+        self.fixed = [part.counted(counts) for part in self.fixed]
+
+    def uncounted(self) -> dict[str, str]:
+        """Texts that still need a count, by fingerprint."""
+        return {
+            p.fingerprint: self.texts[p.fingerprint]
+            for p in self.fixed
+            if p.fingerprint in self.texts and (p.raw_tokens is None or p.deferred_tokens == 0)
+        }
+
+    def keep_edited(self, before: Sequence[FixedPart], rows: Sequence[RowId]) -> None:
+        """Parts outside ``rows`` that were known to be edited still are."""
+        edited = {part.fingerprint for part in before if part.change == "edited" and part.row not in rows}
+        self.mark_edited(lambda part: part.fingerprint in edited)
+
+    def mark_edited(self, of: Callable[[FixedPart], bool]) -> None:
+        """The files of these parts are others by now, of which the user's messages tell."""
+        self.fixed = [replace(part, change="edited") if of(part) else part for part in self.fixed]
+
+    def add_servers_of(self, step: Step) -> None:
+        """Adds what of MCP servers went with an earlier step and is not there, for a look at a session whose servers
+        are not started and were not seen since their offers are remembered.
+
+        Where nothing else changed since, the next request is the same as far as signatures are concerned.
+        """
+        unchanged = {p.fingerprint for p in self.fixed} == {p.fingerprint for p in step.fixed if not _of_server(p)}
+        there = {(p.row, p.label) for p in self.fixed}
+        self.fixed += [p for p in step.fixed if _of_server(p) and (p.row, p.label) not in there]
+        if unchanged and step.fixed_fingerprint:
+            self.fingerprint = step.fixed_fingerprint
+
+
+def known_counts(fixed: Sequence[FixedPart]) -> dict[str, int]:
+    """The counts of ``Prelude.counts`` for these parts."""
+    return {part.fingerprint: count for part in fixed if (count := part.count)}
+
+
+def _of_server(part: FixedPart) -> bool:
+    if part.row == "tools" and part.label in (SEARCH, CALL):
+        return True
+    return part.row in ("tools", "servers") and part.group.startswith("mcp:")
+
+
+def schema_text(schema: ToolSchema) -> str:
+    """A tool as the estimator counts it: compact JSON, close to what every provider makes of it."""
+    return json.dumps(
+        {"name": schema.name, "description": schema.description, "parameters": schema.parameters},
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def build_prelude(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool]) -> Prelude:
+    """Assembles the fixed parts. Blocks of row ``documents`` are sent apart: they are re-read for every request."""
+    prelude = Prelude(offered=list(tools))
+    for block in blocks:
+        (prelude.documents if block.row == "documents" else prelude.system).append(block)
+        prelude.fixed.append(_part(prelude, block.row, block.group or block.row, block.label, block.text, block.path))
+    for tool in tools:
+        text = schema_text(tool.schema)
+        part = _part(prelude, "tools", tool.group, tool.schema.name, text, None)
+        if tool.deferred:
+            part = replace(part, raw_tokens=0, chars=0, ascii_chars=0, deferred_tokens=0)
+        else:
+            prelude.tools.append(tool.schema)
+        prelude.fixed.append(part)
+    system = [content_fingerprint(b.text) for b in (*prelude.system, *prelude.documents)]
+    prelude.fingerprint = fingerprint([*system, "tools", *(content_fingerprint(schema_text(t)) for t in prelude.tools)])
+    return prelude
+
+
+def with_documents(prelude: Prelude, documents: Sequence[SystemBlock]) -> Prelude:
+    """The same with other documents: what else is sent stays as it is, and so does every count that is known."""
+    changed = build_prelude([*prelude.system, *documents], prelude.offered)
+    changed.set_counts(prelude.counts())
+    return changed
+
+
+def change_part(prelude: Prelude, row: RowId, change: AttachmentPart) -> FixedPart:
+    """The change of a file as a part that waits for the user's next message."""
+    path = change.path or ""
+    known = next((p for p in prelude.fixed if p.row == row and p.path == path), None)
+    label = known.label if known is not None else path.rsplit("/", 1)[-1]
+    part = _part(prelude, row, path, f"{label} (change)", change.text or "", path)
+    return replace(part, change="waiting", text=None)
+
+
+def _part(prelude: Prelude, row: RowId, group: str, label: str, text: str, path: str | None) -> FixedPart:
+    digest = content_fingerprint(text)
+    prelude.texts[digest] = text
+    ascii_chars = len(text) if text.isascii() else sum(c < "\x80" for c in text)
+    kept = text if row in FILE_ROWS else None
+    return FixedPart(row, group, label or group, len(text), digest, ascii_chars=ascii_chars, path=path, text=kept)
+
+
+COLD_SECONDS = 3_600.0
+"""Without a request for so long no provider has the conversation in its cache (an hour is the longest life sold)."""
+
+_FINGERPRINT = "content"
+_KEPT = 8
+
+Key = tuple[str, str]
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A beginning as it was built: its blocks, what else it is made of, and which files were pinned."""
+
+    system: list[SystemBlock]
+    documents: list[SystemBlock]
+    others: str
+    pinned: frozenset[str]
+
+    @property
+    def files(self) -> dict[Key, SystemBlock]:
+        return _files([*self.system, *self.documents])
+
+
+class StablePrefix:
+    """Decides for one session and model which bytes its requests begin with."""
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now = now
+        self._built: dict[str, _Sent] = {}
+
+    def forget(self) -> None:
+        """Another session or model: nothing of it is in a cache yet."""
+        self._built.clear()
+
+    def settle(
+        self,
+        fresh: Prelude,
+        pinned: Iterable[str],
+        model: ModelInfo,
+        view: Sequence[SentMessage],
+        steps: Sequence[Step],
+        records: Sequence[CompactionRecord],
+    ) -> tuple[Prelude, list[AttachmentPart]]:
+        """What to send for ``fresh``, which is of the files as they are now: itself, or with the bytes of the newest
+        request to ``model``; and what the next message of the user has to tell of the files."""
+        now = _files([*fresh.system, *fresh.documents])
+        chosen = frozenset(pinned)
+        newest = _newest(steps, model)
+        sent, prelude = None, fresh
+        if newest is not None:
+            self._restore(newest, fresh)
+            sent = self._warm(newest, fresh, chosen, records)
+        if newest is not None and sent is not None:
+            prelude = build_prelude([*sent.system, *sent.documents], fresh.offered)
+            prelude.set_counts({**known_counts(newest.fixed), **fresh.counts()})
+        self._keep(prelude, _Sent(prelude.system, prelude.documents, _others(fresh), chosen))
+        held = _files([*prelude.system, *prelude.documents])
+
+        def edited(part: FixedPart) -> bool:
+            block = now.get((part.row, part.path or part.label))
+            return part.row in FILE_ROWS and (block is None or content_fingerprint(block.text) != part.fingerprint)
+
+        prelude.mark_edited(edited)
+        return prelude, self._changes(held, now, view)
+
+    def _restore(self, newest: Step, fresh: Prelude) -> None:
+        """Knows the beginning of the newest request though another process sent it: where its files' text was stored,
+        and all else of it is here again byte for byte."""
+        if newest.fixed_fingerprint in self._built:
+            return
+        texts = {content_fingerprint(block.text): block.text for block in (*fresh.system, *fresh.documents)}
+        blocks = []
+        for part in newest.fixed:
+            text = texts.get(part.fingerprint) if part.text is None else part.text
+            if part.row == "tools" or part.change == "waiting":
+                continue
+            if text is None:
+                return
+            blocks.append(SystemBlock(part.row, text, part.group, part.label, part.path))
+        then = build_prelude(blocks, fresh.offered)
+        if then.fingerprint != newest.fixed_fingerprint:
+            return
+        pinned = frozenset(block.path for block in then.documents if block.path)
+        self._keep(then, _Sent(then.system, then.documents, _others(then), pinned))
+
+    def _warm(
+        self, newest: Step, fresh: Prelude, pinned: frozenset[str], records: Sequence[CompactionRecord]
+    ) -> _Sent | None:
+        """The beginning of the newest request, while a provider may have it in its cache and nothing else of it has
+        changed. None: it is built anew."""
+        sent, sent_at = self._built.get(newest.fixed_fingerprint), newest.finished or newest.created
+        if sent is None or self._now() - sent_at > COLD_SECONDS:
+            return None
+        if any(moment > sent_at for record in records for moment in (record.created, *record.switched)):
+            return None
+        return sent if (sent.pinned, sent.others) == (pinned, _others(fresh)) else None
+
+    def _keep(self, prelude: Prelude, sent: _Sent) -> None:
+        self._built.pop(prelude.fingerprint, None)
+        self._built[prelude.fingerprint] = sent
+        while len(self._built) > _KEPT:
+            del self._built[next(iter(self._built))]
+
+    def _changes(
+        self, held: dict[Key, SystemBlock], now: dict[Key, SystemBlock], view: Sequence[SentMessage]
+    ) -> list[AttachmentPart]:
+        told = _told(view)
+        changes = []
+        for key in dict.fromkeys([*held, *now, *told]):
+            begins = content_fingerprint(held[key].text) if key in held else ""
+            known, is_now = told.get(key, begins), content_fingerprint(now[key].text) if key in now else ""
+            if known == is_now:
+                continue
+            block = now.get(key) or held.get(key)
+            name = (block.label or key[1]) if block is not None else key[1]
+            if not is_now:
+                text = f"{name} is no longer given with this conversation: what was sent of it no longer holds."
+            elif is_now == begins:
+                text = (
+                    f"{name} is as it stands at the beginning of this conversation; what was told since is out of date."
+                )
+            else:
+                text = _difference(name, held[key].text if key in held else None, now[key].text, key in told)
+            metadata = {_FINGERPRINT: is_now, "row": key[0]}
+            changes.append(AttachmentPart(CHANGE, "text/plain", text, path=key[1], provider_metadata=metadata))
+        return changes
+
+
+def _difference(name: str, begins: str | None, text: str, told: bool) -> str:
+    """The shorter of the new content and what is different in it from how it stands at the beginning. Every process
+    knows that; what was ``told`` of it since is known only to the one that told it."""
+    out_of_date = " What was told of it since is out of date." if told else ""
+    if begins is None:
+        return f"{name} is to be followed and known from now on.{out_of_date}\n{text}"
+    lines = difflib.unified_diff(begins.splitlines(), text.splitlines(), "before", "now", lineterm="", n=2)
+    difference = "\n".join(lines)
+    if difference and len(difference) < len(text):
+        return f"{name} has changed since it was sent at the beginning.{out_of_date}\n{difference}"
+    return f"{name} has changed since it was sent at the beginning.{out_of_date} It now reads:\n{text}"
+
+
+def _newest(steps: Sequence[Step], model: ModelInfo) -> Step | None:
+    """The newest step of a turn that this model answered: no other has anything of it in its cache."""
+    asked = (model.spec.key, model.target.model)
+    return next((s for s in reversed(steps) if s.kind == "turn" and (s.model_key, s.model) == asked), None)
+
+
+def with_changes(prelude: Prelude, changes: Sequence[AttachmentPart]) -> Prelude:
+    """The prelude with what the next message will tell of files, so that the numbers have it before it is sent."""
+    for change in changes:
+        prelude.fixed.append(change_part(prelude, change_row(change), change))
+    return prelude
+
+
+def change_row(change: AttachmentPart) -> RowId:
+    """The row of the file that a change is of."""
+    return "memory" if (change.provider_metadata or {}).get("row") == "memory" else "documents"
+
+
+def _told(view: Sequence[SentMessage]) -> dict[Key, str]:
+    """By file, which content the messages that are sent have told of last; empty where it is gone."""
+    told: dict[Key, str] = {}
+    for sent in view:
+        for part in sent.message.parts:
+            if isinstance(part, AttachmentPart) and part.name == CHANGE and part.path and part.provider_metadata:
+                metadata = part.provider_metadata
+                told[str(metadata.get("row")), part.path] = str(metadata.get(_FINGERPRINT) or "")
+    return told
+
+
+def _files(blocks: Iterable[SystemBlock]) -> dict[Key, SystemBlock]:
+    return {(block.row, block.path or block.label): block for block in blocks if block.row in FILE_ROWS}
+
+
+def _others(prelude: Prelude) -> str:
+    """What else the beginning is made of: prompt, environment, skills and tools."""
+    blocks = [content_fingerprint(block.text) for block in prelude.system if block.row not in FILE_ROWS]
+    return fingerprint([*blocks, "tools", *(content_fingerprint(schema_text(tool)) for tool in prelude.tools)])
+
+
+SMALL_WINDOW = 16_384
+"""Up to this many tokens a window counts as small."""
+
+FIXED_SHARE = 0.5
+"""Of a small window: what system prompt and tools may take together, so that a conversation has room."""
+
+LEAST_SHARE = 0.125
+"""Of a small window: what tools may take whatever the system prompt leaves."""
+
+SHOWN = 8
+
+PRIORITY = (
+    "read",
+    "bash",
+    "edit",
+    "apply_patch",
+    "write",
+    "grep",
+    "glob",
+    "list",
+    "jobs",
+    "todo",
+    "fetch",
+    "subagent",
+    "skill",
+)
+"""The core first: without reading, running and editing there is no work. MCP tools come last."""
+
+
+def fitting_tools(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool], window: int | None) -> list[OfferedTool]:
+    """The tools to offer, in the order given: all of them, but where they and the system blocks would take more than
+    half of a small window only the most needed ones.
+
+    By the character rule, so that the answer does not change when counts come in: the tools are part of the prefix
+    that the provider caches.
+    """
+    if not window or window > SMALL_WINDOW:
+        return list(tools)
+    room = window * FIXED_SHARE - sum(char_tokens(b.text) for b in blocks)
+    room = max(room, window * LEAST_SHARE)
+    chosen: set[int] = set()
+    for index in sorted(range(len(tools)), key=lambda i: (_rank(tools[i]), i)):
+        if tools[index].deferred:
+            chosen.add(index)
+            continue
+        room -= char_tokens(schema_text(tools[index].schema))
+        if room < 0:
+            break
+        chosen.add(index)
+    return [tool for i, tool in enumerate(tools) if i in chosen]
+
+
+def fewer_tools_text(window: int, left_out: Sequence[str]) -> str:
+    """Told once when a window has no room for every tool."""
+    names = ", ".join(left_out[:SHOWN]) + (f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else "")
+    return (
+        f"The window of {window:,} tokens is small: {names} left out, so that there is room to talk. /tools lists them."
+    )
+
+
+def _rank(tool: OfferedTool) -> int:
+    name = tool.schema.name
+    return PRIORITY.index(name) if name in PRIORITY and tool.group == "builtin" else len(PRIORITY)

@@ -1,0 +1,382 @@
+"""Runs turns one after the other, and what must not overlap with them: what goes into a turn, and what is done with
+its events."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from agent_tui.engine.accounts import Accounts, FixedParts
+from agent_tui.engine.background import Background
+from agent_tui.engine.conversation import store_failure
+from agent_tui.engine.extensions import Workspace
+from agent_tui.engine.questions import PermissionDesk
+from agent_tui.engine.state import STILL_OPENING, Bindings, Hub, RunState, RunStates
+from agent_tui.engine.toolbox import ToldMode, Toolbox
+from agent_tui.engine.turns.executor import TurnExecutor
+from agent_tui.engine.turns.toolrunner import ToolRunner, mask_attachments
+from agent_tui.engine.waiting import Waiting, wordless
+from agent_tui.errors import READ_ONLY, AgentError, StoreError
+from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded
+from agent_tui.models.failure import Failure, inner_failure
+from agent_tui.models.messages import AttachmentPart, Message, Written, user_message, written_in
+from agent_tui.providers.secrets import Redactor
+
+log = logging.getLogger(__name__)
+
+
+class TurnRelay:
+    """Prepares turns and passes on what comes of them; ``prepare`` is awaited before each step."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        bindings: Bindings,
+        fixed: FixedParts,
+        accounts: Accounts,
+        waiting: Waiting,
+        toolbox: Toolbox,
+        desk: PermissionDesk,
+        workspace: Workspace,
+        told_mode: ToldMode,
+        background: Background,
+        prepare: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._hub = hub
+        self._bindings = bindings
+        self._fixed = fixed
+        self._accounts = accounts
+        self._waiting = waiting
+        self._toolbox = toolbox
+        self._desk = desk
+        self._workspace = workspace
+        self._told_mode = told_mode
+        self._background = background
+        self._prepare = prepare
+
+    def begin(self, message: Message) -> TurnExecutor | None:
+        """An executor for a turn that begins with ``message``; None when it cannot begin: the message waits for the
+        user's word then, and they are told."""
+        try:
+            return self._executor(message)
+        except Exception as error:
+            log.exception("The turn could not begin")
+            failure = _failure(error)
+            self._waiting.fail([message], failure.message)
+            self._hub.publish(TurnEnded("error", failure))
+            return None
+
+    def _executor(self, message: Message) -> TurnExecutor:
+        binding = self._bindings.current
+        binding.conversation.set_model(binding.runtime.info.spec.key)
+        self._tell_environment(message)
+        self._background.attach(message, binding.conversation.view())
+        self._told_mode.tell(message, binding.conversation.view)
+        self._fixed.refresh(message)
+        if late := self._toolbox.late():
+            line = f"MCP server {', '.join(late)}: still starting; this message goes out without its tools."
+            self._hub.publish(Notice("warning", line, "mcp"))
+        self._accounts.foretell()
+        runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
+        return TurnExecutor(
+            binding.runtime,
+            runner,
+            binding.compaction,
+            self._prepare,
+            self._take_steering,
+            self._told_mode,
+            self._background.append,
+        )
+
+    async def run(self, executor: TurnExecutor, message: Message) -> bool:
+        """The turn; False when what is queued has to wait for the user."""
+        conversation, ended = self._bindings.current.conversation, TurnEnded("error")
+        asked: list[Message] = []
+        async with aclosing(executor.run(message)) as events:
+            async for event in events:
+                if isinstance(event, TurnEnded):
+                    ended = event
+                    self._keep_what_failed(event, executor.unsent, asked)
+                self._hub.publish(event)
+                match event:
+                    case StepEnded(step, answer):
+                        self._accounts.learn(step)
+                        if answer.status == "complete" and answer.note:
+                            self._hub.publish(Notice("info", answer.note, "empty_answer"))
+                    case MessageAdded(added):
+                        self._toolbox.message_added(added)
+                        self._note_reach(added)
+                        if added.role == "user":
+                            asked.append(added)
+                            self._accounts.count_exact_soon()
+        unsaved = ended.failure is not None and ended.failure.kind == "store"
+        if conversation.unsaved and not unsaved:
+            self._hub.spawn(self._waiting.save_rest(conversation), "store")
+        # What failed would fail again, and what follows may build on it.
+        return ended.stop_reason not in ("interrupted", "error", "budget")
+
+    def _note_reach(self, added: Message) -> None:
+        """What the user attached of outside the project counts as read; what has been read is kept with the session."""
+        permissions, conversation = self._desk.permissions, self._bindings.current.conversation
+        if added.role == "user":
+            permissions.attached(Path(p.path) for p in added.parts if isinstance(p, AttachmentPart) and p.path)
+        state = permissions.reach.kept(conversation.info.state)
+        if state != conversation.info.state:
+            try:
+                conversation.set_state(state)
+            except StoreError as error:
+                log.warning("What was read outside the project was not stored: %s", error)
+
+    def _keep_what_failed(self, ended: TurnEnded, unsent: Sequence[Message], asked: Sequence[Message]) -> None:
+        """What could not be sent waits for the user's word, and so does what got no word of an answer."""
+        why = ended.failure.message if ended.failure is not None else ""
+        if ended.stop_reason == "interrupted":
+            self._waiting.put_back(unsent)
+            return
+        self._waiting.fail(unsent, why)
+        path = self._bindings.current.conversation.path
+        tail = path[:-1] if path and wordless(path[-1]) else path
+        if ended.stop_reason in ("error", "budget") and asked and tail[-len(asked) :] == asked:
+            self._waiting.leave_unanswered(why)
+
+    def ended(self) -> None:
+        """After each turn, however it ended."""
+        self._desk.dismiss()
+        self._bindings.current.runtime.turn_over()
+        self.catch_up()
+
+    def rested(self) -> None:
+        """Nothing runs any more: the next request is the user's."""
+        self._accounts.tell()
+
+    def catch_up(self) -> None:
+        """What came meanwhile counts from now on."""
+        self._accounts.catch_up()
+
+    def _take_steering(self) -> list[Message]:
+        taken = self._waiting.take_steering()
+        if taken:
+            self._fixed.refresh_documents(taken[0])
+            self._background.attach(taken[0], self._bindings.current.conversation.view())
+            self._told_mode.tell(taken[0], self._bindings.current.conversation.view)
+        return taken
+
+    def _tell_environment(self, message: Message) -> None:
+        """Keeps the environment's text with the session, so that the prompt stays the same bytes; the message brings
+        what has changed since."""
+        conversation = self._bindings.current.conversation
+        if conversation.info.state.environment is None:
+            try:
+                conversation.set_state(replace(conversation.info.state, environment=self._workspace.environment))
+            except StoreError as error:
+                # The turn will not get far, and says why.
+                log.warning("The environment could not be stored: %s", error)
+        update = self._workspace.environment_update(conversation.view())
+        if update is not None:
+            message.parts.insert(0, update)
+
+
+def _failure(error: Exception) -> Failure:
+    """Why a turn could not begin; its message waits."""
+    if isinstance(error, StoreError):
+        return store_failure(error, unsent=True)
+    return inner_failure(error, unsent=True)
+
+
+T = TypeVar("T")
+
+
+class Runner:
+    """Runs one turn (or one exclusive piece of work) at a time; what the user types meanwhile waits."""
+
+    def __init__(
+        self, hub: Hub, states: RunStates, bindings: Bindings, waiting: Waiting, relay: TurnRelay, secrets: Redactor
+    ) -> None:
+        self._hub = hub
+        self._states = states
+        self._bindings = bindings
+        self._waiting = waiting
+        self._relay = relay
+        self._secrets = secrets
+        self._task: asyncio.Task[Any] | None = None
+        self._executor: TurnExecutor | None = None
+        self._goes_on = False  # the user's word, given while an interrupted turn comes to its end
+
+    def opened(self) -> None:
+        """The first session is in force: what was typed meanwhile is sent."""
+        self._waiting.opened()
+        self._next()
+        self._waiting.keep()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn or a compaction runs."""
+        return self._states.busy
+
+    def submit(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart] = (),
+        pasted: Sequence[list[int]] = (),
+        behind: str | None = None,
+    ) -> None:
+        """Sends a message, or queues it while a turn runs or the session is still opening: as the last, or right
+        ``behind`` another one that waits. One that comes when the turn was interrupted already goes out after it: it is
+        what the user wants instead. ``pasted``: see ``Written``."""
+        if self._bindings.opened and self._bindings.current.conversation.read_only:
+            self._hub.publish(Notice("warning", READ_ONLY))
+            return
+        message = self._message(text, attachments, pasted)
+        self._waiting.add(message, behind=behind)
+        self._goes_on = self._goes_on or self._states.now is RunState.INTERRUPTED
+        self._next()
+        self._waiting.keep([message])
+        if behind is not None:
+            self._waiting.keep_order()
+
+    def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
+        """A message that goes in before the next step of the running turn."""
+        if not self._states.busy:
+            self.submit(text, attachments, pasted)
+            return
+        message = self._message(text, attachments, pasted)
+        self._waiting.add(message, steering=True)
+        self._waiting.keep([message])
+
+    def _message(self, text: str, attachments: Sequence[AttachmentPart], pasted: Sequence[list[int]]) -> Message:
+        masked = mask_attachments(list(attachments), self._secrets)
+        return user_message(text, attachments=masked, pasted=list(pasted))
+
+    def send_waiting(self, message_id: str | None = None) -> bool:
+        """Sends what waits, what could not be sent before included, or first of all the one of that id; right after the
+        turn where one has been interrupted and is coming to its end. While a turn runs one goes in at its next step.
+        False when nothing waits, or something else runs."""
+        if self._states.now is RunState.TURN and message_id is not None:
+            return self._waiting.into_turn(message_id)
+        if self._states.now not in (RunState.IDLE, RunState.INTERRUPTED):
+            return False
+        if self._bindings.current.conversation.read_only or not self._waiting.release(message_id):
+            return False
+        self._goes_on = True
+        self._next()
+        return True
+
+    def take_back(self, message_id: str | None = None) -> Written | None:
+        """Takes a message that waits back, the newest where none is named, with what was attached to it; None when it
+        waits no more."""
+        message = self._waiting.take_back(message_id, idle=self._states.now is RunState.IDLE)
+        return None if message is None else written_in(message)
+
+    def _next(self) -> None:
+        if self._states.now is not RunState.IDLE or self._bindings.current.conversation.read_only:
+            return
+        message = self._waiting.next()
+        if message is not None:
+            self._states.change(RunState.TURN)
+            self._task = asyncio.create_task(self._run(message), name="run")
+
+    async def _run(self, message: Message | None) -> None:
+        try:
+            while message is not None and (await self._turn(message) or self._goes_on):
+                message = None if self._states.now is RunState.CLOSING else self._waiting.next()
+        finally:
+            self._rest()
+
+    async def _turn(self, message: Message) -> bool:
+        """One turn; False when what is queued has to wait for the user."""
+        self._goes_on = False
+        executor = self._relay.begin(message)
+        if executor is None:
+            return False
+        self._executor = executor
+        if self._states.now in (RunState.INTERRUPTED, RunState.CLOSING):
+            executor.cancel()
+        try:
+            return await self._relay.run(executor, message)
+        finally:
+            self._executor = None
+            if self._states.now is RunState.INTERRUPTED:
+                # The interrupt was for this turn alone.
+                self._states.change(RunState.TURN)
+            self._relay.ended()
+
+    def _rest(self) -> None:
+        if self._states.now is not RunState.CLOSING:
+            self._states.change(RunState.IDLE)
+            self._waiting.rest()
+            self._relay.rested()
+
+    def interrupt(self) -> bool:
+        """Ends the running turn, compaction or wait; queued messages stay. False when nothing runs."""
+        if not self._states.busy:
+            return False
+        if self._bindings.current.compaction.cancel():
+            return True
+        if self._states.now in (RunState.COMPACTING, RunState.WORKING):
+            return self._task is not None and self._task.cancel()
+        # Without an executor the first step is still to come: the message is stored, and then the turn ends.
+        if self._executor is not None and not self._executor.cancel():
+            return False
+        if self._states.now is RunState.TURN:
+            self._states.change(RunState.INTERRUPTED)
+        return True
+
+    async def exclusively(
+        self,
+        work: Coroutine[Any, Any, T],
+        what: str,
+        state: Literal[RunState.COMPACTING, RunState.WORKING] = RunState.WORKING,
+    ) -> T | None:
+        """Runs work that must not overlap with a turn, and then what was submitted meanwhile. An interrupt ends the
+        work; None is returned then. Raises AgentError, without doing anything, while something else runs."""
+        try:
+            self.need_idle(what)
+        except AgentError:
+            work.close()
+            raise
+        waiting = self._waiting.count
+        self._states.change(state)
+        task = self._task = asyncio.create_task(work, name="exclusive")
+        try:
+            await asyncio.wait([task])
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+            self._rest()
+            self._relay.catch_up()
+            if self._waiting.count > waiting:
+                self._next()
+        return None if task.cancelled() else task.result()
+
+    def need_idle(self, what: str, *, looking: bool = False) -> None:
+        """Raises AgentError while something runs, or the session is still opening; also where a session is only read,
+        unless ``looking`` says that this is no hindrance."""
+        if self._states.busy:
+            raise AgentError(f"Cannot {what} while the model works. Esc interrupts it.")
+        if self._states.now is RunState.OPENING:
+            raise AgentError(STILL_OPENING)
+        if self._states.now is not RunState.IDLE and not (looking and self._states.now is RunState.LOOKING):
+            raise AgentError(f"Cannot {what} now: the session is {self._states.now.value}.")
+
+    async def join(self) -> None:
+        """Waits until no turn runs and nothing that would start one is queued."""
+        while self._task is not None and not self._task.done():
+            await asyncio.wait([self._task])
+
+    async def close(self) -> None:
+        """Ends what runs and begins nothing any more."""
+        running = self._states.now
+        if running is not RunState.CLOSING:
+            self._states.change(RunState.CLOSING)
+        # A compaction inside a turn is not ended alone: the turn around it would go on.
+        if self._executor is not None:
+            self._executor.cancel()
+        elif self._task is not None and running in (RunState.COMPACTING, RunState.WORKING):
+            self._task.cancel()
+        await self.join()

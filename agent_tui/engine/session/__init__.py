@@ -1,1 +1,0 @@
-"""The session in memory and in the store."""

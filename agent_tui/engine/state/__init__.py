@@ -1,1 +1,0 @@
-"""How the agent stands: what runs, what it is bound to, who listens."""
