@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from agent_tui import door
+from agent_tui import terminal_output
 from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser, given, named_as_given
 from agent_tui.config import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int
             # What failed was said already.
             _give_up_stdout()
     except AgentError as error:
-        door.complain(named_as_given(str(error), arguments))
+        terminal_output.complain(named_as_given(str(error), arguments))
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int
         _give_up_stdout()
         return EXIT_ERROR
     except OSError as error:
-        door.complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        terminal_output.complain(f"{error.filename or 'output'}: {error.strerror or error}")
         _give_up_stdout()
         return EXIT_ERROR
     return code
@@ -208,7 +208,9 @@ def _chat(options: Options) -> int:
     if why and (options.plain or sys.stdin.isatty()):
         return _plain(options, settings, paths, why)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        door.complain("the chat needs a terminal; without one use: agent-tui -p PROMPT, or --plain for a talk in lines")
+        terminal_output.complain(
+            "the chat needs a terminal; without one use: agent-tui -p PROMPT, or --plain for a talk in lines"
+        )
         return EXIT_USAGE
     return _screen(options, settings, paths)
 
@@ -343,7 +345,9 @@ def piped_in(wait: bool) -> str:
     if sys.stdin.isatty():
         return ""
     if not wait and not _brings_something():
-        door.complain("standard input is an open pipe that brought nothing; to wait for it: agent-tui -p PROMPT -")
+        terminal_output.complain(
+            "standard input is an open pipe that brought nothing; to wait for it: agent-tui -p PROMPT -"
+        )
         return ""
     try:
         data = sys.stdin.buffer.read()
@@ -357,7 +361,7 @@ def decoded(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        door.complain(f"standard input is not UTF-8 (byte {error.start}); what is not was replaced")
+        terminal_output.complain(f"standard input is not UTF-8 (byte {error.start}); what is not was replaced")
         return data.decode("utf-8-sig", "replace")
 
 

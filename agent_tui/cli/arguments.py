@@ -1,4 +1,6 @@
-"""The flags of the chat: one parser made of their table, and what environment variables say instead of them."""
+"""The flags of the chat: one parser made of their table, what environment variables say instead of them, and completion
+scripts for shells. Everything of argparse that it does not promise is used here.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from agent_tui import __version__, door
+from agent_tui import __version__, terminal_output
 from agent_tui.config import FLAGS, Flag
 from agent_tui.errors import ConfigError
 
 
 class Parser(argparse.ArgumentParser):
-    """Speaks through the door: argparse repeats arguments in its errors. Of a flag that does not exist it says which
+    """Prints what is cleaned: argparse repeats arguments in its errors. Of a flag that does not exist it says which
     was meant."""
 
     def error(self, message: str) -> NoReturn:
@@ -33,7 +35,7 @@ class Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
-            door.write(file or sys.stderr, message)
+            terminal_output.write(file or sys.stderr, message)
 
 
 def _flags(parser: argparse.ArgumentParser) -> list[str]:

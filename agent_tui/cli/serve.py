@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from agent_tui import door
+from agent_tui import terminal_output
 from agent_tui.errors import EXIT_OK, AgentError, ConfigError
 from agent_tui.options import SERVED, Served
 from agent_tui.pipes.start import command as command_of
@@ -54,7 +54,7 @@ def _serve(values: argparse.Namespace, folder_of: Callable[[Sequence[str]], Path
 
     hide_memory()
     if not is_loopback(values.host):
-        door.tell(
+        terminal_output.tell(
             f"WARNING: agent-tui listens on {clean_line(values.host)}, which other machines reach. Whoever has the "
             "address below runs commands on this machine as you; it is sent unencrypted, and so is all that you type "
             "and read. A tunnel is safer: ssh -L PORT:127.0.0.1:PORT HOST"
@@ -62,9 +62,11 @@ def _serve(values: argparse.Namespace, folder_of: Callable[[Sequence[str]], Path
     *start, root = command_of("agent_tui.cli.serve")
 
     def told(address: str) -> None:
-        door.say(address)
+        terminal_output.say(address)
         sys.stdout.flush()
-        door.tell("Open this address in a browser; it is the key, so keep it to yourself. Ctrl+C ends the chat.")
+        terminal_output.tell(
+            "Open this address in a browser; it is the key, so keep it to yourself. Ctrl+C ends the chat."
+        )
 
     asyncio.run(
         serve([*start, *flags, root], values.host, values.port, f"agent-tui {folder.resolve().name}".strip(), told)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_tui import door
+from agent_tui import terminal_output
 from agent_tui.cli.arguments import Parser
 from agent_tui.cli.serve import add_serve
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError, ConfigError
@@ -39,8 +39,8 @@ def _check(values: argparse.Namespace) -> int:
         if store.problem is not None and store.damaged:
             report.file.insert(0, store.problem)
         elif store.problem is not None:
-            door.complain(one_line(store.problem))
-    door.say(as_json(report) if values.json else _text(report) or "No sessions yet.")
+            terminal_output.complain(one_line(store.problem))
+    terminal_output.say(as_json(report) if values.json else _text(report) or "No sessions yet.")
     return EXIT_OK if report.sound else EXIT_ERROR
 
 
@@ -55,13 +55,13 @@ def _repair_one(session_id: str) -> int:
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
         made = repair_session(store, session_id)
     if made is None:
-        door.tell(f"Nothing of {session_id} is damaged; nothing was changed.")
+        terminal_output.tell(f"Nothing of {session_id} is damaged; nothing was changed.")
         return EXIT_OK
     info, content = made
     for line in content.missing:
-        door.tell(f"lost: {line}")
-    door.say(info.id)
-    door.tell(f"Copied what can be read; the damaged session stays as {info.parent_session}.")
+        terminal_output.tell(f"lost: {line}")
+    terminal_output.say(info.id)
+    terminal_output.tell(f"Copied what can be read; the damaged session stays as {info.parent_session}.")
     return EXIT_OK
 
 
@@ -71,10 +71,10 @@ def _repair_all() -> int:
     path = user_paths().database
     made = repair_file(path)
     if made is None:
-        door.tell("Nothing is damaged; nothing was changed.")
+        terminal_output.tell("Nothing is damaged; nothing was changed.")
         return EXIT_OK
-    door.say(_text(made.report))
-    door.tell(f"The repaired database is in place; the damaged one is kept as {made.kept}.")
+    terminal_output.say(_text(made.report))
+    terminal_output.tell(f"The repaired database is in place; the damaged one is kept as {made.kept}.")
     return EXIT_OK
 
 
@@ -196,15 +196,15 @@ def _context(values: argparse.Namespace) -> int:
                     agent.context.history(), values.step, values.diff, {m.id for m in agent.conversation.path}
                 )
                 if values.json:
-                    door.say_json(past_json(view))
+                    terminal_output.say_json(past_json(view))
                 else:
-                    door.say(past_text(view))
+                    terminal_output.say(past_text(view))
             elif values.json:
-                door.say_json(context_json(usage, agent.conversation.steps))
+                terminal_output.say_json(context_json(usage, agent.conversation.steps))
             else:
                 info = agent.models.info
                 prices = info.prices if info is not None else None
-                door.say(ContextReport(usage, records=agent.conversation.own_records, prices=prices).text())
+                terminal_output.say(ContextReport(usage, records=agent.conversation.own_records, prices=prices).text())
         finally:
             await agent.close()
 
@@ -216,14 +216,14 @@ def _narrate(event: object) -> None:
     from agent_tui.models.events import Notice
 
     if isinstance(event, Notice):
-        door.complain(one_line(event.text))
+        terminal_output.complain(one_line(event.text))
 
 
 def _tell(problem: str | None) -> None:
     """Why only a copy of the sessions is shown."""
 
     if problem is not None:
-        door.complain(one_line(problem, 400))
+        terminal_output.complain(one_line(problem, 400))
 
 
 def _sessions(values: argparse.Namespace) -> int:
@@ -237,16 +237,16 @@ def _sessions(values: argparse.Namespace) -> int:
         found = store.sessions.all(project, empty=False)
         _tell(store.problem)
     if values.json:
-        door.say_json([session_row(info) for info in found])
+        terminal_output.say_json([session_row(info) for info in found])
         return EXIT_OK
     for info in found:
         where = f"  {clean_line(info.project)}" if values.all else ""
         title = one_line(info.title or info.preview or "(untitled)", 60)
         fork = " (fork)" if info.copied else ""
         count = plural(info.messages, "message")
-        door.say(f"{info.id}  {age(info.updated):>8}  {count:>13}  {title}{fork}{where}")
+        terminal_output.say(f"{info.id}  {age(info.updated):>8}  {count:>13}  {title}{fork}{where}")
     if not found:
-        door.tell("No sessions here yet." if project else "No sessions yet.")
+        terminal_output.tell("No sessions here yet." if project else "No sessions yet.")
     return EXIT_OK
 
 
@@ -264,18 +264,20 @@ def _search(query: str, project: str | None, as_json: bool) -> int:
         with closing(store.search.reader()) as reader:
             found = [hit for hit in reader.hits(query, project) if hit.session.messages]
     if as_json:
-        door.say_json([hit_row(hit) for hit in found])
+        terminal_output.say_json([hit_row(hit) for hit in found])
         return EXIT_OK
     for hit in found:
         info = hit.session
         where = f"  {clean_line(info.project)}" if project is None else ""
         title = one_line(info.title or info.preview or "(untitled)", 60)
-        door.say(f"{info.id}  {age(hit.created or info.updated):>8}  {title}{where}")
+        terminal_output.say(f"{info.id}  {age(hit.created or info.updated):>8}  {title}{where}")
         if hit.message_id is not None:
             left = ", on another branch" if hit.left_behind else ""
-            door.say(f"    {'you' if hit.role == 'user' else 'model'}{left}: {clean_line(hit.line)}")
+            terminal_output.say(f"    {'you' if hit.role == 'user' else 'model'}{left}: {clean_line(hit.line)}")
     if not found:
-        door.tell(f"No session has these words in it{'' if project is None else ' here; --all looks in all projects'}.")
+        terminal_output.tell(
+            f"No session has these words in it{'' if project is None else ' here; --all looks in all projects'}."
+        )
     return EXIT_OK
 
 
@@ -289,12 +291,12 @@ def _delete(values: argparse.Namespace) -> int:
                 raise ConfigError("Deleting cannot be undone. Add --yes to confirm.")
             title = one_line(info.title or "untitled", 60)
             every = plural(store.messages.tree_size(info.id)[0], "message")
-            answer = door.ask(f"Delete {info.id} ({title}, {every}) for good? [y/N] ")
+            answer = terminal_output.ask(f"Delete {info.id} ({title}, {every}) for good? [y/N] ")
             if answer.strip().lower() not in ("y", "yes"):
-                door.tell("Kept.")
+                terminal_output.tell("Kept.")
                 return EXIT_OK
         store.delete(info.id)
-    door.tell(f"Deleted {info.id}.")
+    terminal_output.tell(f"Deleted {info.id}.")
     return EXIT_OK
 
 
@@ -308,9 +310,9 @@ def _export(values: argparse.Namespace) -> int:
         _tell(store.problem)
     text = render(export, values.format)
     if missing := export.get("missing"):
-        door.complain(f"this session is damaged; it lacks {one_line(lacks(missing), 400)}.")
+        terminal_output.complain(f"this session is damaged; it lacks {one_line(lacks(missing), 400)}.")
     if values.output is None or str(values.output) == "-":
-        door.say(text.removesuffix("\n"))
+        terminal_output.say(text.removesuffix("\n"))
         return EXIT_OK
     _write_export(values.output, text, force=values.force)
     return EXIT_OK
@@ -351,10 +353,10 @@ def _models(values: argparse.Namespace) -> int:
                 }
                 for i in infos
             ]
-            door.say_json(rows)
+            terminal_output.say_json(rows)
             return
         for info in infos:
-            door.say(clean_line(model_line(info)))
+            terminal_output.say(clean_line(model_line(info)))
 
     asyncio.run(show())
     return EXIT_OK
@@ -363,9 +365,9 @@ def _models(values: argparse.Namespace) -> int:
 def _auth_set(values: argparse.Namespace) -> int:
     from agent_tui.providers.catalog import set_key
 
-    key = door.ask_secret(f"Key for {values.provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
+    key = terminal_output.ask_secret(f"Key for {values.provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
     set_key(values.provider, key)
-    door.tell(f"Stored a key for {values.provider}.")
+    terminal_output.tell(f"Stored a key for {values.provider}.")
     return EXIT_OK
 
 
@@ -373,7 +375,7 @@ def _auth_remove(values: argparse.Namespace) -> int:
     from agent_tui.providers.catalog import remove_key
 
     remove_key(values.provider)
-    door.tell(f"Removed the key for {values.provider}.")
+    terminal_output.tell(f"Removed the key for {values.provider}.")
     return EXIT_OK
 
 
@@ -381,7 +383,7 @@ def _auth_list(values: argparse.Namespace) -> int:
     from agent_tui.providers.catalog import list_providers
 
     for name in list_providers():
-        door.say(clean_line(name))
+        terminal_output.say(clean_line(name))
     return EXIT_OK
 
 
@@ -406,7 +408,7 @@ def _doctor(values: argparse.Namespace) -> int:
 
     rows = asyncio.run(check())
     for state, what, detail in rows:
-        door.say(clean_line(f"{state:<5} {what:<22} {detail}"))
+        terminal_output.say(clean_line(f"{state:<5} {what:<22} {detail}"))
     return EXIT_ERROR if any(state == "fail" for state, _, _ in rows) else EXIT_OK
 
 
@@ -416,7 +418,7 @@ def _forget_limits() -> int:
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
         count = store.learned.forget_all()
-    door.say(forgotten_text(count))
+    terminal_output.say(forgotten_text(count))
     return EXIT_OK
 
 
@@ -427,14 +429,14 @@ def _config(values: argparse.Namespace) -> int:
 
     paths = user_paths()
     if values.action == "path":
-        door.say(clean_line(str(paths.config_file)))
+        terminal_output.say(clean_line(str(paths.config_file)))
         return EXIT_OK
     if values.action == "init":
         if paths.config_file.exists():
             raise ConfigError(f"{paths.config_file} exists already; nothing was changed.")
         paths.config_file.parent.mkdir(parents=True, exist_ok=True)
         paths.config_file.write_text(example_text(), "utf-8")
-        door.say(clean_line(str(paths.config_file)))
+        terminal_output.say(clean_line(str(paths.config_file)))
         return EXIT_OK
     from agent_tui.context.trust import FolderTrust
 
@@ -444,8 +446,8 @@ def _config(values: argparse.Namespace) -> int:
     settings = load_settings(options, paths, root, trusted)
     for layer in config_layers(options, paths, root, trusted):
         if layer.values:
-            door.say(clean_line(f"# from {layer.where}"))
-    door.say(show_settings(settings))
+            terminal_output.say(clean_line(f"# from {layer.where}"))
+    terminal_output.say(show_settings(settings))
     return EXIT_OK
 
 
@@ -453,5 +455,5 @@ def _completions(values: argparse.Namespace) -> int:
     from agent_tui.cli.arguments import SUBCOMMANDS, script
     from agent_tui.cli.arguments import build_parser as chat_parser
 
-    door.say(script(values.shell, chat_parser(), SUBCOMMANDS))
+    terminal_output.say(script(values.shell, chat_parser(), SUBCOMMANDS))
     return EXIT_OK

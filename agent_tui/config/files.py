@@ -1,5 +1,7 @@
 """Reading configuration: TOML files and environment variables as layers, merged without validating them.
 
+Also what must be known before the first frame (theme, keys, whether there is to be one), and which themes there are.
+
 Precedence, lowest first: defaults, user file, project file, ``--config`` file, environment, command line.
 """
 

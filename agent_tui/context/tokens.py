@@ -290,7 +290,7 @@ def kind_of(message: Message, part: Part) -> MessageRowId:
 
 
 def estimate_fixed(part: FixedPart, family: Family) -> tuple[float, bool]:
-    """Tokens of an ephemeral part, unrounded, and whether the character rule had to stand in."""
+    """Tokens of a part of the request prefix, unrounded, and whether the character rule had to stand in."""
     if part.raw_tokens is not None:
         if part.raw_tokens < 0:
             raise ValueError(f"Invalid token count: {part.raw_tokens} for {part.label}")

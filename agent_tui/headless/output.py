@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, TextIO, assert_never
 
-from agent_tui import door
+from agent_tui import terminal_output
 from agent_tui.commands.usage_json import by_kind_json
 from agent_tui.context.accounting.spending import session_totals, turn_figure
 from agent_tui.engine.agent import Agent
@@ -266,7 +266,7 @@ class Printer:
         """Prints what comes at the end."""
         self._tell_problem()
         if self._output == "json":
-            door.write(self._out, json.dumps(self._summary(), ensure_ascii=True) + "\n")
+            terminal_output.write(self._out, json.dumps(self._summary(), ensure_ascii=True) + "\n")
         self._line({"type": "end", **self._summary()})
         self._out.flush()
 
@@ -289,15 +289,15 @@ class Printer:
 
     def _line(self, entry: Metadata) -> None:
         if self._output == "stream-json":
-            door.write(self._out, json.dumps({"v": STREAM_VERSION, **entry}, ensure_ascii=True) + "\n")
+            terminal_output.write(self._out, json.dumps({"v": STREAM_VERSION, **entry}, ensure_ascii=True) + "\n")
             self._out.flush()
 
     def _print(self, text: str) -> None:
-        door.write(self._out, text)
+        terminal_output.write(self._out, text)
         self._out.flush()
 
     def _tell(self, text: str) -> None:
-        door.write(self._err, f"{text}\n")
+        terminal_output.write(self._err, f"{text}\n")
         self._err.flush()
 
     def _narrate(self, text: str) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from agent_tui import door
+from agent_tui import terminal_output
 from agent_tui.commands import registry
 from agent_tui.commands.turn_words import EXIT_BY_REASON
 from agent_tui.engine.agent import Agent
@@ -344,6 +344,6 @@ async def run_headless(
     if run.output_error is not None:
         log.info("Nobody reads the output: %s", run.output_error)
         if not isinstance(run.output_error, BrokenPipeError):
-            door.complain(f"standard output: {run.output_error.strerror or run.output_error}")
+            terminal_output.complain(f"standard output: {run.output_error.strerror or run.output_error}")
         return EXIT_ERROR
     return run.code

@@ -124,7 +124,7 @@ class Reckoned:
 @dataclass(slots=True)
 class ModelRequest:
     """One model call. ``messages`` are the conversation as it will be sent; ``documents`` and the system blocks are
-    ephemeral. ``fixed_fingerprint`` covers system and tools. ``timeout`` is seconds without a byte,
+    request prefix. ``fixed_fingerprint`` covers system and tools. ``timeout`` is seconds without a byte,
     ``content_timeout`` seconds in which bytes come but nothing of the answer, ``answer_timeout`` seconds for all of it,
     0 for as long as it takes. ``kind`` says what the call is for: a
     provider sends all kinds alike, a scripted one answers them differently. ``output_schema``: the JSON Schema that

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 RowId = Literal["system", "environment", "memory", "skills", "servers", "tools", "documents"]
-"""Rows of the ephemeral parts of a request."""
+"""Rows of the prefix parts of a request."""
 
 MessageRowId = Literal["user", "assistant", "tool_calls", "tool_results", "reasoning", "summary", "attachments"]
 """Rows below the messages: of what kind their parts are."""

@@ -119,7 +119,7 @@ Change = Literal["", "edited", "waiting"]
 
 @dataclass(slots=True, frozen=True)
 class FixedPart:
-    """One ephemeral piece of a request: never part of history, sent fresh each time. It never changes, so that all
+    """One part of the request prefix: never part of history, sent fresh each time. It never changes, so that all
     steps that sent it can hold the same one.
 
     ``group`` is the child of its row (``builtin``, ``mcp:github``, a file name). ``raw_tokens`` is the o200k_base
@@ -207,7 +207,7 @@ class Step:
     """One model call and everything needed to anchor on it later.
 
     ``sent_count`` and ``sent_fingerprint`` identify the message ids that were sent (``models.fingerprint``);
-    ``fixed`` the ephemeral parts that went with them (``fixed_fingerprint`` is the request's); ``prune_ids`` the prune
+    ``fixed`` the prefix parts that went with them (``fixed_fingerprint`` is the request's); ``prune_ids`` the prune
     records in force; ``anchor_step`` the step its estimate was built on. ``estimated_input`` and ``actual_input`` are
     tokens; ``estimated_growth`` is the estimate of the new text in it before any calibration, ``known_input`` all the
     rest where that is no estimate, and ``actual_growth`` what was measured beside it; ``max_output`` is what was asked

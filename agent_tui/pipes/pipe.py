@@ -1,4 +1,5 @@
-"""What passes between processes: one message a line, both ways, none of its fields lost.
+"""The pipe between the program and a child of its own: one message a line, both ways, none of its fields lost; and the
+two ends that own it.
 
 A message is a dataclass; a line is ``{"op": NAME, "id": N, "v": {its fields}}``, derived from it. Requests share the
 pipe and are told apart by ``id``; what belongs to none has the id 0. What a line says that this process does not know

@@ -11,7 +11,7 @@ from typing import NamedTuple, TextIO
 
 from rich.cells import cell_len
 
-from agent_tui import door
+from agent_tui import terminal_output
 from agent_tui.text.clean import blanked
 
 UNDONE = 200
@@ -410,7 +410,7 @@ class Row:
         self._row, self._at = row, at
 
     def _write(self, back: int, text: str, after: int) -> None:
-        door.step(self._out, back, text, after)
+        terminal_output.step(self._out, back, text, after)
 
 
 def _fitting(text: str, width: int) -> int:

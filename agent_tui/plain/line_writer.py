@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Literal, TextIO, TypeAlias, get_args
 
-from agent_tui import door
+from agent_tui import terminal_output
 from agent_tui.text.clean import clean, newlines, one_line, visible_form
 from agent_tui.text.numbers import duration
 
@@ -135,7 +135,7 @@ class LineWriter:
     def ring(self) -> None:
         """The bell."""
         if self._reaches:
-            self._guarded(lambda: door.ring(self._out))
+            self._guarded(lambda: terminal_output.ring(self._out))
 
     # The answer as it comes
 
@@ -202,7 +202,7 @@ class LineWriter:
             self._held.append(text)
         elif self._reaches:
             self._aside()
-            self._guarded(lambda: door.write(self._out, text))
+            self._guarded(lambda: terminal_output.write(self._out, text))
             self._spoke()
 
     def flush(self) -> None:

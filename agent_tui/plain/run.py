@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui import door
+from agent_tui import terminal_output
 from agent_tui.completion import FileIndex, propose, query_at, shell_lines
 from agent_tui.errors import EXIT_INTERRUPTED, EXIT_OK, AgentError
 from agent_tui.history import History
@@ -114,7 +114,7 @@ class Session:
         finally:
             self._close()
         for line in self.farewell:
-            door.tell(line)
+            terminal_output.tell(line)
         if self.failure is not None:
             raise self.failure
 

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from agent_tui import door
+from agent_tui import terminal_output
 from agent_tui.errors import EXIT_ERROR, EXIT_USAGE
 from agent_tui.options import SERVED
 from agent_tui.text.clean import clean
@@ -126,7 +126,7 @@ class ServedChat:
             self._session = ""
         self._process = None
         if said:
-            door.tell(said)
+            terminal_output.tell(said)
         viewer, self._viewer = self._viewer, None
         if viewer is not None:
             viewer.data(_last_words(said))

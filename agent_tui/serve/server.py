@@ -1,4 +1,6 @@
-"""The server: one page, the few files it needs, and its connection to the chat; everything else is refused."""
+"""The server: one page, the few files it needs, and its connection to the chat, for whoever knows the address;
+everything else is refused.
+"""
 
 from __future__ import annotations
 

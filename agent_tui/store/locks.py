@@ -1,4 +1,6 @@
-"""Session locks: the operating system lets go of them when a process dies, however it dies."""
+"""Locks that the operating system lets go of when a process dies, however it dies: on sessions, and on private folders
+that go with the process that made them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages and their parts: the tree of a session, and the summaries that are kept outside it."""
+"""Messages: the tree of a session, the summaries that are kept outside it, and those that wait to be sent."""
 
 from __future__ import annotations
 

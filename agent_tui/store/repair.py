@@ -1,4 +1,4 @@
-"""What ``sessions check`` and ``sessions repair`` do. The damaged file is only ever read, and kept."""
+"""Damaged databases: opened to look, rebuilt, checked and repaired. The damaged file is only ever read, and kept."""
 
 from __future__ import annotations
 

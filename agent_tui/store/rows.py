@@ -1,4 +1,6 @@
-"""Rows to the vocabulary and back: what ``models.codec`` does, at the speed a resume of 10 000 messages needs."""
+"""Rows to the vocabulary and back: what ``models.codec`` does, at the speed a resume of 10 000 messages needs;
+sessions and their stored state, whose keys are known here alone.
+"""
 
 from __future__ import annotations
 

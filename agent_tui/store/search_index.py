@@ -1,6 +1,6 @@
 """The index of what was said: a file of its own beside the database, which can be made anew from it at any time.
 
-Nothing is found by it alone (``look`` reads the texts it names), so it may lag behind, be deleted, or be written by
+Nothing is found by it alone (``search`` reads the texts it names), so it may lag behind, be deleted, or be written by
 several processes in turn; and whoever writes to it holds up nobody who writes to the database. It holds runs of
 characters with the numbers of the messages they are in, not the texts.
 """

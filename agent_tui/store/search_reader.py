@@ -1,4 +1,4 @@
-"""Searches, one after the other: the connection they read over, the index beside it, and what stops them."""
+"""Searching over the life of a program: the connection that is read, the thread that keeps the index up, its health."""
 
 from __future__ import annotations
 

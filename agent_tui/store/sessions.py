@@ -1,4 +1,4 @@
-"""Sessions: the rows that lists show, and everything that concerns a session as a whole."""
+"""Sessions: the rows that lists show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps and compaction records: what was sent, what it cost, and what is sent differently since."""
+"""Steps, compaction records and spending: what was sent, what it cost, and what is sent differently since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The message store: everything a session is, in one SQLite database."""
+"""The message store: everything a session is, in one SQLite database. ``Store`` holds its parts, each a small class
+over the same connection, and does itself what concerns several of them.
+"""
 
 from __future__ import annotations
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from agent_tui.config import ToolsConfig
-from agent_tui.models.events import JobInfo, PlanAnswer, QuestionAnswer
+from agent_tui.models.events import PlanAnswer, QuestionAnswer
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
 from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.git.remotes import RemoteReach
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.policy import Domain, Launch, Network
+from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.words import Stopped
+
+if TYPE_CHECKING:
+    from agent_tui.tools.children.jobs import Jobs
 
 IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal", "question"]
 
@@ -56,19 +59,21 @@ class Intent:
 
 @dataclass(slots=True)
 class ToolOutcome:
-    """A tool's answer. ``text`` goes to the model, ``display`` to people: ``{"kind": "diff"|"text"|"list"}`` with a
-    ``summary`` of a few words; ``text`` is in it where it differs from the answer's own text (a diff).
-    ``ends_turn``: the model is not asked to go on. ``waited``: seconds of its run in which the user was waited for.
-    ``stopped``: what a command that was only let look wanted besides, once it has ended by itself.
-    """
+    """A tool's answer."""
 
     text: str
+    """For the model."""
     is_error: bool = False
     display: Metadata | None = None
+    """For people: ``{"kind": "diff"|"text"|"list"}`` with a ``summary`` of a few words; ``text`` is in it where it
+    differs from the answer's own text (a diff)."""
     attachments: list[AttachmentPart] = field(default_factory=list)
     ends_turn: bool = False
+    """The model is not asked to go on."""
     waited: float = 0.0
+    """Seconds of its run in which the user was waited for."""
     stopped: Stopped | None = None
+    """What a command that was only let look wanted besides, once it has ended by itself."""
 
 
 class User(Protocol):
@@ -81,10 +86,6 @@ class User(Protocol):
     async def choose(self, question: str, choices: tuple[str, ...], several: bool) -> QuestionAnswer:
         """What the user answers. Raises ToolError when nobody is there."""
         ...
-
-
-StoppedBy = Literal["a call", "the user", "its time limit", "the end of the session"]
-"""Who ended a command in the background; ``a call`` is the model's own."""
 
 
 Subagent = Callable[[str, str, Callable[[str], None]], Awaitable[ToolOutcome]]
@@ -110,54 +111,6 @@ class ToolMemory:
     todo: list[TodoItem] = field(default_factory=list)
 
 
-class BackgroundJob(Protocol):
-    """A command in the background, as the model deals with it."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def line(self) -> str:
-        """The command on one line."""
-
-    @property
-    def info(self) -> JobInfo: ...
-    @property
-    def failed(self) -> bool:
-        """Whether it has ended by itself, and badly."""
-
-    def state_line(self) -> str: ...
-    def look(self) -> str:
-        """The output that is new since the last look, and how it is."""
-
-    async def ended(self, seconds: float) -> bool:
-        """Waits for its end; False when it runs on after ``seconds``."""
-
-
-class BackgroundJobs(Protocol):
-    """The commands in the background. What names one raises ToolError when there is none of that id."""
-
-    async def start(
-        self,
-        command: str,
-        launch: Launch,
-        cwd: Path,
-        folder: Path,
-        *,
-        limit: int,
-        secrets: Redactor,
-        jail: Jail | None = None,
-        network: Network | None = None,
-        timeout: float | None = None,
-        at_end: Callable[[], Awaitable[list[str]]] | None = None,
-    ) -> BackgroundJob:
-        """Starts ``launch``, which is ``command`` to people; its log goes into ``folder``, and its end is told to
-        ``at_end``, which answers what else there is to tell. Raises ToolError."""
-
-    def all(self) -> Sequence[BackgroundJob]: ...
-    def get(self, id: str) -> BackgroundJob: ...
-    async def stop(self, id: str, by: StoppedBy) -> BackgroundJob: ...
-
-
 class Keeping(Protocol):
     """What a command destroys or changes comes back."""
 
@@ -171,44 +124,49 @@ class Keeping(Protocol):
 
 @dataclass(slots=True)
 class ToolContext:
-    """What a running tool may use. ``emit`` shows live output; ``before_change`` must be called with a file's path
-    before it is created, changed or removed, so that ``/rewind`` can restore it, and ``after_change`` when it was, so
-    that a later change by others is noticed; ``spill_dir`` receives output that was too long to send. ``memory`` lives
-    as long as the session. ``allowed_paths`` are those the call was allowed for; None
-    where nothing was judged by path. ``secrets`` takes the user's keys out of what a tool says: before it is capped,
-    which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them.
-    ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration,
-    ``remotes`` what its git commands may reach from there;
-    ``first_look``: it is only let look until the user was asked about the rest, so what is stopped has to be told.
-    ``keep`` takes what a tool that is being interrupted has to tell; it becomes part of the call's result.
-    ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer.
-    ``keeping`` is told of every command that may write. ``user`` is who can be asked; None for a subagent's call.
-    ``jobs`` are the commands in the background; None where nothing can run there."""
+    """What a running tool may use."""
 
     cwd: Path
     root: Path
     session_id: str
     config: ToolsConfig
     spill_dir: Path
+    """Receives output that was too long to send."""
     added_dirs: list[Path] = field(default_factory=list)
     emit: Callable[[str], None] = lambda text: None
+    """Shows live output."""
     keep: Callable[[str], None] = lambda text: None
+    """Takes what a tool that is being interrupted has to tell; it becomes part of the call's result."""
     before_change: Callable[[Path], None] = lambda path: None
+    """Must be called before a file is created, changed or removed, so that ``/rewind`` can restore it."""
     after_change: Callable[[Path], None] = lambda path: None
+    """Must be called when it was, so that a later change by others is noticed."""
     subagent: Subagent | None = None
     allowed_paths: frozenset[Path] | None = None
+    """The paths the call was allowed for; None where nothing was judged by path."""
     hidden: Callable[[Path], bool] = lambda path: False
+    """True for files that a search passes over: the user denies reading them."""
     memory: ToolMemory = field(default_factory=ToolMemory)
+    """Lives as long as the session."""
     jail: Jail | None = None
+    """What holds commands to ``domain``."""
     domain: Domain = "free"
     network: Network | None = None
+    """What a command was allowed besides the configuration."""
     remotes: tuple[RemoteReach, ...] = ()
+    """What a command's git may reach from there."""
     first_look: bool = False
+    """A command is only let look until the user was asked about the rest, so what is stopped has to be told."""
     secrets: Redactor = field(default_factory=Redactor)
+    """Takes the user's keys out of what a tool says: before it is capped, which might cut a key in two."""
     images: ImageLimits = USUAL_IMAGES
+    """What the model takes: larger images are scaled down before they become part of an answer."""
     user: User | None = None
-    jobs: BackgroundJobs | None = None
+    """Who can be asked; None for a subagent's call."""
+    jobs: Jobs | None = None
+    """The commands in the background; None where nothing can run there."""
     keeping: Keeping | None = None
+    """Is told of every command that may write."""
 
 
 class Tool(Protocol):

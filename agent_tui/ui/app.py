@@ -16,7 +16,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.theme import Theme
 
-from agent_tui import door
+from agent_tui import terminal_output
 from agent_tui.config import AUTO_THEME, Settings
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError
 from agent_tui.options import Served
@@ -492,8 +492,8 @@ def run_ui(
         app.net.caught(error)
         code = EXIT_ERROR
     for line in app.farewell:
-        door.tell(line)
+        terminal_output.tell(line)
     if app.failure is not None:
-        door.complain(str(app.failure))
+        terminal_output.complain(str(app.failure))
         return app.failure.exit_code
     return code

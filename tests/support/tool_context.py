@@ -1,11 +1,16 @@
-"""A context for running tools in a temporary project."""
+"""What tools run in: a context, the permissions of a temporary project, and tools made for a test."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from agent_tui.config import ToolsConfig
-from agent_tui.tools.base import ToolContext
+from agent_tui.config import PermissionMode, PermissionsConfig, ToolsConfig
+from agent_tui.models.requests import OfferedTool, ToolSchema
+from agent_tui.models.usage import Limits
+from agent_tui.tools.base import Intent, Tool, ToolContext
+from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.rules.decision import Decision
 
 
 def make_context(root: Path, *, output_limit: int = 30_000, bash_timeout: float = 120.0) -> ToolContext:
@@ -13,3 +18,76 @@ def make_context(root: Path, *, output_limit: int = 30_000, bash_timeout: float 
     root.mkdir(parents=True, exist_ok=True)
     config = ToolsConfig(output_limit=output_limit, bash_timeout=bash_timeout)
     return ToolContext(root, root, "ses_test", config, root.parent / "spill")
+
+
+SEARCH = ToolSchema("search_tickets", "Searches tickets. " * 20, {"type": "object", "properties": {}})
+
+
+class Tickets:
+    """A server whose one tool is offered while ``on``, and can come while the model works."""
+
+    def __init__(self, *, on: bool) -> None:
+        self.on = on
+        self.changed: Callable[[], None] = lambda: None
+        self.starting = False
+
+    def late(self) -> list[str]:
+        return []
+
+    def tools(self) -> list[Tool]:
+        return []
+
+    def offered(self, limits: Limits) -> list[OfferedTool]:
+        return [OfferedTool(SEARCH, "mcp:tickets")] if self.on else []
+
+    def start(self, changed: Callable[[], None]) -> None:
+        self.changed = changed
+
+    def recall(self) -> bool:
+        return False
+
+    async def close(self) -> None:
+        return None
+
+    def come(self) -> None:
+        self.on = True
+        self.changed()
+
+
+Make = Callable[..., Permissions]
+"""Called with a mode, rules as ``allow``, ``ask`` and ``deny``, and whatever else permissions take."""
+
+
+def make_project(base: Path) -> Path:
+    """A project with links that lead out of it and into ``.git``, beside a folder with a secret."""
+    root = base / "project"
+    for folder in (root / "src/deep", root / ".git/hooks", base / "outside/inner", root / ".agent-tui"):
+        folder.mkdir(parents=True)
+    (root / "src/a.py").write_text("")
+    (root / ".env").write_text("")
+    (base / "outside/secret").write_text("")
+    (root / "link").symlink_to(base / "outside")
+    (root / "file-link").symlink_to(base / "outside/secret")
+    (root / "deep-link").symlink_to(root / "src/deep")
+    (root / "git-link").symlink_to(root / ".git")
+    return root
+
+
+def maker(root: Path) -> Make:
+    def build(mode: PermissionMode = "ask", **more: object) -> Permissions:
+        rules = {key: more.pop(key) for key in ("allow", "ask", "deny") if key in more}
+        return Permissions(root, root, PermissionsConfig(mode, **rules), **more)  # type: ignore[arg-type]
+
+    return build
+
+
+def bash(permissions: Permissions, command: str) -> Decision:
+    return permissions.decide("bash", Intent("command", command, command=command))
+
+
+def edit(permissions: Permissions, path: Path) -> Decision:
+    return permissions.decide("edit", Intent("edit", "edit", [path.resolve()]))
+
+
+def read(permissions: Permissions, path: Path) -> Decision:
+    return permissions.decide("read", Intent("read", "read", [path.resolve()]))

@@ -1,4 +1,4 @@
-"""vim itself, asked what becomes of a text; and our machine, asked the same."""
+"""Vim itself, asked what becomes of a text; our machine, asked the same; and what both are asked."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
 from agent_tui.ui.vim.machine import Vim
 from agent_tui.ui.vim.text import Place, Text
@@ -106,3 +107,122 @@ def typed(vim: Vim, keys: str) -> None:
             vim.sync(str(now), Text.advanced(now, vim.cursor, key))
         else:
             vim.press(KEYS.get(key, key))
+
+
+TEXTS = (
+    "hello big world",
+    "one two\nthree four five\n\nsix",
+    "  foo(bar, baz) end  \n  if x { y; z } else\n}",
+    "say \"hi there\" or 'no' `q`  x\nand more",
+    "a\nb\nc\nd\ne",
+    "foo.bar->baz  qux_1 == 2;\n   indented line\nlast",
+    "x {\n  inner one\n  inner two\n}\nafter",
+    "\n\npara one\nstill one\n\n\npara two\nend two",
+    "trailing   \n   \n  lead",
+    "f(a[1], {k: (v)}) g\nh",
+    "Mixed CASE Über naïve 日本語テキスト mixed かな x",
+)
+MOTIONS = (
+    *("h", "l", "j", "k", "w", "b", "e", "ge", "W", "B", "E", "gE", "0", "^", "$", "gg", "G", "}", "%", "_", "g_"),
+    *("+", "-", "|", "fo", "Fe", "t ", "Te", ";", ",", "3l", "2j", "2e", "2w", "2fo", "2}", "5G", "2G", "3$", "{"),
+)
+OBJECTS = tuple(around + key for around in "ia" for key in "wW\"'`([{<bBp)")
+OPERATORS = ("d", "c", "y", ">", "<", "gu", "gU", "g~")
+PLAIN = (
+    *("x", "X", "D", "Y", "p", "P", "J", "gJ", "~", "rZ", "u", "\x12", ".", "3x", "2p", "2J", "3~", "2rQ", "dd", "yy"),
+    *("2dd", "2yy", ">>", "<<", "guu", "gUU", "g~~", "2u", '"ayiw', '"ap', '"_dd', "xp", "ddp", "yyP", "2P", "gugu"),
+)
+TYPING = (
+    *("iab\x1b", "aX Y\x1b", "Iz\x1b", "Aend\x1b", "onew\x1b", "Oup\x1b", "sq\x1b", "Sfoo\x1b", "Cxy\x1b", "ccL\x1b"),
+    *("3ino \x1b", "2ook\x1b", "2Ahi\x1b", "Rab\x1b", "3Rno \x1b", "Rlonger than it was\x1b", "Rq\x1bl."),
+)
+ON_SELECTED = (
+    *(
+        "d",
+        "y",
+        "x",
+        "cW\x1b",
+        "sW\x1b",
+        ">",
+        "<",
+        "u",
+        "U",
+        "~",
+        "J",
+        "gJ",
+        "rR",
+        "p",
+        "P",
+        "o",
+        "X",
+        "D",
+        "Y",
+        "Sl\x1b",
+    ),
+)
+UNEVEN = frozenset({"h", "0", "^", "|", "ge", "gE", "{"})
+"""Motions that may have nowhere to go: vim changes the case of a character then, or moves the cursor all the same."""
+
+
+TO_MARKS = ("`a", "'a", "`b", "``", "''", "d`a", "d'a", "y`a", "c`aZ\x1b", "gU'a", "v`ad\x1b", "y'b", ">'a")
+AROUND_MARKS = (
+    "x",
+    "rZ",
+    "~",
+    "iab\x1b",
+    "Aend\x1b",
+    "dw",
+    "onew\x1b",
+    "Oup\x1b",
+    "dd",
+    "dj",
+    "p",
+    "yy",
+    "2dd",
+    "Rab\x1b",
+)
+"""Changes that leave or move marks; where lines are joined or changes undone, vim keeps other ones."""
+
+
+def command(random: Random) -> str:
+    """One command, complete."""
+    kind = random.random()
+    if kind < 0.22:
+        return random.choice(MOTIONS)
+    if kind < 0.5:
+        operator, target = random.choice(OPERATORS), random.choice((*MOTIONS, *OBJECTS))
+        if target in UNEVEN and operator[0] == "g":
+            target = "w"
+        # What a failed change would be followed by is harmless in normal mode.
+        return operator + target + ("web\x1b" if operator == "c" else "")
+    if kind < 0.68:
+        return random.choice(PLAIN)
+    if kind < 0.82:
+        return random.choice(TYPING)
+    if random.random() < 0.5:
+        target = "".join(random.choice(MOTIONS) for _ in range(random.randint(0, 2)))
+        return random.choice("vV") + target + random.choice(ON_SELECTED) + "\x1b"
+    return "v" + random.choice(OBJECTS) + random.choice(ON_SELECTED) + "\x1b"
+
+
+def case(random: Random, longest: int) -> Case:
+    """A text, a place in it and up to ``longest`` commands."""
+    text = random.choice(TEXTS)
+    lines = text.split("\n")
+    row = random.randrange(len(lines))
+    column = random.randrange(max(1, len(lines[row])))
+    keys = "".join(command(random) for _ in range(random.randint(1, longest)))
+    # In a single line vim 9.0 goes to its end with `{`.
+    return Case(text, (row, column), keys if len(lines) > 1 else keys.replace("{", "b"))
+
+
+def marked(random: Random, longest: int) -> Case:
+    """The same with marks: up to ``longest`` changes and motions between setting one and going there."""
+    drawn = case(random, 1)
+    several = "\n" in drawn.text
+    motions = [motion for motion in MOTIONS if several or motion != "{"]
+    # The jump that it begins with is one that is known.
+    keys = f"ggG{random.choice(motions)}ma{random.choice(motions)}{random.choice(('', 'mb'))}"
+    for _ in range(random.randint(0, longest)):
+        keys += random.choice(AROUND_MARKS if random.random() < 0.4 else motions)
+    return replace(drawn, keys=keys + random.choice(TO_MARKS if several else ("`a", "d`a", "'a")))

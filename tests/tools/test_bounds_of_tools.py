@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from agent_tui.errors import ToolError
-from agent_tui.tools.builtin.fetch import get
+from agent_tui.tools.builtin.http_get import get
 from agent_tui.tools.children.process import Stop
 from agent_tui.tools.mcp import transport as mcp_transport
 from agent_tui.tools.mcp.transport import WholeLines

@@ -152,6 +152,7 @@ async def test_context_exact_count_stats_and_preview(tmp_path: Path) -> None:
         await open_context(run)
         await run.pilot.press("x")
         await run.until(lambda: "84,211" in run.shown())
+        run.agent.context.metrics.hits = 90
         await run.pilot.press("s")
         await run.until(lambda: "Cache Hits: 90" in run.shown())
         await run.pilot.press("escape", "p")

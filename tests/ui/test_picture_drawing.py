@@ -17,7 +17,7 @@ from agent_tui.tools.files.pictures import PictureError
 from agent_tui.ui.screen_buffer import ScreenBuffer
 from agent_tui.ui.screens.picture import MOST_BYTES, MOST_SIXELS, Canvas, drawing
 from agent_tui.ui.terminal.pictures import PLACEHOLDER, Overlay, PictureAnswers, Place, encoded, showing
-from tests.support.sixels import sixels_in
+from tests.support.pixel import sixels_in
 
 WAYS: tuple[Way, ...] = ("sixel", "iterm2", "kitty", "blocks")
 BLACK = (0, 0, 0)

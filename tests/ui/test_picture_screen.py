@@ -15,8 +15,8 @@ import pytest
 from PIL import Image
 
 from agent_tui.engine.terminal import ATTRIBUTES, LIMITS
+from tests.support.pixel import sixels_in
 from tests.support.scripts import step
-from tests.support.sixels import sixels_in
 from tests.support.terminal import Terminal, in_terminal
 
 SIXEL, FILE, ERASED, BLOCK = b"\x1bP0;1;0q", b"\x1b]1337;File=", b"\x1b[0m\x1b[2J", "▀".encode()

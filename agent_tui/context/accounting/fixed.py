@@ -23,7 +23,7 @@ class Coverage:
 
     Whole requests that the reading covered give the place without any estimate: ``until`` is the index before which
     all messages were read, ``after`` the one from which on none was, and ``between`` the tokens read in between
-    (before the first measured answer: of the ephemeral parts and the first messages). ``whole``: the ephemeral parts
+    (before the first measured answer: of the prefix parts and the first messages). ``whole``: the prefix parts
     were read to their end.
     """
 
@@ -91,7 +91,7 @@ class Reading:
         return 0 if index >= coverage.after else self._take(tokens)
 
     def part(self, part: FixedPart, tokens: int) -> int | None:
-        """The same of an ephemeral part; what was not sent in that step was not read."""
+        """The same of a part of the request prefix; what was not sent in that step was not read."""
         coverage = self._coverage
         if coverage.read is None:
             return None
@@ -152,7 +152,7 @@ WAITING = "edited; sent as a change with your next message"
 
 @dataclass(slots=True)
 class FixedEstimate:
-    """Tokens of each ephemeral part, in the order of the parts; ``total`` is their sum."""
+    """Tokens of each prefix part, in the order of the parts; ``total`` is their sum."""
 
     parts: Sequence[FixedPart]
     tokens: list[int] = field(default_factory=list)
@@ -176,7 +176,7 @@ def estimate_fixed_parts(parts: Sequence[FixedPart], family: Family, ratio: floa
 def fixed_delta(
     now: Sequence[FixedPart], then: Sequence[FixedPart], family: Family, scale: float = 1.0
 ) -> tuple[int, bool]:
-    """Estimated tokens by which the ephemeral parts grew since ``then``, and whether a count is still missing.
+    """Estimated tokens by which the prefix parts grew since ``then``, and whether a count is still missing.
     ``scale`` is what was measured of such parts before, against their estimate.
 
     Parts with the same content cancel out exactly, also when one of them was not counted yet at the time.
@@ -263,7 +263,7 @@ def _row(kind: RowKind, parts: list[tuple[str, ContextRow]]) -> ContextRow:
 
 
 def parent_row(row_id: str, label: str, children: list[ContextRow]) -> ContextRow:
-    """A row of ephemeral parts that is the sum of its children."""
+    """A row of prefix parts that is the sum of its children."""
     total = sum(c.tokens for c in children)
     deferred = [c.deferred_tokens for c in children if c.deferred_tokens is not None]
     read = total_read([c.cached_tokens for c in children])

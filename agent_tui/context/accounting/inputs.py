@@ -38,7 +38,7 @@ class ContextInputs:
     """The calculator's only arguments.
 
     ``view`` is what would be sent now (``context.sent.view.build_view``); ``steps`` are all steps of the session,
-    oldest first; ``fixed`` are the ephemeral parts of the next request. ``ratio`` is the model's measured calibration
+    oldest first; ``fixed`` are the prefix parts of the next request. ``ratio`` is the model's measured calibration
     (``accounting.accuracy``), applied to all text that is estimated. ``replay`` is what was learned of the model's
     server; what stays out of the prefix is found in the steps. So many leading steps are ``inherited`` from the session
     this one was forked from: they measure, and cost nothing here.
@@ -143,7 +143,7 @@ LOW, HIGH = 0.5, 2.0
 """Beyond these the measurement is of something else."""
 
 MOST_MESSAGES = 1.0
-"""Messages of a step that measures, as a share of the ephemeral parts: their error is taken for the parts'."""
+"""Messages of a step that measures, as a share of the prefix parts: their error is taken for the parts'."""
 
 
 class FixedScale(NamedTuple):
@@ -164,7 +164,7 @@ def fixed_scale_of(
     view: Sequence[SentMessage],
     records: Sequence[CompactionRecord],
 ) -> float | None:
-    """Measured / estimated tokens of the ephemeral parts; None where nothing was measured.
+    """Measured / estimated tokens of the prefix parts; None where nothing was measured.
 
     A step that had nothing to build on measures them: what was sent, less the estimate of its messages. The one with
     the least beside the parts counts, of those whose answer is in the conversation: a copy of it has the same steps,
@@ -195,7 +195,7 @@ def best_scale(
 
 
 def fixed_scale_at(number: int, step: Step, target: Target, family: Family) -> FixedScale | None:
-    """What the step at ``number`` measured of the ephemeral parts, if it measured them."""
+    """What the step at ``number`` measured of the prefix parts, if it measured them."""
     usage, messages = step.counted, step.estimated_messages
     if messages is None or usage is None or not usage.anchors or step.status != "complete":
         return None
@@ -227,7 +227,7 @@ class Ground:
     """The inputs, and what they say of the past and of the next request.
 
     ``chain`` are the steps that can be built on, ascending; ``answered`` the step of each answer; ``measured_scale``
-    how the provider's tokens of the ephemeral parts compare with their estimate, where that was measured; ``rule`` what
+    how the provider's tokens of the prefix parts compare with their estimate, where that was measured; ``rule`` what
     the next request does with old reasoning, and ``reasoning`` what of it counts. ``ratio`` is the calibration of what
     is new, ``coarse_ratio`` of estimates within what was measured: those do not move with every step.
     """

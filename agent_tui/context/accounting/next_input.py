@@ -29,7 +29,7 @@ providers that count no reasoning would teach next to nothing."""
 
 @dataclass(slots=True, frozen=True)
 class Sizes:
-    """What the formula adds up, in the order of the conversation: the ephemeral parts; the ``head``, which are the
+    """What the formula adds up, in the order of the conversation: the prefix parts; the ``head``, which are the
     messages before the first measured answer, as estimated; what was ``measured``, up to the anchor; what is ``new``
     since. ``dropped`` and ``removed`` are taken away."""
 
@@ -67,7 +67,7 @@ def sizes_of(ground: Ground) -> Sizes:
 
 
 def estimated_fixed(ground: Ground) -> FixedEstimate:
-    """The ephemeral parts, at the scale that was measured of them; the calibration stands in where nothing was."""
+    """The prefix parts, at the scale that was measured of them; the calibration stands in where nothing was."""
     scale = ground.measured_scale or (1.0 if ground.anchor is not None else ground.ratio)
     return estimate_fixed_parts(ground.inputs.fixed, ground.family, scale)
 
@@ -114,7 +114,7 @@ def _from_anchor(ground: Ground, sizes: Sizes, anchor: TokenUsage, output: int) 
 
 
 def _delta(ground: Ground) -> tuple[int, bool]:
-    """``fixed_delta``: the ephemeral parts now, less those of the anchor, and whether a count is still missing."""
+    """``fixed_delta``: the prefix parts now, less those of the anchor, and whether a count is still missing."""
     then = ground.chain[-1].fixed
     return fixed_delta(ground.inputs.fixed, then, ground.family, ground.fixed_scale)
 

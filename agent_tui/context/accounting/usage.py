@@ -51,11 +51,11 @@ SMALL_MISFIT = 0.1
 GIVE_WAY = 1 - RATIO_LOW
 """Shares of the estimates that are within their error.
 
-The first measured input is split between the ephemeral rows and the first messages. Where they are estimated at more
-than was measured, and the ephemeral rows were never measured by themselves, the provider's tokens are larger than the
+The first measured input is split between the prefix rows and the first messages. Where they are estimated at more
+than was measured, and the prefix rows were never measured by themselves, the provider's tokens are larger than the
 family's: both are scaled down in proportion, by as much as a calibration may. Where they were measured, the two give
 way by no more than a tenth, and beyond that the messages alone by as much as a calibration may: that of a new model is
-not learned yet when a summary has left none of its messages measured. A misfit of up to a tenth of the ephemeral rows
+not learned yet when a summary has left none of its messages measured. A misfit of up to a tenth of the prefix rows
 is theirs alone: taken from the first message, 2 % of a long prompt could be more than the message. Any larger misfit is
 a warning, and the proof does not hold. None of it moves the total.
 """
@@ -74,7 +74,7 @@ class Breakdown:
 
 @dataclass(slots=True, frozen=True)
 class _Fit:
-    """What the rows have to be so that they sum to the total: tokens of the ephemeral rows, of the messages before the
+    """What the rows have to be so that they sum to the total: tokens of the prefix rows, of the messages before the
     first measured answer, and what the measured rows have to give. ``spread``: the messages share so many tokens
     instead. ``misfit`` is not 0 where it takes more than the errors of estimates."""
 
@@ -86,7 +86,7 @@ class _Fit:
 
 
 def breakdown(ground: Ground, sizes: Sizes, total: int, split_head: SplitHead = split_messages) -> Breakdown:
-    """The rows of the ephemeral parts in their order, then the messages."""
+    """The rows of the prefix parts in their order, then the messages."""
     fit, reading = _fit(ground, sizes, total), Reading(ground.coverage)
     fixed, misfit = sizes.fixed, fit.misfit
     if fit.fixed < 0 or (fit.fixed > 0 and not fixed.parts):
@@ -133,7 +133,7 @@ def _fit(ground: Ground, sizes: Sizes, total: int) -> _Fit:
     if head and rest >= (1 - GIVE_WAY) * wanted:
         return _Fit(fixed, rest, absorb)
     if total > fixed and (fixed or head or tally.total or new):
-        # What is wrong is in the messages' rows: the ephemeral ones do not pay for it.
+        # What is wrong is in the messages' rows: those of the prefix do not pay for it.
         return _Fit(fixed, spread=total - fixed, misfit=missing)
     return _Fit(total - tally.total - new, misfit=missing)
 

@@ -1,1 +1,1 @@
-"""The tools every session has, one file each, and what only they need."""
+"""The tools every session has, and what only they need. Programs that run as children have files of their own."""

@@ -1,4 +1,4 @@
-"""bash: a shell command in its own process group."""
+"""bash, jobs: a shell command in its own process group, and the commands that run in the background."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from agent_tui.models.messages import NO_OUTPUT, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.arguments import reject_surrogates, validate
-from agent_tui.tools.base import BackgroundJob, BackgroundJobs, Intent, Keeping, ToolContext, ToolOutcome
+from agent_tui.tools.base import Intent, Keeping, ToolContext, ToolOutcome
 from agent_tui.tools.children.git_broker import GitBroker, launched
 from agent_tui.tools.children.job import Cleaned
 from agent_tui.tools.children.process import ProcessGroup
@@ -28,6 +28,8 @@ from agent_tui.tools.sandbox.policy import Launch, free
 from agent_tui.tools.sandbox.words import Stopped
 
 if TYPE_CHECKING:
+    from agent_tui.tools.children.job import Job
+    from agent_tui.tools.children.jobs import Jobs
     from agent_tui.tools.sandbox.attempts import Attempts
     from agent_tui.tools.sandbox.outputs import Outputs
 
@@ -168,9 +170,7 @@ class BashTool:
         """Runs it to its end, or starts it in the background."""
         cwd, jail = context.cwd.resolve(), context.jail
         if args.background:
-            from agent_tui.tools.children.jobs import start
-
-            outcome = await start(args.command, line.launch, cwd, context, args.timeout, line.over)
+            outcome = await _start_in_background(args.command, line.launch, cwd, context, args.timeout, line.over)
             line.goes_on = True
             return outcome
         group = await ProcessGroup.start(line.launch, cwd, held=jail.held if jail is not None else None)
@@ -227,6 +227,40 @@ class _Found:
 
 def _names(places: Iterable[Path], root: Path) -> str:
     return ", ".join(f"{place.relative_to(root)}{'/' * place.is_dir()}" for place in places)
+
+
+async def _start_in_background(
+    command: str,
+    launch: Launch,
+    cwd: Path,
+    context: ToolContext,
+    timeout: float | None,
+    at_end: Callable[[], Awaitable[list[str]]] | None = None,
+) -> ToolOutcome:
+    """Starts a command and answers at once, with its id. Raises ToolError."""
+    from agent_tui.tools.children.jobs import PORTS, STARTED
+
+    if context.jobs is None:
+        launch.close()
+        raise ToolError("bash: nothing can run in the background here.")
+    domain = launch.domain
+    job = await context.jobs.start(
+        command,
+        launch,
+        cwd,
+        context.spill_dir,
+        limit=context.config.output_limit,
+        secrets=context.secrets,
+        jail=context.jail,
+        network=context.network,
+        timeout=timeout,
+        at_end=at_end,
+    )
+    lines = [f"{STARTED}{job.id}; you will be told when it ends. It ends with the session."]
+    if (reach := job.info.reach) in PORTS:
+        lines.append(PORTS[reach])
+    display = {"kind": "text", "summary": f"{job.id} runs in the background", "domain": domain}
+    return ToolOutcome("\n".join(lines), display=display)
 
 
 def _bash_arguments(arguments: Metadata) -> BashArguments:
@@ -420,7 +454,7 @@ class JobsTool:
         return ToolOutcome(job.look(), is_error=job.failed, display={"kind": "text", "summary": job.state_line()})
 
 
-def _list_jobs(jobs: BackgroundJobs) -> ToolOutcome:
+def _list_jobs(jobs: Jobs) -> ToolOutcome:
     found = jobs.all()
     lines = [_job_row(job) for job in found]
     running = sum(job.info.state == "running" for job in found)
@@ -428,7 +462,7 @@ def _list_jobs(jobs: BackgroundJobs) -> ToolOutcome:
     return ToolOutcome("\n".join(lines) or "No background commands.", display=display)
 
 
-def _job_row(job: BackgroundJob) -> str:
+def _job_row(job: Job) -> str:
     last = job.info.last_line
     return f"{job.state_line()} · {job.line}{f' · {last}' if last else ''}"
 

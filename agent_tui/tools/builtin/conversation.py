@@ -1,4 +1,4 @@
-"""ask: a question to the user, with choices."""
+"""ask, present_plan, todo, skill, subagent: the tools that reach no file and run no command."""
 
 from __future__ import annotations
 

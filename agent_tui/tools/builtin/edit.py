@@ -1,4 +1,4 @@
-"""edit: exact replacements in one file, all or none."""
+"""edit, write, apply_patch: the tools that change files, whole or in part, all or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""list: what a folder holds."""
+"""list, glob, grep: the tools that find files and what stands in them."""
 
 from __future__ import annotations
 

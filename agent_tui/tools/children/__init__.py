@@ -1,1 +1,3 @@
-"""Child processes and threads: started with a clean environment, ended with all they started."""
+"""Child processes and threads: started with a clean environment, ended with all they started; commands in the
+background.
+"""

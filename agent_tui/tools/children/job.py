@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Literal
 
 from agent_tui.errors import ToolError
 from agent_tui.models.events import JobInfo, JobState, PortReach
@@ -20,13 +21,15 @@ from agent_tui.paths import private_dir
 from agent_tui.providers.secrets import Redactor
 from agent_tui.text.clean import one_line, pictured, program_output
 from agent_tui.text.numbers import duration
-from agent_tui.tools.base import StoppedBy
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.keep import FULL
 from agent_tui.tools.sandbox.policy import Domain, Network
 
 log = logging.getLogger(__name__)
+
+StoppedBy = Literal["a call", "the user", "its time limit", "the end of the session"]
+"""Who ended a command in the background; ``a call`` is the model's own."""
 
 LOG_BYTES = 20_000_000
 """Size of a log file. A server that talks for days must not fill the disk; its newest words are kept in memory."""

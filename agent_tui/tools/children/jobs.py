@@ -12,8 +12,7 @@ from types import MappingProxyType
 from agent_tui.errors import ToolError
 from agent_tui.models.events import JobInfo, PortReach
 from agent_tui.providers.secrets import Redactor
-from agent_tui.tools.base import BackgroundJobs, StoppedBy, ToolContext, ToolOutcome
-from agent_tui.tools.children.job import LOG_BYTES, Cleaned, Job, JobOutput
+from agent_tui.tools.children.job import LOG_BYTES, Cleaned, Job, JobOutput, StoppedBy
 from agent_tui.tools.children.process import KeptLog, ProcessGroup
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Launch, Network
@@ -157,9 +156,6 @@ class Jobs:
         self._changed(job)
 
 
-_SERVES: type[BackgroundJobs] = Jobs
-
-
 STARTED = "Runs in the background as "
 PORTS: Mapping[PortReach, str] = MappingProxyType(
     {
@@ -169,35 +165,3 @@ PORTS: Mapping[PortReach, str] = MappingProxyType(
     }
 )
 """What the model has to know of its ports."""
-
-
-async def start(
-    command: str,
-    launch: Launch,
-    cwd: Path,
-    context: ToolContext,
-    timeout: float | None,
-    at_end: Callable[[], Awaitable[list[str]]] | None = None,
-) -> ToolOutcome:
-    """Starts a command and answers at once, with its id. Raises ToolError."""
-    if context.jobs is None:
-        launch.close()
-        raise ToolError("bash: nothing can run in the background here.")
-    domain = launch.domain
-    job = await context.jobs.start(
-        command,
-        launch,
-        cwd,
-        context.spill_dir,
-        limit=context.config.output_limit,
-        secrets=context.secrets,
-        jail=context.jail,
-        network=context.network,
-        timeout=timeout,
-        at_end=at_end,
-    )
-    lines = [f"{STARTED}{job.id}; you will be told when it ends. It ends with the session."]
-    if (reach := job.info.reach) in PORTS:
-        lines.append(PORTS[reach])
-    display = {"kind": "text", "summary": f"{job.id} runs in the background", "domain": domain}
-    return ToolOutcome("\n".join(lines), display=display)

@@ -1,4 +1,5 @@
-"""Files reached from the root folder down, one descriptor after the other, with no link on the way.
+"""Where a path leads, and its file, reached from the root folder down, one descriptor after the other, with no link on
+the way.
 
 A path is judged once its links are resolved. Whoever may write in the project can put a link in the place of one of
 its folders before the path is opened; here that is an error, so that what is opened is what was judged. A folder that

@@ -1,4 +1,6 @@
-"""Unified diffs for people, in time that does not explode on large files."""
+"""Changes as text: unified diffs for people, in time that does not explode on large files, and the patch format that
+some models are trained on (V4A), read and applied to text.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images scaled down to what a model takes, before they become part of a conversation."""
+"""Images, scaled down to what a model takes and made anew for a screen."""
 
 from __future__ import annotations
 

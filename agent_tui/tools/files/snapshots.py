@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from agent_tui.errors import AgentError
 from agent_tui.tools.files import history, kept
@@ -29,6 +29,9 @@ from agent_tui.tools.files.text import replace
 from agent_tui.tools.git.repository import find_repository
 from agent_tui.tools.sandbox.places import git_folders
 
+if TYPE_CHECKING:
+    from agent_tui.store import Snapshot
+
 MAX_BYTES = 20_000_000
 
 # The store keeps the first state under a message and path. What the file was after each change is kept beside it, as
@@ -37,19 +40,6 @@ _AFTER, _LEFT = "\0after\0", "\0left\0"
 _UNKNOWN, _MISSING = b"unknown", b"missing"
 
 Save = Callable[[str, str, bytes | None, int | None], None]
-
-
-class StoredSnapshot(Protocol):
-    """A row of the store, oldest first: the file as it was before ``message_id`` changed it; None: not there."""
-
-    @property
-    def message_id(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def content(self) -> bytes | None: ...
-    @property
-    def mode(self) -> int | None: ...
 
 
 @dataclass(slots=True, frozen=True)
@@ -146,7 +136,7 @@ class _State:
 class FileHistory:
     """All that is kept of a session's files. ``rows`` are the snapshots of the session, oldest first."""
 
-    def __init__(self, rows: Iterable[StoredSnapshot]) -> None:
+    def __init__(self, rows: Iterable[Snapshot]) -> None:
         self._before: list[tuple[str, str, _State]] = []
         self._after: list[tuple[str, str, _State]] = []
         self._kept: dict[bytes, _State] = {}

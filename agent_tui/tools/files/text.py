@@ -1,4 +1,6 @@
-"""Reading whole text files to change them, and writing them back without losing anything."""
+"""Text files that tools read to change them: read whole, written back without losing anything else that they have, and
+remembered as the model has read them.
+"""
 
 from __future__ import annotations
 

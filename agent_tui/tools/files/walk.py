@@ -1,4 +1,6 @@
-"""Walks a folder the way ``git`` sees it: what .gitignore excludes and .git itself are left out."""
+"""Walks a folder the way ``git`` sees it (what .gitignore excludes and .git itself are left out), and matches path
+patterns without backtracking blow-ups.
+"""
 
 from __future__ import annotations
 

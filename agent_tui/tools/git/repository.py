@@ -1,7 +1,7 @@
-"""What can be read of a repository without git: where it lies, its branch, the commit it is at.
+"""A repository, of which every file may be anyone's: what can be read of it without git, whether git would run programs
+that it names, and a git of our own that it has no say in.
 
-Every file of it may be anyone's: sizes are bounded, devices and pipes are not opened, and what leads out of the
-repository is not followed.
+Sizes are bounded, devices and pipes are not opened, and what leads out of the repository is not followed.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded
 from agent_tui.models.requests import SystemBlock
 from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.contexts import assert_identities, leaves, row
-from tests.support.extra_tools import Tickets
+from tests.support.tool_context import Tickets
 
 
 def delta(usage: ContextUsage) -> int:

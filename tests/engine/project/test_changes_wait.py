@@ -11,7 +11,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StepEnded, TurnEnded
 from agent_tui.models.steps import Step
 from tests.support.agents import Recorder, parts_for, running
-from tests.support.extra_tools import Tickets
+from tests.support.tool_context import Tickets
 
 SCRIPT = """
 [[step]]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.errors import ToolError
+from agent_tui.store import Snapshot
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.edit import ApplyPatchTool
 from agent_tui.tools.builtin.read import ReadTool
@@ -240,12 +241,12 @@ async def test_a_failure_in_the_middle_takes_everything_back(context: ToolContex
 
 
 async def test_everything_a_patch_did_can_be_rewound(context: ToolContext) -> None:
-    class Row:
-        def __init__(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:
-            self.message_id, self.path, self.content, self.mode = message_id, path, content, mode
+    rows: list[Snapshot] = []
 
-    rows: list[Row] = []
-    snapshots = Snapshotter(lambda *row: rows.append(Row(*row)))
+    def save(message_id: str, path: str, content: bytes | None, mode: int | None) -> None:
+        rows.append(Snapshot(message_id, path, content, mode, 0.0))
+
+    snapshots = Snapshotter(save)
     snapshots.message_id = "m"
     context.before_change, context.after_change = snapshots.before_change, snapshots.after_change
     (context.root / "old.txt").write_text("old\n")

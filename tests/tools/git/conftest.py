@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.git_remotes import World, make_world
+from tests.support.git import World, make_world
 from tests.support.sandbox_world import in_turn
 
 

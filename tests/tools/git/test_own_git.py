@@ -19,8 +19,7 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.git.repository import Repository, find_git, find_repository, own_git
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.cli import REPOSITORY
-from tests.support.git import IDENTITY, git
-from tests.support.hostile_git import HOSTILE, Hostile, evil_program, make_hostile, ordinary
+from tests.support.git import HOSTILE, IDENTITY, Hostile, evil_program, git, make_hostile, ordinary
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

@@ -15,8 +15,7 @@ from agent_tui.models.messages import NO_OUTPUT
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.children.jobs import Jobs
 from tests.support.forms import examples
-from tests.support.git import git
-from tests.support.git_remotes import World
+from tests.support.git import World, git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

@@ -19,9 +19,7 @@ from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision, RemoteGit
 from tests.support.forms import LONG, examples
-from tests.support.git import git
-from tests.support.git_remotes import World, make_world
-from tests.support.hostile_git import HOSTILE, Hostile, evil_program, make_hostile
+from tests.support.git import HOSTILE, Hostile, World, evil_program, git, make_hostile, make_world
 from tests.support.sandbox_world import MEANS
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

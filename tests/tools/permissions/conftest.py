@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.permissions import Make, make_project, maker
+from tests.support.tool_context import Make, make_project, maker
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.config import PermissionMode
-from tests.support.permissions import Make, bash
+from tests.support.tool_context import Make, bash
 
 LOOKS = """
 ls

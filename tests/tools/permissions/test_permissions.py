@@ -10,7 +10,7 @@ from agent_tui.config import PermissionsConfig
 from agent_tui.errors import ConfigError
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.permissions.permissions import Permissions
-from tests.support.permissions import Make, bash, edit, read
+from tests.support.tool_context import Make, bash, edit, read
 
 
 def test_edits_follow_mode_rules_and_links(make: Make, root: Path) -> None:

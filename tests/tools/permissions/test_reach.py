@@ -15,7 +15,7 @@ from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach, hosts_
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.rules.rule import checked_rules
 from agent_tui.tools.urls import parse_url
-from tests.support.permissions import Make
+from tests.support.tool_context import Make
 
 LOOKS = ServerTool("docs", "search", only_looks=True)
 CLOSED = ServerTool("memory", "read_graph", only_looks=True, open_world=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.permissions import Make, bash
+from tests.support.tool_context import Make, bash
 
 # None of these may run unasked, although each begins like, or contains, something harmless or allowed by a rule.
 TRICKS = r"""

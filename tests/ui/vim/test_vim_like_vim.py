@@ -10,8 +10,7 @@ from random import Random
 import pytest
 
 from tests.support.forms import LONG
-from tests.support.vim import Answer, Case, answer_of_ours, answers_of_vim, available
-from tests.support.vim_cases import case, marked
+from tests.support.vim import Answer, Case, answer_of_ours, answers_of_vim, available, case, marked
 
 TABLE = Path(__file__).with_name("answers.json")
 """[text, row, column, keys, text, row, column, register] of cases that vim 9.0 was asked."""

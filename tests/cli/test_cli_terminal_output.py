@@ -19,7 +19,7 @@ from tests.support.waiting import PATIENCE
 
 PACKAGE = REPOSITORY / "agent_tui"
 NOT_THE_TERMINAL = {
-    "door.py": "the door itself",
+    "terminal_output.py": "the file itself",
     "tools/builtin/pdf.py": "text to its parent",
     "tools/builtin/searcher.py": "lines of JSON to its parent",
 }
@@ -58,7 +58,7 @@ def test_the_walk_finds_what_it_looks_for() -> None:
         "argparse.ArgumentParser()",
     ):
         assert bare_prints(f"import sys\n{line}\n") == [2]
-    assert bare_prints("door.say('')\nself.print('')\n") == []
+    assert bare_prints("terminal_output.say('')\nself.print('')\n") == []
     assert all((PACKAGE / name).is_file() for name in NOT_THE_TERMINAL)
 
 

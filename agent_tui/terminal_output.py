@@ -1,4 +1,4 @@
-"""The one door to a terminal for everything that is not the screen: what goes through it cannot drive a terminal.
+"""Everything that is written to a terminal beside the screen: it is cleaned, so that it cannot drive the terminal.
 
 Every line of the command line, of a run without a screen and of the program's end is printed here. File names, titles,
 keys and models' words may hold escape sequences; a terminal acts upon those wherever they come from.
