@@ -26,7 +26,7 @@ PACKAGE = Path(call.__file__).parents[1]
 RECORDS = ("providers/dialects/", "providers/catalog.py")
 ALLOWED: Mapping[str, str] = MappingProxyType(
     {
-        "context/tokens/families.py": "the table of tokenizer constants, a record each of its own",
+        "context/tokens.py": "the table of tokenizer constants, a record each of its own",
         "providers/litellm.py": "names of loggers of Python packages",
     }
 )
