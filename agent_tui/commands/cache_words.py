@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_tui.context.cache_forecast import cache_entries, miss_sums, whole
-from agent_tui.models.steps import CacheEntry, CacheMiss, CacheOutlook, MissCause, MissSum, Step
+from agent_tui.models.steps import CacheEntry, CacheForecast, CacheMiss, MissCause, MissSum, Step
 from agent_tui.models.usage import cost_fields
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, grouped, money, plural, tokens, whole_percent
@@ -83,15 +83,15 @@ def cache_json(steps: Sequence[Step]) -> dict[str, Any]:
     }
 
 
-def forecast_json(outlook: CacheOutlook | None) -> dict[str, Any] | None:
+def forecast_json(forecast: CacheForecast | None) -> dict[str, Any] | None:
     """What the next request is expected to find in the provider's cache; None where nothing is known of it."""
-    if outlook is None:
+    if forecast is None:
         return None
-    cold = outlook.cold
+    cold = forecast.cold
     return {
-        "cache_read_tokens": outlook.read,
-        "input_cost_usd": outlook.usd,
-        "cached_until": outlook.until,
+        "cache_read_tokens": forecast.read,
+        "input_cost_usd": forecast.usd,
+        "cached_until": forecast.until,
         "cold": None
         if cold is None
         else {

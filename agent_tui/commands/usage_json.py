@@ -38,7 +38,7 @@ def context_json(usage: ContextUsage, steps: Sequence[Step] = ()) -> dict[str, A
         "turns_left": usage.turns_left,
         "pending": usage.pending,
         "expected_cache_read_tokens": usage.expected_read,
-        "forecast": forecast_json(usage.outlook),
+        "forecast": forecast_json(usage.forecast),
         "misfit_tokens": usage.misfit,
         "warnings": list(usage.warnings),
         "calculation": {

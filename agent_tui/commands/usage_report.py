@@ -217,8 +217,8 @@ def expectation(usage: ContextUsage, prices: Prices | None) -> str:
     Where the provider does not report what it writes to its cache, nobody knows what the next request will find
     there: what the last one found is said, and named as that.
     """
-    if usage.outlook is not None and usage.total:
-        return expected_words(usage.outlook, usage.total)
+    if usage.forecast is not None and usage.total:
+        return expected_words(usage.forecast, usage.total)
     read = usage.expected_read
     last = read_last(usage)
     parts = []

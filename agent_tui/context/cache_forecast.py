@@ -27,14 +27,14 @@ from agent_tui.context.cache_misses import (
     wants_hour,
 )
 from agent_tui.context.cache_paths import SentPaths
-from agent_tui.models.steps import CacheEntry, CacheMiss, CacheOutlook, ColdRequest, MissCause, MissSum, Step
+from agent_tui.models.steps import CacheEntry, CacheForecast, CacheMiss, ColdRequest, MissCause, MissSum, Step
 from agent_tui.models.usage import NO_COST, Cost, Prices, TokenUsage
 from agent_tui.providers.dialects.record import UNSAID, Caching
 from agent_tui.text.numbers import clock_time, money, tokens, whole_percent
 
 
 @dataclass(slots=True, frozen=True)
-class Prospect:
+class ForecastBasis:
     """What is known of the next request's cache whatever time passes until it is sent: ``step`` is what it would send,
     ``newest`` the one before; of its input ``again`` tokens were sent before, and ``found`` is what of it can be read
     while it lives. ``ours`` says in words what of ours differs first from the step before."""
@@ -48,7 +48,7 @@ class Prospect:
     prices: Prices
 
 
-def prospect(
+def forecast_basis(
     step: Step,
     earlier: Sequence[Step],
     paths: SentPaths,
@@ -56,7 +56,7 @@ def prospect(
     sizes: Sizes,
     prices: Prices,
     summaries: Collection[str] = (),
-) -> Prospect | None:
+) -> ForecastBasis | None:
     """That of a step that is not sent yet; its usage is what the calculator expects. ``earlier``, ``paths`` and
     ``summaries`` as for ``attribute.judge``. None where nothing was sent yet, or the provider says nothing of a cache.
     """
@@ -70,7 +70,7 @@ def prospect(
     difference = changed(step, newest, paths, summaries)
     ours = "" if difference is None else difference.what
     again = max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could
-    return Prospect(step, newest, min(again, step.counted.input), found, ours, caching, prices)
+    return ForecastBasis(step, newest, min(again, step.counted.input), found, ours, caching, prices)
 
 
 def _expected_to_tell(step: Step, earlier: Sequence[Step], newest: Step, caching: Caching) -> bool:
@@ -81,7 +81,7 @@ def _expected_to_tell(step: Step, earlier: Sequence[Step], newest: Step, caching
     return newest.provider != step.provider and caching != UNSAID and caches(newest.counted)
 
 
-def outlook(known: Prospect, now: float) -> CacheOutlook:
+def forecast(known: ForecastBasis, now: float) -> CacheForecast:
     """What the next request will find if it is sent at a time (seconds since the epoch)."""
     step, caching, prices = known.step, known.caching, known.prices
     total = step.counted.input if step.counted is not None else 0
@@ -91,13 +91,13 @@ def outlook(known: Prospect, now: float) -> CacheOutlook:
     usd = input_usd(step, total, read, caching, prices)
     short = known.again - read
     if short < LEAST_TOKENS or short < LEAST_SHARE * total:
-        return CacheOutlook(read, usd, None, _until(alive, read))
+        return CacheForecast(read, usd, None, _until(alive, read))
     sent = replace(step, created=now)
     cause, what = cause_of(sent, known.newest, caching, known.ours, Parts(known.again, could, read, read, known.found))
     if cause == "unknown":
-        return CacheOutlook(read, usd)
+        return CacheForecast(read, usd)
     warm = input_usd(step, total, known.again, caching, prices)
-    return CacheOutlook(read, usd, ColdRequest(cause, what, short, not read, usd, warm), _until(alive, read))
+    return CacheForecast(read, usd, ColdRequest(cause, what, short, not read, usd, warm), _until(alive, read))
 
 
 def _until(alive: Sequence[Reach], read: int) -> float | None:
@@ -114,13 +114,13 @@ def input_usd(step: Step, total: int, read: int, caching: Caching, prices: Price
     return prices.cost(TokenUsage(total, 0, cache_read=read, cache_write=written, cache_write_1h=hour))
 
 
-def outlook_words(outlook: CacheOutlook | None) -> str:
+def forecast_words(forecast: CacheForecast | None) -> str:
     """What is to be known at a glance: what will be paid anew, or until when nothing will; empty where neither is."""
-    if outlook is None:
+    if forecast is None:
         return ""
-    if outlook.cold is not None:
-        return price_words(outlook.cold)
-    return until_words(outlook.until) if outlook.until is not None else ""
+    if forecast.cold is not None:
+        return price_words(forecast.cold)
+    return until_words(forecast.until) if forecast.until is not None else ""
 
 
 def price_words(cold: ColdRequest) -> str:
@@ -159,13 +159,13 @@ def until_words(until: float) -> str:
     return f"cached until {clock_time(until)}"
 
 
-def expected_words(outlook: CacheOutlook, total: int) -> str:
+def expected_words(forecast: CacheForecast, total: int) -> str:
     """What the next request, of ``total`` tokens, is expected to cost and to find, or to pay anew and why."""
-    if outlook.cold is not None:
-        return f"next input: expected {_why_and_price(outlook.cold)}"
-    until = f" until {clock_time(outlook.until)}" if outlook.until is not None else ""
-    cost = f"~{money(outlook.usd)}, " if outlook.usd else ""
-    return f"next input: expected {cost}{whole_percent(outlook.read, total)} cached{until}"
+    if forecast.cold is not None:
+        return f"next input: expected {_why_and_price(forecast.cold)}"
+    until = f" until {clock_time(forecast.until)}" if forecast.until is not None else ""
+    cost = f"~{money(forecast.usd)}, " if forecast.usd else ""
+    return f"next input: expected {cost}{whole_percent(forecast.read, total)} cached{until}"
 
 
 def cache_entries(steps: Sequence[Step]) -> list[CacheEntry]:

@@ -100,7 +100,7 @@ class Project:
         """(name, group, description, tokens, enabled) of every tool."""
         runtime = self._bindings.current.runtime
         disabled, rows = self._parts.settings.tools.disabled, runtime.usage().rows
-        return tool_rows(self._toolbox, runtime.prelude, runtime.info, disabled, rows)
+        return tool_rows(self._toolbox, runtime.request_prefix, runtime.info, disabled, rows)
 
     @property
     def trusted(self) -> bool:

@@ -20,9 +20,9 @@ from agent_tui.engine.calls import count_exactly, worth_counting
 from agent_tui.engine.counting import CountService
 from agent_tui.engine.extensions import Trusting, Workspace
 from agent_tui.engine.request_prefix import (
-    Prelude,
+    RequestPrefix,
     StablePrefix,
-    build_prelude,
+    build_request_prefix,
     change_row,
     fewer_tools_text,
     fitting_tools,
@@ -37,15 +37,15 @@ from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Noti
 from agent_tui.models.messages import AttachmentPart, Message
 from agent_tui.models.requests import Counter
 from agent_tui.models.rows import RowId
-from agent_tui.models.steps import CacheOutlook, Step
+from agent_tui.models.steps import CacheForecast, Step
 from agent_tui.paths import in_project
 
 if TYPE_CHECKING:
-    from agent_tui.engine.cache_forecast import Foresight
+    from agent_tui.engine.cache_forecast import CacheForecaster
 
 
 class FixedParts:
-    """Gives the runtime its prelude, and the user's messages what has become of files since they were sent."""
+    """Gives the runtime its request prefix, and the user's messages what has become of files since they were sent."""
 
     def __init__(
         self, hub: Hub, bindings: Bindings, workspace: Workspace, toolbox: Toolbox, trusting: Trusting
@@ -105,13 +105,13 @@ class FixedParts:
         if not changed:
             return False
         runtime = binding.runtime
-        before = [part.fingerprint for part in runtime.prelude.fixed]
+        before = [part.fingerprint for part in runtime.request_prefix.fixed]
         if documents_only:
             self.refresh_documents()
             self._stamps |= {path: now[path] for path in changed if path in now}
         else:
             self.refresh()
-        return [part.fingerprint for part in runtime.prelude.fixed] != before
+        return [part.fingerprint for part in runtime.request_prefix.fixed] != before
 
     def refresh(self, message: Message | None = None) -> None:
         """Builds the fixed parts anew, and counts what is new in them. What has become of files that stay as they were
@@ -123,8 +123,8 @@ class FixedParts:
         blocks, limits = self._workspace.blocks(), runtime.info.limits
         every = self._toolbox.offered(runtime.info)
         offered = fitting_tools(blocks, every, limits.window)
-        fresh = build_prelude([*blocks, *documents], offered)
-        fresh.set_counts(runtime.prelude.counts())
+        fresh = build_request_prefix([*blocks, *documents], offered)
+        fresh.set_counts(runtime.request_prefix.counts())
         changes = self._take(fresh, waiting=message is None)
         if message is not None:
             message.parts[0:0] = changes
@@ -141,7 +141,7 @@ class FixedParts:
         """The same of pinned files alone: a running turn keeps its tools and memory. A line for each file that cannot
         be read."""
         documents, problems = self._workspace.documents(self.pinned)
-        fresh = with_documents(self._bindings.current.runtime.prelude, documents)
+        fresh = with_documents(self._bindings.current.runtime.request_prefix, documents)
         changes = self._take(fresh, waiting and message is None, ("documents",))
         self._grounds = []
         if message is not None:
@@ -149,20 +149,20 @@ class FixedParts:
         return problems
 
     def _take(
-        self, fresh: Prelude, waiting: bool, rows: Sequence[RowId] = ("memory", "documents")
+        self, fresh: RequestPrefix, waiting: bool, rows: Sequence[RowId] = ("memory", "documents")
     ) -> list[AttachmentPart]:
         """Makes it the beginning of the next request, or what was sent where that is still cached: what has become of
         files since is returned. ``waiting`` shows it, for it goes with the user's next message."""
         binding = self._bindings.current
         runtime, conversation = binding.runtime, binding.conversation
-        counts, before = runtime.prelude.counts(), runtime.prelude.fixed
-        prelude, changes = self._prefix.settle(
+        counts, before = runtime.request_prefix.counts(), runtime.request_prefix.fixed
+        request_prefix, changes = self._prefix.settle(
             fresh, self.pinned, runtime.info, conversation.view(), conversation.steps, conversation.records
         )
         changes = [change for change in changes if change_row(change) in rows]
-        prelude.keep_edited(before, rows)
-        runtime.begin_with(with_changes(prelude, changes) if waiting else prelude)
-        runtime.prelude.set_counts(counts)
+        request_prefix.keep_edited(before, rows)
+        runtime.begin_with(with_changes(request_prefix, changes) if waiting else request_prefix)
+        runtime.request_prefix.set_counts(counts)
         return changes
 
 
@@ -201,7 +201,7 @@ class Accounts:
         self._workspace = workspace
         self._settings = settings
         self._tools_stale = False
-        self._foresight: Foresight | None = None
+        self._forecaster: CacheForecaster | None = None
         self._foretold = ""
         self._unsettled = False
         self.metrics = TokenCounterMetrics()
@@ -218,10 +218,10 @@ class Accounts:
         if self._unsettled or not self._bindings.current.described:
             # It would be a forecast of something else: tools and prices are on their way.
             return usage
-        outlook = self._outlook(usage.total)
-        cold = outlook is not None and outlook.cold is not None
-        expected = outlook.read if outlook is not None and cold else usage.expected_read
-        return replace(usage, outlook=outlook, expected_read=expected)
+        forecast = self._forecast(usage.total)
+        cold = forecast is not None and forecast.cold is not None
+        expected = forecast.read if forecast is not None and cold else usage.expected_read
+        return replace(usage, forecast=forecast, expected_read=expected)
 
     @property
     def in_flight(self) -> int:
@@ -230,7 +230,7 @@ class Accounts:
 
     def part_text(self, fingerprint: str) -> str | None:
         """The text of a fixed part of the next request, deferred tools included; None where it is not at hand."""
-        return self._bindings.current.runtime.prelude.texts.get(fingerprint)
+        return self._bindings.current.runtime.request_prefix.texts.get(fingerprint)
 
     def history(self) -> History:
         """The session as it was before each of its steps. It stays with this session, and grows with it."""
@@ -241,20 +241,20 @@ class Accounts:
         """Whether something has become known, or another, without anything having changed."""
         if self._unsettled:
             return not self._fixed.tools_starting
-        return self._foresight is not None and self._foresight.passed()
+        return self._forecaster is not None and self._forecaster.passed()
 
-    def _outlook(self, total: int) -> CacheOutlook | None:
+    def _forecast(self, total: int) -> CacheForecast | None:
         """What a request of so many tokens would find in the cache. Before the first one there is nothing to know, and
         nothing to load for it."""
         runtime = self._bindings.current.runtime
         if not runtime.conversation.steps:
             return None
-        if self._foresight is None:
-            from agent_tui.engine.cache_forecast import Foresight
+        if self._forecaster is None:
+            from agent_tui.engine.cache_forecast import CacheForecaster
 
-            self._foresight = Foresight()
+            self._forecaster = CacheForecaster()
         try:
-            return self._foresight.outlook(runtime, total)
+            return self._forecaster.forecast(runtime, total)
         except Exception:
             # The numbers themselves, and a turn, are not lost over that.
             log.exception("What the next request finds in the cache is not known")
@@ -292,23 +292,23 @@ class Accounts:
     async def count(self) -> None:
         """Counts what has no count yet, and tells the numbers when that changed them."""
         runtime = self._bindings.current.runtime
-        if await runtime.counts.ensure(runtime.conversation, runtime.prelude):
+        if await runtime.counts.ensure(runtime.conversation, runtime.request_prefix):
             self.tell()
 
     def tell(self) -> None:
         """Shows the numbers as they are now."""
         usage = self.usage()
-        if usage.outlook is not None:
-            self._foretold = usage.outlook.cold.what if usage.outlook.cold is not None else ""
+        if usage.forecast is not None:
+            self._foretold = usage.forecast.cold.what if usage.forecast.cold is not None else ""
         self._hub.publish(ContextChanged(usage, self._bindings.current.runtime.in_flight))
 
     def foretell(self) -> None:
         """Before a turn: its first request is reckoned with as cold where it is. What it pays anew for something that
         changed during the turn before it is told; whoever follows the numbers knows of all other changes."""
         runtime = self._bindings.current.runtime
-        outlook = self._outlook(runtime.usage().total)
-        cold = outlook.cold if outlook is not None else None
-        runtime.expect_cold(outlook.read if outlook is not None and cold is not None else None)
+        forecast = self._forecast(runtime.usage().total)
+        cold = forecast.cold if forecast is not None else None
+        runtime.expect_cold(forecast.read if forecast is not None and cold is not None else None)
         if cold is not None and cold.cause == "ours" and cold.what != self._foretold:
             from agent_tui.context.cache_forecast import cold_words
 

@@ -9,7 +9,7 @@ from agent_tui.engine.about import Project
 from agent_tui.engine.accounts import Accounts, FixedParts
 from agent_tui.engine.background import Background
 from agent_tui.engine.binder import Binder
-from agent_tui.engine.budget import Purse
+from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.model_control import ModeControl, ModelControl
@@ -130,9 +130,9 @@ class Agent:
         return self._bindings.current.runtime
 
     @property
-    def budget(self) -> Purse:
+    def budget(self) -> SpendingBudget:
         """What may be spent in it."""
-        budget = self.runtime.purse
+        budget = self.runtime.budget
         assert budget is not None, "every session of an agent has its budget"
         return budget
 
@@ -186,7 +186,7 @@ class Agent:
         await self._binder.warm_up()
         newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.fixed), None)
         if newest is not None and not known:
-            self.runtime.prelude.add_servers_of(newest)
+            self.runtime.request_prefix.add_servers_of(newest)
         return self.context.usage()
 
     async def close(self) -> None:

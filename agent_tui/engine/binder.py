@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import reserve_problem
 from agent_tui.engine.accounts import Accounts, FixedParts
-from agent_tui.engine.budget import Purse
+from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.models import DEMO, recalled_ratio, recalled_rule, setting_problem, with_learned
 from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.request_prefix import Prelude
+from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.state import Binding, Bindings, Hub, RunState, RunStates
 from agent_tui.errors import AgentError, ConfigError
@@ -44,7 +44,7 @@ class Binder:
         self._fixed = fixed
         self._accounts = accounts
         self._model_gone: Notice | None = None
-        self._purse: Purse | None = None
+        self._budget: SpendingBudget | None = None
         self._told: set[str] = set()
 
     def first_model(self, conversation: Conversation) -> ModelSpec:
@@ -92,10 +92,10 @@ class Binder:
             settings=parts.settings,
             info=known,
             effort=stored or spec.reasoning_effort or "medium",
-            prelude=Prelude(),
+            request_prefix=RequestPrefix(),
             ratio=recalled_ratio(parts.store, known),
             replay=recalled_rule(parts.store, known),
-            purse=self._purse_of(conversation),
+            budget=self._budget_of(conversation),
         )
         binding = Binding(runtime, CompactionService(runtime, parts.counter, parts.catalogue.find))
         if info is not None:
@@ -105,12 +105,12 @@ class Binder:
         if chosen:
             conversation.bind_model(spec.key)
 
-    def _purse_of(self, conversation: Conversation) -> Purse:
-        """The session's purse, which another model goes on with; one that is opened knows what the run has spent."""
-        if self._purse is None or self._purse.conversation is not conversation:
+    def _budget_of(self, conversation: Conversation) -> SpendingBudget:
+        """The session's budget, which another model goes on with; one that is opened knows what the run has spent."""
+        if self._budget is None or self._budget.conversation is not conversation:
             parts = self._parts
-            self._purse = Purse(conversation, parts.settings.budget, parts.run_budget, self._purse)
-        return self._purse
+            self._budget = SpendingBudget(conversation, parts.settings.budget, parts.run_budget, self._budget)
+        return self._budget
 
     async def facts_of(self, spec: ModelSpec) -> ModelInfo:
         """What is known about a model, with what its server taught."""

@@ -29,18 +29,18 @@ from agent_tui.store.steps import day_of
 log = logging.getLogger(__name__)
 
 
-class Purse:
+class SpendingBudget:
     """One a session, shared with its subagents. What was spent on any of its branches counts; what a fork inherits was
     spent by the session it was forked from. The limits are those of the configuration, and what the user said for
     this session over them. ``run_usd`` holds for the whole run of the program, whatever sessions it goes through:
-    for the calls since this purse was opened, and for those of ``before``, the purse of the session it was in last."""
+    for the calls since this one was opened, and for those of ``before``, the budget of the session it was in last."""
 
     def __init__(
         self,
         conversation: Conversation,
         config: BudgetConfig,
         run_usd: float | None = None,
-        before: Purse | None = None,
+        before: SpendingBudget | None = None,
     ) -> None:
         self._conversation = conversation
         self._config = config

@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass
 
 from agent_tui.context.anchor import runs_of
-from agent_tui.context.cache_forecast import Prospect, outlook
-from agent_tui.engine.request_prefix import Prelude
+from agent_tui.context.cache_forecast import ForecastBasis, forecast
+from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.engine.runtime import Runtime, build_request, new_step
 from agent_tui.models.requests import Effort, ModelInfo, SentMessage
-from agent_tui.models.steps import CacheOutlook, ColdRequest
+from agent_tui.models.steps import CacheForecast, ColdRequest
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.reasoning import decide
 
@@ -20,53 +20,53 @@ class _Seen:
     """What an answer was made of; while it is all the same, only time makes it another."""
 
     view: list[SentMessage]
-    prelude: Prelude
+    request_prefix: RequestPrefix
     info: ModelInfo
     effort: Effort
     newest: str
     total: int
-    made: Prospect | None
+    made: ForecastBasis | None
 
     def holds(self, runtime: Runtime, total: int) -> bool:
         conversation = runtime.conversation
         return (
             self.view is conversation.view()
-            and self.prelude is runtime.prelude
+            and self.request_prefix is runtime.request_prefix
             and self.info is runtime.info
             and (self.effort, self.newest, self.total) == (runtime.effort, newest_of(runtime), total)
         )
 
 
-class Foresight:
+class CacheForecaster:
     """Keeps what was found, so that to ask again while nothing changes costs nothing."""
 
     def __init__(self) -> None:
         self._seen: _Seen | None = None
-        self._said: CacheOutlook | None = None
+        self._said: CacheForecast | None = None
 
     def passed(self) -> bool:
         """Whether nothing but the time that has passed makes the last answer another one."""
         made, said = (self._seen.made, self._said) if self._seen is not None else (None, None)
         if made is None or said is None:
             return False
-        now = outlook(made, time.time())
+        now = forecast(made, time.time())
         return (now.read, now.cold is None) != (said.read, said.cold is None)
 
-    def outlook(self, runtime: Runtime, total: int) -> CacheOutlook | None:
+    def forecast(self, runtime: Runtime, total: int) -> CacheForecast | None:
         """That of the next request, of ``total`` tokens, if it is sent now; None where nothing is known of it."""
         if self._seen is None or not self._seen.holds(runtime, total):
-            made = _prospect(runtime, total)
-            view, prelude, info = runtime.conversation.view(), runtime.prelude, runtime.info
-            self._seen = _Seen(view, prelude, info, runtime.effort, newest_of(runtime), total, made)
+            made = _forecast_basis(runtime, total)
+            view, request_prefix, info = runtime.conversation.view(), runtime.request_prefix, runtime.info
+            self._seen = _Seen(view, request_prefix, info, runtime.effort, newest_of(runtime), total, made)
         made = self._seen.made
-        self._said = None if made is None else outlook(made, time.time())
+        self._said = None if made is None else forecast(made, time.time())
         return self._said
 
 
 def cold_with(runtime: Runtime, total: int, effort: Effort) -> ColdRequest | None:
     """What the next request, of ``total`` tokens, would pay anew if the model were asked to think so much."""
-    made = _prospect(runtime, total, effort)
-    return outlook(made, time.time()).cold if made is not None else None
+    made = _forecast_basis(runtime, total, effort)
+    return forecast(made, time.time()).cold if made is not None else None
 
 
 def newest_of(runtime: Runtime) -> str:
@@ -75,7 +75,7 @@ def newest_of(runtime: Runtime) -> str:
     return f"{len(steps)} {steps[-1].id} {steps[-1].status}" if steps else ""
 
 
-def _prospect(runtime: Runtime, total: int, effort: Effort | None = None) -> Prospect | None:
+def _forecast_basis(runtime: Runtime, total: int, effort: Effort | None = None) -> ForecastBasis | None:
     conversation, info = runtime.conversation, runtime.info
     if not conversation.steps or not total:
         return None
@@ -86,4 +86,6 @@ def _prospect(runtime: Runtime, total: int, effort: Effort | None = None) -> Pro
     plan, thinking = decide(request, info)
     step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
     step.usage = TokenUsage(total, 0)
-    return runtime.sent_log.prospect(step, request, info, plan, thinking, conversation.steps, conversation.summaries)
+    return runtime.sent_log.forecast_basis(
+        step, request, info, plan, thinking, conversation.steps, conversation.summaries
+    )

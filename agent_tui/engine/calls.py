@@ -56,7 +56,7 @@ def _subject(runtime: Runtime) -> tuple[object, ...]:
     """What a count is about: the messages as sent, the fixed parts, the model, and how much was measured before."""
     measured = sum(s.status != "running" for s in runtime.conversation.steps)
     keys = tuple(sent.key for sent in runtime.conversation.view())
-    return keys, measured, runtime.info.target, runtime.prelude.fingerprint, runtime.effort
+    return keys, measured, runtime.info.target, runtime.request_prefix.fingerprint, runtime.effort
 
 
 def worth_counting(runtime: Runtime) -> bool:

@@ -6,7 +6,7 @@ import logging
 
 from agent_tui.context.tokens import TokenCounterMetrics, message_text_for_count
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.request_prefix import Prelude
+from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.errors import StoreError, WorkerError
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Counter
@@ -27,15 +27,15 @@ class CountService:
         self.unavailable = False
         self.warm = False
 
-    async def ensure(self, conversation: Conversation, prelude: Prelude) -> bool:
+    async def ensure(self, conversation: Conversation, request_prefix: RequestPrefix) -> bool:
         """Counts whatever of the conversation and the fixed parts has no count; True when something changed."""
         relevant = self._relevant(conversation)
         messages = [m for m in relevant if m.raw_tokens is None]
-        fixed = prelude.uncounted()
+        fixed = request_prefix.uncounted()
         known: dict[str, int] = {}
         if fixed:
             known = conversation.store.measured.counts(list(fixed))
-            prelude.set_counts(known)
+            request_prefix.set_counts(known)
             conversation.set_fixed_counts(known)
             fixed = {f: text for f, text in fixed.items() if f not in known}
         self._metrics.hit(len(relevant) - len(messages))
@@ -57,7 +57,7 @@ class CountService:
             conversation.set_raw_tokens(by_message)
         by_fixed = dict(zip(fixed, counts[len(messages) :], strict=True))
         if by_fixed:
-            prelude.set_counts(by_fixed)
+            request_prefix.set_counts(by_fixed)
             conversation.set_fixed_counts(by_fixed)
             if not conversation.read_only:
                 try:

@@ -15,7 +15,7 @@ from agent_tui.config import Settings
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, Stamp, environment_text, git_facts, stamp
 from agent_tui.context.skills import Skills, UserCommand, UserCommands
 from agent_tui.context.trust import FolderTrust, places
-from agent_tui.engine.request_prefix import Prelude
+from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextRow
@@ -151,7 +151,11 @@ def _arguments(names: Sequence[str], args: str) -> dict[str, str]:
 
 
 def tool_rows(
-    toolbox: Toolbox, prelude: Prelude, model: ModelInfo, disabled: Sequence[str], rows_now: Sequence[ContextRow]
+    toolbox: Toolbox,
+    request_prefix: RequestPrefix,
+    model: ModelInfo,
+    disabled: Sequence[str],
+    rows_now: Sequence[ContextRow],
 ) -> list[ToolRow]:
     """For ``/tools``: name, group, first line of the description, tokens as ``rows_now`` of ``/context`` has them (of a
     deferred tool what it would cost), and whether it is sent. Tools a small window has no room for, and those that are
@@ -162,7 +166,7 @@ def tool_rows(
         if row.id == "tools"
         for leaf in _leaves(row)
     }
-    sent = {tool.schema.name for tool in prelude.offered}
+    sent = {tool.schema.name for tool in request_prefix.offered}
     rows: list[ToolRow] = []
     left_out: list[ToolRow] = []
     for tool in toolbox.offered(model):

@@ -21,7 +21,7 @@ FILE_ROWS: tuple[RowId, ...] = ("memory", "documents")
 
 
 @dataclass(slots=True)
-class Prelude:
+class RequestPrefix:
     """The fixed parts of the next request. ``fingerprint`` covers what signatures may be bound to: the system blocks,
     the documents (sent after them) and the tools.
 
@@ -76,7 +76,7 @@ class Prelude:
 
 
 def known_counts(fixed: Sequence[FixedPart]) -> dict[str, int]:
-    """The counts of ``Prelude.counts`` for these parts."""
+    """The counts of ``RequestPrefix.counts`` for these parts."""
     return {part.fingerprint: count for part in fixed if (count := part.count)}
 
 
@@ -95,44 +95,48 @@ def schema_text(schema: ToolSchema) -> str:
     )
 
 
-def build_prelude(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool]) -> Prelude:
+def build_request_prefix(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool]) -> RequestPrefix:
     """Assembles the fixed parts. Blocks of row ``documents`` are sent apart: they are re-read for every request."""
-    prelude = Prelude(offered=list(tools))
+    request_prefix = RequestPrefix(offered=list(tools))
     for block in blocks:
-        (prelude.documents if block.row == "documents" else prelude.system).append(block)
-        prelude.fixed.append(_part(prelude, block.row, block.group or block.row, block.label, block.text, block.path))
+        (request_prefix.documents if block.row == "documents" else request_prefix.system).append(block)
+        request_prefix.fixed.append(
+            _part(request_prefix, block.row, block.group or block.row, block.label, block.text, block.path)
+        )
     for tool in tools:
         text = schema_text(tool.schema)
-        part = _part(prelude, "tools", tool.group, tool.schema.name, text, None)
+        part = _part(request_prefix, "tools", tool.group, tool.schema.name, text, None)
         if tool.deferred:
             part = replace(part, raw_tokens=0, chars=0, ascii_chars=0, deferred_tokens=0)
         else:
-            prelude.tools.append(tool.schema)
-        prelude.fixed.append(part)
-    system = [content_fingerprint(b.text) for b in (*prelude.system, *prelude.documents)]
-    prelude.fingerprint = fingerprint([*system, "tools", *(content_fingerprint(schema_text(t)) for t in prelude.tools)])
-    return prelude
+            request_prefix.tools.append(tool.schema)
+        request_prefix.fixed.append(part)
+    system = [content_fingerprint(b.text) for b in (*request_prefix.system, *request_prefix.documents)]
+    request_prefix.fingerprint = fingerprint(
+        [*system, "tools", *(content_fingerprint(schema_text(t)) for t in request_prefix.tools)]
+    )
+    return request_prefix
 
 
-def with_documents(prelude: Prelude, documents: Sequence[SystemBlock]) -> Prelude:
+def with_documents(request_prefix: RequestPrefix, documents: Sequence[SystemBlock]) -> RequestPrefix:
     """The same with other documents: what else is sent stays as it is, and so does every count that is known."""
-    changed = build_prelude([*prelude.system, *documents], prelude.offered)
-    changed.set_counts(prelude.counts())
+    changed = build_request_prefix([*request_prefix.system, *documents], request_prefix.offered)
+    changed.set_counts(request_prefix.counts())
     return changed
 
 
-def change_part(prelude: Prelude, row: RowId, change: AttachmentPart) -> FixedPart:
+def change_part(request_prefix: RequestPrefix, row: RowId, change: AttachmentPart) -> FixedPart:
     """The change of a file as a part that waits for the user's next message."""
     path = change.path or ""
-    known = next((p for p in prelude.fixed if p.row == row and p.path == path), None)
+    known = next((p for p in request_prefix.fixed if p.row == row and p.path == path), None)
     label = known.label if known is not None else path.rsplit("/", 1)[-1]
-    part = _part(prelude, row, path, f"{label} (change)", change.text or "", path)
+    part = _part(request_prefix, row, path, f"{label} (change)", change.text or "", path)
     return replace(part, change="waiting", text=None)
 
 
-def _part(prelude: Prelude, row: RowId, group: str, label: str, text: str, path: str | None) -> FixedPart:
+def _part(request_prefix: RequestPrefix, row: RowId, group: str, label: str, text: str, path: str | None) -> FixedPart:
     digest = content_fingerprint(text)
-    prelude.texts[digest] = text
+    request_prefix.texts[digest] = text
     ascii_chars = len(text) if text.isascii() else sum(c < "\x80" for c in text)
     kept = text if row in FILE_ROWS else None
     return FixedPart(row, group, label or group, len(text), digest, ascii_chars=ascii_chars, path=path, text=kept)
@@ -174,36 +178,36 @@ class StablePrefix:
 
     def settle(
         self,
-        fresh: Prelude,
+        fresh: RequestPrefix,
         pinned: Iterable[str],
         model: ModelInfo,
         view: Sequence[SentMessage],
         steps: Sequence[Step],
         records: Sequence[CompactionRecord],
-    ) -> tuple[Prelude, list[AttachmentPart]]:
+    ) -> tuple[RequestPrefix, list[AttachmentPart]]:
         """What to send for ``fresh``, which is of the files as they are now: itself, or with the bytes of the newest
         request to ``model``; and what the next message of the user has to tell of the files."""
         now = _files([*fresh.system, *fresh.documents])
         chosen = frozenset(pinned)
         newest = _newest(steps, model)
-        sent, prelude = None, fresh
+        sent, request_prefix = None, fresh
         if newest is not None:
             self._restore(newest, fresh)
             sent = self._warm(newest, fresh, chosen, records)
         if newest is not None and sent is not None:
-            prelude = build_prelude([*sent.system, *sent.documents], fresh.offered)
-            prelude.set_counts({**known_counts(newest.fixed), **fresh.counts()})
-        self._keep(prelude, _Sent(prelude.system, prelude.documents, _others(fresh), chosen))
-        held = _files([*prelude.system, *prelude.documents])
+            request_prefix = build_request_prefix([*sent.system, *sent.documents], fresh.offered)
+            request_prefix.set_counts({**known_counts(newest.fixed), **fresh.counts()})
+        self._keep(request_prefix, _Sent(request_prefix.system, request_prefix.documents, _others(fresh), chosen))
+        held = _files([*request_prefix.system, *request_prefix.documents])
 
         def edited(part: FixedPart) -> bool:
             block = now.get((part.row, part.path or part.label))
             return part.row in FILE_ROWS and (block is None or content_fingerprint(block.text) != part.fingerprint)
 
-        prelude.mark_edited(edited)
-        return prelude, self._changes(held, now, view)
+        request_prefix.mark_edited(edited)
+        return request_prefix, self._changes(held, now, view)
 
-    def _restore(self, newest: Step, fresh: Prelude) -> None:
+    def _restore(self, newest: Step, fresh: RequestPrefix) -> None:
         """Knows the beginning of the newest request though another process sent it: where its files' text was stored,
         and all else of it is here again byte for byte."""
         if newest.fixed_fingerprint in self._built:
@@ -217,14 +221,14 @@ class StablePrefix:
             if text is None:
                 return
             blocks.append(SystemBlock(part.row, text, part.group, part.label, part.path))
-        then = build_prelude(blocks, fresh.offered)
+        then = build_request_prefix(blocks, fresh.offered)
         if then.fingerprint != newest.fixed_fingerprint:
             return
         pinned = frozenset(block.path for block in then.documents if block.path)
         self._keep(then, _Sent(then.system, then.documents, _others(then), pinned))
 
     def _warm(
-        self, newest: Step, fresh: Prelude, pinned: frozenset[str], records: Sequence[CompactionRecord]
+        self, newest: Step, fresh: RequestPrefix, pinned: frozenset[str], records: Sequence[CompactionRecord]
     ) -> _Sent | None:
         """The beginning of the newest request, while a provider may have it in its cache and nothing else of it has
         changed. None: it is built anew."""
@@ -235,9 +239,9 @@ class StablePrefix:
             return None
         return sent if (sent.pinned, sent.others) == (pinned, _others(fresh)) else None
 
-    def _keep(self, prelude: Prelude, sent: _Sent) -> None:
-        self._built.pop(prelude.fingerprint, None)
-        self._built[prelude.fingerprint] = sent
+    def _keep(self, request_prefix: RequestPrefix, sent: _Sent) -> None:
+        self._built.pop(request_prefix.fingerprint, None)
+        self._built[request_prefix.fingerprint] = sent
         while len(self._built) > _KEPT:
             del self._built[next(iter(self._built))]
 
@@ -285,11 +289,11 @@ def _newest(steps: Sequence[Step], model: ModelInfo) -> Step | None:
     return next((s for s in reversed(steps) if s.kind == "turn" and (s.model_key, s.model) == asked), None)
 
 
-def with_changes(prelude: Prelude, changes: Sequence[AttachmentPart]) -> Prelude:
-    """The prelude with what the next message will tell of files, so that the numbers have it before it is sent."""
+def with_changes(request_prefix: RequestPrefix, changes: Sequence[AttachmentPart]) -> RequestPrefix:
+    """Adds what the next message will tell of files, so that the numbers have it before it is sent."""
     for change in changes:
-        prelude.fixed.append(change_part(prelude, change_row(change), change))
-    return prelude
+        request_prefix.fixed.append(change_part(request_prefix, change_row(change), change))
+    return request_prefix
 
 
 def change_row(change: AttachmentPart) -> RowId:
@@ -312,10 +316,10 @@ def _files(blocks: Iterable[SystemBlock]) -> dict[Key, SystemBlock]:
     return {(block.row, block.path or block.label): block for block in blocks if block.row in FILE_ROWS}
 
 
-def _others(prelude: Prelude) -> str:
+def _others(request_prefix: RequestPrefix) -> str:
     """What else the beginning is made of: prompt, environment, skills and tools."""
-    blocks = [content_fingerprint(block.text) for block in prelude.system if block.row not in FILE_ROWS]
-    return fingerprint([*blocks, "tools", *(content_fingerprint(schema_text(tool)) for tool in prelude.tools)])
+    blocks = [content_fingerprint(block.text) for block in request_prefix.system if block.row not in FILE_ROWS]
+    return fingerprint([*blocks, "tools", *(content_fingerprint(schema_text(tool)) for tool in request_prefix.tools)])
 
 
 SMALL_WINDOW = 16_384

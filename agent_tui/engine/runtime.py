@@ -16,11 +16,11 @@ from agent_tui.context.anchor import runs_of
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.past import given_of
 from agent_tui.context.view import active_prune_ids
-from agent_tui.engine.budget import Purse
+from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.counting import CountService
 from agent_tui.engine.models import learned_ratio, recalled_ratio
-from agent_tui.engine.request_prefix import Prelude
+from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
 from agent_tui.models.failure import Overflow
@@ -47,7 +47,7 @@ class Runtime:
     fit, as far as the provider is asked for it, ``output_due`` that nothing but the answer is asked for;
     ``schema_refused``: its server does not take the schema; ``next_effort`` waits for the end of a turn;
     ``cold_read`` tokens at most will the request that goes out next find in the provider's cache; None is not known;
-    ``purse`` holds the budgets, a subagent's parent's."""
+    ``budget`` holds the budgets, a subagent's parent's."""
 
     conversation: Conversation
     provider: Provider
@@ -55,7 +55,7 @@ class Runtime:
     settings: Settings
     info: ModelInfo
     effort: Effort
-    prelude: Prelude
+    request_prefix: RequestPrefix
     ratio: float = 1.0
     accounts: Incremental = field(default_factory=Incremental)
     parent: Conversation | None = None
@@ -66,7 +66,7 @@ class Runtime:
     output_schema: Metadata | None = None
     output_due: bool = False
     schema_refused: bool = False
-    purse: Purse | None = None
+    budget: SpendingBudget | None = None
     next_effort: Effort | None = None
     cold_read: int | None = None
     _sent_log: SentLog | None = None
@@ -100,11 +100,11 @@ class Runtime:
 
     def refusal(self, call: ExpectedCall, model: str, emit: Emit, what: str = "the next call") -> str | None:
         """Why the call is not to be made, when it would break a budget; None when it may."""
-        if self.purse is None:
+        if self.budget is None:
             return None
-        if (notice := self.purse.unpriced(model, call)) is not None:
+        if (notice := self.budget.unpriced(model, call)) is not None:
             emit(notice)
-        return self.purse.refusal(call, what)
+        return self.budget.refusal(call, what)
 
     def begin_in_parent(self, step: Step) -> Step | None:
         """A subagent's call counts in the parent's session from its beginning: a copy of the step, of kind
@@ -125,9 +125,9 @@ class Runtime:
             self.parent.save_step(copy)
             self.parent.save_if_possible()
 
-    def begin_with(self, prelude: Prelude) -> None:
+    def begin_with(self, request_prefix: RequestPrefix) -> None:
         """What the next request begins with."""
-        self.prelude = prelude
+        self.request_prefix = request_prefix
 
     @property
     def wanted_effort(self) -> Effort:
@@ -196,10 +196,10 @@ class Runtime:
             view=self.conversation.view(),
             steps=self.conversation.steps,
             records=self.conversation.records,
-            fixed=self.prelude.fixed,
+            fixed=self.request_prefix.fixed,
             settings=self.policy(),
             ratio=self.ratio,
-            fixed_fingerprint=self.prelude.fingerprint,
+            fixed_fingerprint=self.request_prefix.fingerprint,
             effort=self.effort,
             replay=self.replay,
             inherited=self.conversation.inherited,
@@ -297,16 +297,16 @@ def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> 
         id=request_id,
         spec=runtime.info.spec,
         session_id=runtime.conversation.info.id,
-        system=runtime.prelude.system,
+        system=runtime.request_prefix.system,
         messages=list(runtime.conversation.view()),
-        tools=runtime.prelude.tools,
+        tools=runtime.request_prefix.tools,
         max_output=max_output,
         effort=runtime.effort,
-        fixed_fingerprint=runtime.prelude.fingerprint,
+        fixed_fingerprint=runtime.request_prefix.fingerprint,
         timeout=runtime.settings.agent.timeout,
         content_timeout=runtime.settings.agent.content_timeout,
         answer_timeout=runtime.settings.agent.answer_timeout,
-        documents=runtime.prelude.documents,
+        documents=runtime.request_prefix.documents,
         replay=runtime.rule(),
         output_schema=None if runtime.schema_refused else runtime.output_schema,
         output_due=runtime.output_due,
@@ -342,10 +342,10 @@ def new_step(runtime: Runtime, kind: str) -> Step:
         created=time.time(),
         sent_count=len(view),
         sent_fingerprint=fingerprint(sent.message.id for sent in view),
-        prefix_fingerprint=prefix_fingerprint(view, runtime.prelude.fingerprint),
-        fixed=conversation.fixed_sets.one(runtime.prelude.fixed),
+        prefix_fingerprint=prefix_fingerprint(view, runtime.request_prefix.fingerprint),
+        fixed=conversation.fixed_sets.one(runtime.request_prefix.fixed),
         prune_ids=active_prune_ids(conversation.records),
-        fixed_fingerprint=runtime.prelude.fingerprint,
+        fixed_fingerprint=runtime.request_prefix.fingerprint,
         thinking=runtime.effort,
         cost_usd=info.prices.unreported,
         window=info.limits.window,

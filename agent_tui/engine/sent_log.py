@@ -8,7 +8,7 @@ from functools import partial
 
 from agent_tui.context.accounting.inputs import reasoning_tokens
 from agent_tui.context.anchor import share_at
-from agent_tui.context.cache_forecast import Prospect, prospect
+from agent_tui.context.cache_forecast import ForecastBasis, forecast_basis
 from agent_tui.context.cache_misses import Sizes, judge, life_of
 from agent_tui.context.cache_paths import MODEL, SERVER, THINKING, SentMessages, SentPaths, sent_fixed
 from agent_tui.context.tokens import estimate_fixed, estimate_message, family_of
@@ -41,10 +41,10 @@ class SentLog:
         step.sent = self.paths.record(step.id, messages, settings, marks)
         self._same = len(messages.digests)
 
-    def prospect(
+    def forecast_basis(
         self, step: Step, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking,
         earlier: Sequence[Step], summaries: Collection[str],
-    ) -> Prospect | None:  # fmt: skip
+    ) -> ForecastBasis | None:  # fmt: skip
         """What the next request would find in the provider's cache; ``step`` is what it would be. Nothing of it is
         recorded."""
         self.paths.take(earlier)
@@ -52,7 +52,7 @@ class SentLog:
         step.sent = Sent(settings, marks=marks)
         caching, sizes = _caching(step, info), _sizes(step, request.messages, earlier, info)
         with self.paths.ahead(step.id, messages):
-            return prospect(step, earlier, self.paths, caching, sizes, info.prices, summaries)
+            return forecast_basis(step, earlier, self.paths, caching, sizes, info.prices, summaries)
 
     def _made_of(
         self, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking, earlier: Sequence[Step]

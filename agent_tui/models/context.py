@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent_tui.models.steps import CacheOutlook, StepKind
+from agent_tui.models.steps import CacheForecast, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage
 
 Basis = Literal["measured", "derived", "estimated"]
@@ -122,7 +122,7 @@ class ContextUsage:
     sum of rows = total and total + free + reserve - over = window. ``pending`` means counts are still being made
     (the character rule stands in for some); a compaction decision waits for it to become False. ``expected_read`` is
     what the next request will read from the provider's cache: what the last one read and wrote, as far as it begins
-    the same; None where the provider does not report what it writes. ``outlook`` says what it will find there if it is
+    the same; None where the provider does not report what it writes. ``forecast`` says what it will find there if it is
     sent now; None while a turn runs, and where nothing is known of it. ``margin`` is kept free beside the next input
     (``accounting.budget.room_for_answer``); ``max_input`` is the model's own limit on input, where it has one.
     ``window_origin`` says in words where the window is known from.
@@ -155,7 +155,7 @@ class ContextUsage:
     max_input: int | None = None
     window_origin: str = ""
     misfit: int = 0
-    outlook: CacheOutlook | None = None
+    forecast: CacheForecast | None = None
     held: str = ""
 
     @property

@@ -73,7 +73,7 @@ class ColdRequest:
 
 
 @dataclass(slots=True, frozen=True)
-class CacheOutlook:
+class CacheForecast:
     """What the next request is expected to find in the provider's cache: ``read`` tokens, ``usd`` for its whole input.
 
     ``cold`` says why that is less than it could have been; None where it is not, or not worth a word. ``until`` is when

@@ -379,7 +379,7 @@ class EventPrinter:
 
     def _foretell(self, usage: ContextUsage) -> None:
         """Says, once for each reason, what the next request pays anew."""
-        cold = usage.outlook.cold if usage.outlook is not None else None
+        cold = usage.forecast.cold if usage.forecast is not None else None
         reason = "" if cold is None else cold.what if cold.cause == "ours" else cold.cause
         if cold is not None and reason != self._foretold:
             from agent_tui.context.cache_forecast import cold_words

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from agent_tui.context.cache_forecast import miss_sums, outlook, prospect
+from agent_tui.context.cache_forecast import forecast, forecast_basis, miss_sums
 from agent_tui.context.cache_misses import Judged, Sizes, judge, reaches
 from agent_tui.context.cache_paths import SentMessages, SentPaths
 from agent_tui.models.requests import Target
@@ -285,9 +285,9 @@ def test_what_a_rewind_will_cost_is_foreseen_before_the_next_message_is_written(
     sizes = Sizes(lambda n: min(FIXED, n * FIXED // len(PARTS)), lambda n: FIXED + n * EACH)
     session.paths.take(session.steps)
     with session.paths.ahead(step.id, SentMessages(list(left), list(left), [1] * len(left))):
-        known = prospect(step, session.steps, session.paths, session.caching(CLAUDE), sizes, PRICES)
+        known = forecast_basis(step, session.steps, session.paths, session.caching(CLAUDE), sizes, PRICES)
     assert known is not None
-    found = outlook(known, session.now + 1)
+    found = forecast(known, session.now + 1)
     said = None if found.cold is None else (found.cold.cause, found.cold.what, found.cold.tokens)
     assert said == (None if marked else ("ours", "rewound", len(left) * EACH))
 

@@ -16,7 +16,7 @@ from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.counting import CountService
 from agent_tui.engine.questions import Verdict
-from agent_tui.engine.request_prefix import Prelude
+from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
@@ -132,7 +132,7 @@ class Bench(Generic[M]):
     def attach(self, conversation: Conversation) -> None:
         self.conversation = conversation
         counts = CountService(CharCounter(), TokenCounterMetrics())
-        self.runtime = Runtime(conversation, self.model, counts, self.settings, self.info, "off", Prelude())
+        self.runtime = Runtime(conversation, self.model, counts, self.settings, self.info, "off", RequestPrefix())
         self.service = CompactionService(self.runtime, CharCounter())
         registry = ToolRegistry([ReadTool(self.tokens)])
 
@@ -143,7 +143,7 @@ class Bench(Generic[M]):
         self.executor = TurnExecutor(self.runtime, runner, self.service, self.prepare)
 
     async def prepare(self) -> None:
-        await self.runtime.counts.ensure(self.conversation, self.runtime.prelude)
+        await self.runtime.counts.ensure(self.conversation, self.runtime.request_prefix)
 
     def fill(self, messages: int, tokens: int) -> None:
         """An earlier conversation of this many messages, which no step has measured."""

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from agent_tui.engine.accounts import Accounts
     from agent_tui.engine.agent import Agent
     from agent_tui.engine.background import Background
-    from agent_tui.engine.budget import Purse
+    from agent_tui.engine.budget import SpendingBudget
     from agent_tui.engine.conversation import Conversation
     from agent_tui.engine.model_control import ModeControl, ModelControl
     from agent_tui.engine.questions import PermissionDesk, QuestionDesk
@@ -58,7 +58,9 @@ if TYPE_CHECKING:
     from agent_tui.engine.waiting import Waiting
 else:
     Agent = Project = Accounts = BranchControl = ModeControl = ModelControl = CompactionControl = object
-    SessionControl = PermissionDesk = QuestionDesk = Background = Runner = Waiting = Purse = Conversation = object
+    SessionControl = PermissionDesk = QuestionDesk = Background = Runner = Waiting = SpendingBudget = Conversation = (
+        object
+    )
 
 
 @dataclass
@@ -518,7 +520,7 @@ class FakeBackground(Background):
         return [f"Goes on: {job.command}" for job in self.known.values() if job.kept]
 
 
-class FakeBudget(Part, Purse):
+class FakeBudget(Part, SpendingBudget):
     def lines(self) -> list[BudgetLine]:
         return [BudgetLine("turn", None), BudgetLine("session", 5.0, Cost(0.42)), BudgetLine("tokens", None)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.models.events import ContextChanged
-from agent_tui.models.steps import CacheOutlook, ColdRequest
+from agent_tui.models.steps import CacheForecast, ColdRequest
 from agent_tui.text.numbers import clock_time
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import StatusFacts, StatusLine
@@ -21,8 +21,8 @@ UNPRICED = ColdRequest("ours", "rewound", 12_000, False, None, None)
 
 
 def publish(run: Running, cold: ColdRequest | None, until: float | None = None) -> None:
-    outlook = CacheOutlook(0 if cold else 80_000, 1.51 if cold else 0.15, cold, until)
-    run.agent.publish(ContextChanged(replace(sample_usage(), outlook=outlook)))
+    forecast = CacheForecast(0 if cold else 80_000, 1.51 if cold else 0.15, cold, until)
+    run.agent.publish(ContextChanged(replace(sample_usage(), forecast=forecast)))
 
 
 async def test_the_hint_goes_with_the_next_key_and_the_status_line_stays(tmp_path: Path) -> None:
@@ -44,20 +44,20 @@ async def test_the_hint_goes_with_the_next_key_and_the_status_line_stays(tmp_pat
 
 @pytest.mark.parametrize(("width", "said"), [(200, "cold: ~$1.51 instead of ~$0.15"), (80, "cold"), (60, "cold")])
 def test_the_status_line_says_it_in_the_room_there_is(width: int, said: str) -> None:
-    assert said in status(CacheOutlook(0, 1.51, EXPIRED), width)
-    assert status(CacheOutlook(0, 1.51, EXPIRED), width).rstrip().endswith("$0.42")
+    assert said in status(CacheForecast(0, 1.51, EXPIRED), width)
+    assert status(CacheForecast(0, 1.51, EXPIRED), width).rstrip().endswith("$0.42")
 
 
 def test_what_is_cached_is_said_with_a_time_that_stays_true() -> None:
     until = 1_800_000_000.0
-    assert f"cached until {clock_time(until)}" in status(CacheOutlook(80_000, 0.15, None, until), 200)
-    assert "cached" not in status(CacheOutlook(80_000, 0.15, None, None), 200)
-    assert "partly cold: ~12k not from the cache" in status(CacheOutlook(3_000, None, UNPRICED), 200)
+    assert f"cached until {clock_time(until)}" in status(CacheForecast(80_000, 0.15, None, until), 200)
+    assert "cached" not in status(CacheForecast(80_000, 0.15, None, None), 200)
+    assert "partly cold: ~12k not from the cache" in status(CacheForecast(3_000, None, UNPRICED), 200)
 
 
-def status(outlook: CacheOutlook, width: int) -> str:
+def status(forecast: CacheForecast, width: int) -> str:
     line, facts = StatusLine(), StatusFacts()
-    facts.model, facts.usage = "claude", replace(sample_usage(), outlook=outlook)
+    facts.model, facts.usage = "claude", replace(sample_usage(), forecast=forecast)
     line.facts = facts
     return "".join(text for text, _ in line.line(0, width, plain))
 

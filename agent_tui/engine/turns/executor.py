@@ -232,8 +232,8 @@ class TurnExecutor:
         self._begun = True
         try:
             self.emit(TurnStarted(new_id("turn")))
-            if self._runtime.purse is not None and self._runtime.parent is None:
-                self._runtime.purse.begin_turn()
+            if self._runtime.budget is not None and self._runtime.parent is None:
+                self._runtime.budget.begin_turn()
             self._compaction.turn_started()
             if message is not None:
                 await self._add(message)

@@ -417,7 +417,7 @@ class StepRunner:
         if not result.usage_before.pending:
             return
         step, counted = result.step, self._runtime.usage()
-        if counted.pending or self._runtime.prelude.fingerprint != step.fixed_fingerprint:
+        if counted.pending or self._runtime.request_prefix.fingerprint != step.fixed_fingerprint:
             step.estimated_growth = step.known_input = None
             return
         guessed = step.estimated_input

@@ -11,7 +11,7 @@ from dataclasses import replace
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.questions import Verdict
-from agent_tui.engine.request_prefix import build_prelude
+from agent_tui.engine.request_prefix import build_request_prefix
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.toolbox import ToldMode, Toolbox
 from agent_tui.engine.turns.executor import TurnExecutor
@@ -67,7 +67,7 @@ async def run_subagent(
     await patiently(lambda: store.sessions.save(info))
     child = Conversation(store, info)
     tools = [t for t in toolbox.registry.tools() if t.schema.name not in NOT_FOR_SUBAGENTS]
-    offered = [o for o in runtime.prelude.offered if o.schema.name not in NOT_OFFERED]
+    offered = [o for o in runtime.request_prefix.offered if o.schema.name not in NOT_OFFERED]
     settings = replace(runtime.settings, agent=replace(runtime.settings.agent, step_limit=STEP_LIMIT))
     own = Runtime(
         conversation=child,
@@ -76,15 +76,15 @@ async def run_subagent(
         settings=settings,
         info=runtime.info,
         effort=runtime.effort,
-        prelude=build_prelude(runtime.prelude.system, offered),
+        request_prefix=build_request_prefix(runtime.request_prefix.system, offered),
         ratio=runtime.ratio,
         parent=parent,
-        purse=runtime.purse,
+        budget=runtime.budget,
         replay=runtime.replay,
     )
 
     async def prepare() -> None:
-        await own.counts.ensure(child, own.prelude)
+        await own.counts.ensure(child, own.request_prefix)
 
     memory = ToolMemory()
 

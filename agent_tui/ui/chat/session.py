@@ -83,7 +83,7 @@ class SessionView:
 
     def _foretell(self, usage: ContextUsage) -> None:
         """Hints, once for each reason, at what the next request pays anew; the status line goes on saying it."""
-        cold = usage.outlook.cold if usage.outlook is not None else None
+        cold = usage.forecast.cold if usage.forecast is not None else None
         reason = "" if cold is None else cold.what if cold.cause == "ours" else cold.cause
         standing = bool(self._hinted) and self._view.activity.hint_text == self._hinted
         if reason == self._foretold and not standing:

@@ -20,7 +20,7 @@ from agent_tui.ui.theme import Paint, Piece, paint_of, strip_of, width_of
 
 if TYPE_CHECKING:
     from agent_tui.models.context import ContextUsage
-    from agent_tui.models.steps import CacheOutlook
+    from agent_tui.models.steps import CacheForecast
 
 
 class Lines(Guarded, Widget):
@@ -260,20 +260,20 @@ class StatusLine(Lines):
             pieces += [(word if tight < 2 else word.split()[1], paint("warning")), (gap, paint())]
         if usage is None:
             return pieces
-        if usage.outlook is not None:
-            pieces += cache_pieces(usage.outlook, tight, gap, paint)
+        if usage.forecast is not None:
+            pieces += cache_pieces(usage.forecast, tight, gap, paint)
         pieces += context_pieces(usage, facts.in_flight, tight, paint)
         pieces += [(gap, paint()), (money(usage.session.cost), paint("muted"))]
         return pieces
 
 
-def cache_pieces(outlook: CacheOutlook, tight: int, gap: str, paint: Paint) -> list[Piece]:
+def cache_pieces(forecast: CacheForecast, tight: int, gap: str, paint: Paint) -> list[Piece]:
     """What the next request pays anew; where there is room, until when nothing."""
-    from agent_tui.context.cache_forecast import outlook_words, price_words, short_words
+    from agent_tui.context.cache_forecast import forecast_words, price_words, short_words
 
-    cold = outlook.cold
+    cold = forecast.cold
     if cold is None:
-        return [(outlook_words(outlook), paint("faint")), (gap, paint())] if outlook.until and not tight else []
+        return [(forecast_words(forecast), paint("faint")), (gap, paint())] if forecast.until and not tight else []
     text = price_words(cold) if tight < 2 else short_words(cold) if tight < 5 else "cold"
     return [(text, paint("warning")), (gap, paint())]
 

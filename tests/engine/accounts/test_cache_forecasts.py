@@ -14,7 +14,7 @@ from agent_tui.engine import runtime as requests
 from agent_tui.engine import sent_log
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import ContextChanged, Notice
-from agent_tui.models.steps import CacheOutlook
+from agent_tui.models.steps import CacheForecast
 from agent_tui.providers.dialects.record import Caching
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import parts_for, running
@@ -33,10 +33,10 @@ class ForeseenRun(CachedRun):
 
     def __init__(self, name: str, plan: dict[int, str], worker: WorkerClient, folder: Path) -> None:
         super().__init__(name, 60_000, plan, worker, folder)
-        self.said: dict[int, CacheOutlook | None] = {}
+        self.said: dict[int, CacheForecast | None] = {}
 
     def about_to_send(self, agent: Agent) -> None:
-        self.said[self._turn] = agent.context.usage().outlook
+        self.said[self._turn] = agent.context.usage().forecast
 
     async def go(self, turns: int) -> Outcome:
         with mock.patch.object(foresight, "time", self.clock):
@@ -50,7 +50,7 @@ class ForeseenRun(CachedRun):
         lines = ((turn, seen, self._problem(self.said[turn], seen)) for turn, seen in first.items() if turn > 1)
         return [f"turn {turn} after {s.done}: {p}; {self.said[turn]}; {s.truth}" for turn, s, p in lines if p]
 
-    def _problem(self, said: CacheOutlook | None, seen: Seen) -> str:
+    def _problem(self, said: CacheForecast | None, seen: Seen) -> str:
         truth = seen.truth
         least = max(LEAST_TOKENS, LEAST_SHARE * truth.input)
         caused = CAUSES.get(truth.why, "") if {*seen.done} - {"waited"} else ""
@@ -107,9 +107,9 @@ async def test_that_it_has_expired_is_told_once_by_a_look_that_happens_anyway(tm
         async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
             agent.turns.submit("We speak of many things at length here. " * 900)
             await agent.turns.join()
-            outlook = seen.of(ContextChanged)[-1].usage.outlook
-            assert outlook is not None and outlook.cold is None
-            assert outlook.until == agent.conversation.steps[-1].created + 300.0
+            forecast = seen.of(ContextChanged)[-1].usage.forecast
+            assert forecast is not None and forecast.cold is None
+            assert forecast.until == agent.conversation.steps[-1].created + 300.0
             await agent.events.settled()
             told = len(seen.of(ContextChanged))
             clock.moved = 200.0
@@ -119,14 +119,14 @@ async def test_that_it_has_expired_is_told_once_by_a_look_that_happens_anyway(tm
             for _ in range(3):
                 assert not await agent.context.refresh()
             assert len(seen.of(ContextChanged)) == told + 1
-            outlook = seen.of(ContextChanged)[-1].usage.outlook
-            assert outlook is not None and outlook.cold is not None and outlook.until is None
-            assert (outlook.cold.cause, outlook.cold.whole, outlook.read) == ("expired", True, 0)
-            assert outlook.cold.what.startswith("idle for 5 min")
+            forecast = seen.of(ContextChanged)[-1].usage.forecast
+            assert forecast is not None and forecast.cold is not None and forecast.until is None
+            assert (forecast.cold.cause, forecast.cold.whole, forecast.read) == ("expired", True, 0)
+            assert forecast.cold.what.startswith("idle for 5 min")
             told = len(seen.of(ContextChanged))
             agent.turns.submit("and more")
             await agent.turns.join()
             first, *_, last = seen.of(ContextChanged)[told:]
             assert first.usage.expected_read == 0 and last.usage.expected_read
-            assert last.usage.outlook is not None and last.usage.outlook.cold is None
+            assert last.usage.forecast is not None and last.usage.forecast.cold is None
             assert not [n for n in seen.of(Notice) if n.code == "cache"]

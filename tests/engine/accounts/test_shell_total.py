@@ -88,7 +88,7 @@ def figures(usage: ContextUsage) -> list[Any]:
 async def test_the_tools_of_servers_are_in_it_before_the_first_step_and_after(tmp_path: Path, share: float) -> None:
     settings = configured("--big", "12", "--instructions", "Add before you take away.", share=share)
     async with live(tmp_path, settings) as agent:
-        names = {p.label for p in agent.runtime.prelude.fixed}
+        names = {p.label for p in agent.runtime.request_prefix.fixed}
         assert ({"tool_search", "mcp_call"} <= names) == (share < 1)
         agent.models.set_effort("low")
         before = agent.context.usage()

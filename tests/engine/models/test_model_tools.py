@@ -34,14 +34,14 @@ async def test_another_model_gets_its_own_way_to_change_files(tmp_path: Path) ->
         await agent.context.ready()
         names = [row[0] for row in agent.project.tools()]
         assert "edit" in names and "apply_patch" not in names
-        before = agent.runtime.prelude.fingerprint
+        before = agent.runtime.request_prefix.fingerprint
         await agent.models.switch("other")
         names = [row[0] for row in agent.project.tools()]
         assert "apply_patch" in names and "edit" not in names and "write" in names
-        assert agent.runtime.prelude.fingerprint != before, "another beginning: nothing of it is in a cache"
+        assert agent.runtime.request_prefix.fingerprint != before, "another beginning: nothing of it is in a cache"
         await agent.models.switch("one")
         assert "edit" in [row[0] for row in agent.project.tools()]
-        assert agent.runtime.prelude.fingerprint == before
+        assert agent.runtime.request_prefix.fingerprint == before
 
 
 async def test_who_switches_edit_off_gets_no_patches_either(tmp_path: Path) -> None:

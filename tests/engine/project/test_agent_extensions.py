@@ -99,12 +99,12 @@ async def test_what_a_server_says_of_its_use_is_a_row_that_is_sent_and_counted(t
         assert servers.label == "MCP instructions (1)" and [c.label for c in servers.children] == ["test"]
         usage = agent.context.usage()
         assert servers.tokens > 10 and sum(r.tokens for r in usage.rows) == usage.total
-        sent = [block.text for block in agent.runtime.prelude.system if block.row == "servers"]
+        sent = [block.text for block in agent.runtime.request_prefix.system if block.row == "servers"]
         assert len(sent) == 1 and "Add before you take away." in sent[0]
-        before = agent.runtime.prelude.fingerprint
+        before = agent.runtime.request_prefix.fingerprint
         agent.turns.submit("again")
         await agent.turns.join()
-        assert agent.runtime.prelude.fingerprint == before, "the cache holds"
+        assert agent.runtime.request_prefix.fingerprint == before, "the cache holds"
     async with started(tmp_path / "other", CALLS) as (agent, _):
         assert "servers" not in [r.id for r in agent.context.usage().rows], "no empty row for those without"
 
@@ -121,12 +121,12 @@ text = "Done."
     async with started(tmp_path, script, "--big", "60") as (agent, _):
         deferred = next(c for c in row(agent, "tools").children if c.id == "mcp:test")
         assert deferred.tokens == 0 and deferred.deferred_tokens
-        before = [p.fingerprint for p in agent.runtime.prelude.fixed] if agent.runtime is not None else []
+        before = [p.fingerprint for p in agent.runtime.request_prefix.fixed] if agent.runtime is not None else []
         agent.turns.submit("what is on?")
         await agent.turns.join()
         found, called = results(agent)
         assert "mcp__test__calendar_1" in found and called == "1 Oslo"
-        assert agent.runtime is not None and [p.fingerprint for p in agent.runtime.prelude.fixed] == before
+        assert agent.runtime is not None and [p.fingerprint for p in agent.runtime.request_prefix.fixed] == before
 
 
 async def test_the_text_behind_every_fixed_row_is_what_is_sent(tmp_path: Path) -> None:

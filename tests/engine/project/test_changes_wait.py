@@ -106,17 +106,17 @@ async def test_tools_that_come_between_turns_are_told_with_the_numbers_alone(tmp
     async with running(parts) as (agent, seen):
         agent.turns.submit(LONG)
         await agent.turns.join()
-        outlook = last_usage(seen).outlook
-        assert outlook is not None and outlook.cold is None and outlook.read > 5_000
+        forecast = last_usage(seen).forecast
+        assert forecast is not None and forecast.cold is None and forecast.read > 5_000
         tickets.come()
-        cold = last_usage(seen).outlook
+        cold = last_usage(seen).forecast
         assert cold is not None and cold.cold is not None
         assert cold.cold.what == "tools changed: MCP server tickets came" and cold.cold.tokens > 5_000
-        assert last_usage(seen).expected_read == cold.read < outlook.read
+        assert last_usage(seen).expected_read == cold.read < forecast.read
         agent.turns.submit("and more")
         await agent.turns.join()
         assert not [n for n in seen.of(Notice) if n.code == "cache"]
-        after = last_usage(seen).outlook
+        after = last_usage(seen).forecast
         assert after is not None and after.cold is None
 
 
@@ -138,14 +138,14 @@ async def test_nothing_is_foretold_while_servers_are_on_their_way(tmp_path: Path
         async with running(parts(later, session)) as (agent, seen):
             await agent.context.ready()
             await agent.events.settled()
-            assert all(e.usage.outlook is None for e in seen.of(ContextChanged))
+            assert all(e.usage.forecast is None for e in seen.of(ContextChanged))
             assert not await agent.context.refresh()
             later.starting = False
             if comes:
                 later.come()
             else:
                 await agent.context.refresh()
-            outlook = last_usage(seen).outlook
-            assert outlook is not None
-            assert (outlook.cold is None) == comes
-            assert comes or (outlook.cold and outlook.cold.what == "tools changed: MCP server tickets went")
+            forecast = last_usage(seen).forecast
+            assert forecast is not None
+            assert (forecast.cold is None) == comes
+            assert comes or (forecast.cold and forecast.cold.what == "tools changed: MCP server tickets went")

@@ -27,7 +27,7 @@ def git(monkeypatch: pytest.MonkeyPatch) -> list[GitFacts]:
 def sent_blocks(agent: Agent) -> tuple[str, list[SystemBlock]]:
     runtime = agent.runtime
     assert runtime is not None
-    return runtime.prelude.fingerprint, runtime.prelude.system
+    return runtime.request_prefix.fingerprint, runtime.request_prefix.system
 
 
 def updates(agent: Agent) -> list[str]:

@@ -11,7 +11,7 @@ from agent_tui.config import Settings
 from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.extensions import Extensions
 from agent_tui.engine.questions import PermissionDesk
-from agent_tui.engine.request_prefix import build_prelude
+from agent_tui.engine.request_prefix import build_request_prefix
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, PermissionAsked
 from agent_tui.models.messages import ToolCallPart
@@ -89,9 +89,9 @@ async def test_deferred_tools_are_listed_with_what_they_would_cost_and_not_sent(
     try:
         async with asyncio.timeout(60):
             await extensions.mcp.settled()
-        prelude = build_prelude([], extensions.tools.offered(Limits(8_000, None, None, "config")))
-        assert [t.name for t in prelude.tools] == ["tool_search", "mcp_call"]
-        deferred = [p for p in prelude.fixed if p.deferred_tokens is not None]
+        request_prefix = build_request_prefix([], extensions.tools.offered(Limits(8_000, None, None, "config")))
+        assert [t.name for t in request_prefix.tools] == ["tool_search", "mcp_call"]
+        deferred = [p for p in request_prefix.fixed if p.deferred_tokens is not None]
         assert len(deferred) == 28 and {p.group for p in deferred} == {"mcp:test"}
         assert all(p.raw_tokens == 0 for p in deferred)
     finally:

@@ -78,7 +78,7 @@ def told(agent: Agent) -> list[str]:
 async def test_the_mode_is_told_once_and_each_change_of_it(tmp_path: Path) -> None:
     async with running(parts(tmp_path, "", "ask")) as (agent, _):
         await say(agent, "hello")
-        before = agent.runtime.prelude.fingerprint
+        before = agent.runtime.request_prefix.fingerprint
         await say(agent, "again")
         assert told(agent) == ["ask"]
         agent.mode.set("plan")
@@ -88,7 +88,7 @@ async def test_the_mode_is_told_once_and_each_change_of_it(tmp_path: Path) -> No
         agent.mode.set("plan")
         await say(agent, "now plan")
         assert told(agent) == ["ask", "plan"]
-        assert agent.runtime.prelude.fingerprint == before
+        assert agent.runtime.request_prefix.fingerprint == before
         assert agent.conversation.steps[-1].usage is not None and agent.conversation.steps[-1].usage.cache_read
         await agent.branches.rewind(agent.conversation.path[-2].id)
         await say(agent, "instead of that")
