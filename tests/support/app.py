@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from textual._context import visible_screen_stack
 from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -63,6 +64,8 @@ class Running:
 
 def shown(app: App[Any]) -> str:
     """What stands on the screen of an app, line by line."""
+    # Textual sets it before it draws; the program's own frames have no need of it.
+    visible_screen_stack.set(app._background_screens)
     strips = app.screen._compositor.render_strips()
     return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 

@@ -59,10 +59,21 @@ class FrameCompositor(Compositor):
         self.known_parts: list[list[Part] | None] = []
         self.parts_of: object = None
         self.known_shapes: object = None
+        self.for_picture = False
+
+    def render_update(
+        self, full: bool = False, screen_stack: list[Screen[object]] | None = None, simplify: bool = False
+    ) -> Any:
+        """Draws what changed; ``full`` is asked for by who wants a picture of the screen, which is Textual's."""
+        self.for_picture = full
+        try:
+            return super().render_update(full, screen_stack, simplify)
+        finally:
+            self.for_picture = False
 
     def render_full_update(self, simplify: bool = False) -> Any:
-        """Draws every row. A picture of the screen (``simplify``) is Textual's."""
-        if simplify or self.root is None or self.drawing.problem:
+        """Draws every row."""
+        if self.for_picture or self.root is None or self.drawing.problem:
             return super().render_full_update(simplify)
         return self.drawing.attempt(partial(self.frame, True), super().render_full_update)
 
