@@ -128,7 +128,7 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
 
 
 def _brought_rules(options: Options, paths: Paths, root: Path, trusted: bool) -> list[str]:
-    """What the project's configuration allows, as far as its user did not say the same on the command line."""
+    """Returns what the project's configuration allows, as far as its user did not say the same on the command line."""
     layers = [layer for layer in config_layers(options, paths, root, trusted) if layer.brought]
     rules = [rule for layer in layers for rule in layer.values.get("permissions", {}).get("allow") or ()]
     return [rule for rule in rules if rule not in options.allow]
@@ -336,7 +336,7 @@ def _folder(path: Path, flag: str) -> Path:
 
 
 def _appended(options: Options) -> list[str]:
-    """What the command line adds to the system prompt."""
+    """Returns what the command line adds to the system prompt."""
     return [text for text in ((options.append_system_prompt or "").strip(), *options.instructions) if text]
 
 

@@ -35,7 +35,7 @@ class Proposal(NamedTuple):
 
 
 def query_at(line: str, column: int, first_line: bool) -> Query | None:
-    """What is being typed before the cursor, if it is something to complete."""
+    """Returns what is being typed before the cursor, if it is something to complete."""
     before = line[:column]
     if first_line and before.startswith("/") and "\n" not in before:
         return Query("command", 0, before)
@@ -82,7 +82,7 @@ class FileIndex:
 
 
 def _resources(text: str, agent: Agent | None) -> list[Proposal]:
-    """What MCP servers offer, named ``@server:uri``."""
+    """Returns what MCP servers offer, named ``@server:uri``."""
     if agent is None:
         return []
     from agent_tui.text.search import match as match_texts

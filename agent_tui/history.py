@@ -117,7 +117,7 @@ class History:
         return entries[-KEPT:]
 
     def load_draft(self) -> str:
-        """What stood in the prompt when the program was left in this project."""
+        """Returns what stood in the prompt when the program was left in this project."""
         draft = self._drafts().get(self.project, "")
         return draft if isinstance(draft, str) else ""
 

@@ -71,6 +71,6 @@ class Options(Compared):
     variables: dict[str, int] = field(default_factory=dict)
 
     def written(self, name: str, index: int = 0) -> str:
-        """How the user gave a field: its flag, or the environment variable that stands for it."""
+        """Returns how the user gave a field: its flag, or the environment variable that stands for it."""
         flag = next(flag for flag in FLAGS if flag.dest == name)
         return f"environment: {flag.variable}" if index < self.variables.get(name, 0) else f"--{flag.name}"

@@ -129,8 +129,8 @@ def git_folder(folder: Path) -> Path | None:
 
 
 def belongs_to_user(folder: Path, *parts: Path) -> bool:
-    """Whether a project folder and the ``parts`` of it that make it one are the user's own, by git's rule: owned by
-    them (under sudo also by whoever called it), or named by ``safe.directory`` of their git configuration."""
+    """Returns whether a project folder and the ``parts`` of it that make it one are the user's own, by git's rule:
+    owned by them (under sudo also by whoever called it), or named by ``safe.directory`` of their git configuration."""
     if not hasattr(os, "geteuid"):
         return True
     users = {os.geteuid()}
@@ -149,7 +149,7 @@ def belongs_to_user(folder: Path, *parts: Path) -> bool:
 
 
 def _is_shared(folder: Path) -> bool:
-    """Whether anyone may put something into a folder, as into /tmp: nobody's project lies all over it."""
+    """Returns whether anyone may put something into a folder, as into /tmp: nobody's project lies all over it."""
     try:
         mode = folder.stat().st_mode
     except OSError:
@@ -158,7 +158,7 @@ def _is_shared(folder: Path) -> bool:
 
 
 def from_a_stranger(path: Path) -> bool:
-    """Whether a file in a folder that anyone may write into is another user's."""
+    """Returns whether a file in a folder that anyone may write into is another user's."""
     try:
         return _is_shared(path.parent) and hasattr(os, "geteuid") and path.lstat().st_uid != os.geteuid()
     except OSError:

@@ -328,8 +328,8 @@ def _screen(options: Options, settings: Settings, paths: Paths, served: Served |
 
 
 def called_as(options: Options) -> list[str]:
-    """How the program was called, as far as that has to be said again to find a session of it. What variables said
-    they say the next time, too."""
+    """Returns how the program was called, as far as that has to be said again to find a session of it. What variables
+    said they say the next time, too."""
     named = (("-C", "folder", options.folder), ("--config", "config", options.config))
     given = [(flag, str(value)) for flag, name, value in named if value is not None and name not in options.variables]
     return ["agent-tui", *(word for pair in given for word in pair)]
@@ -366,7 +366,7 @@ def decoded(data: bytes) -> str:
 
 
 def _brings_something() -> bool:
-    """Whether there is something to read, or the end, before ``PATIENCE`` is over."""
+    """Returns whether there is something to read, or the end, before ``PATIENCE`` is over."""
     try:
         return bool(select.select([sys.stdin.fileno()], [], [], PATIENCE)[0])
     except (OSError, ValueError):

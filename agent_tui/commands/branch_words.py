@@ -51,7 +51,7 @@ def tree(path: Sequence[Message], branches: Sequence[Branch]) -> Iterator[Messag
 
 
 def head_of(entry: Message | Branch) -> str | None:
-    """What the conversation ends with once it is chosen."""
+    """Returns what the conversation ends with once it is chosen."""
     return entry.end if isinstance(entry, Branch) else entry.parent_id
 
 
@@ -71,7 +71,7 @@ def words_of(branch: Branch, width: int) -> str:
 
 
 def files_text(files: FilesMoved, root: Path, key: str = "Ctrl+R") -> str:
-    """What ``key`` would do beside going there; empty where no file differs."""
+    """Returns what ``key`` would do beside going there; empty where no file differs."""
     text = f"{key} puts {plural(len(files.put), 'file')} back too: {_names(files.put, root)}." if files.put else ""
     if files.left:
         lines = [one_line(line, 200).replace(f"{root}/", "") for line in files.left[:2]]
@@ -81,7 +81,7 @@ def files_text(files: FilesMoved, root: Path, key: str = "Ctrl+R") -> str:
 
 
 def leaves_text(count: int) -> str:
-    """What going back takes out of the conversation."""
+    """Returns what going back takes out of the conversation."""
     leave = "leaves the conversation and stays" if count == 1 else "leave the conversation and stay"
     return f"{plural(count, 'message')} {leave} here as a branch."
 

@@ -18,8 +18,8 @@ class Edited(NamedTuple):
 
 
 def edit_text(text: str, name: str, configured: str | None) -> Edited:
-    """What becomes of ``text`` in the editor, in a file called ``name``. ``configured`` is its command; without it the
-    environment names one. Blocks until the editor ends; the terminal is the editor's meanwhile."""
+    """Returns what becomes of ``text`` in the editor, in a file called ``name``. ``configured`` is its command; without
+    it the environment names one. Blocks until the editor ends; the terminal is the editor's meanwhile."""
     editor = configured or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory(prefix="agent-tui-") as folder:
         path = Path(folder, name)

@@ -30,8 +30,9 @@ class PermissionChoice:
 
 
 def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
-    """What can be answered: once, always by pattern, no, no with a word about what to do instead. A choice remembers
-    the one pattern it names; of very many the first are offered, and the others are asked about when they come."""
+    """Returns what can be answered: once, always by pattern, no, no with a word about what to do instead. A choice
+    remembers the one pattern it names; of very many the first are offered, and the others are asked about when they
+    come."""
     always = [
         PermissionChoice(
             "a" if i == 0 else str(i + 2),
@@ -61,7 +62,7 @@ def _always(rule: str) -> str:
 
 
 def _reach(rule: str) -> str:
-    """What a rule like ``network(pypi.org)`` opens, in words."""
+    """Returns what a rule like ``network(pypi.org)`` opens, in words."""
     where = rule.removesuffix(")").removeprefix("network(")
     return "package registries" if where == "registries" else shorten(spelled(where, line=True), 100)
 

@@ -127,7 +127,7 @@ def split(line: str) -> tuple[str, str]:
 
 
 def is_command(text: str, agent: Agent | None = None) -> bool:
-    """Whether a message is a command: one that starts with ``/word``, and not a path such as ``/usr/bin``."""
+    """Returns whether a message is a command: one that starts with ``/word``, and not a path such as ``/usr/bin``."""
     if not text.startswith("/"):
         return False
     name = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
@@ -183,7 +183,7 @@ def _names(agent: Agent | None, typed: str) -> list[Completion]:
 
 
 def _rank(typed: str, name: str) -> int:
-    """How well a name matches: 0 exact, 1 start, 2 inside, 3 letters in order, 9 not at all."""
+    """Returns how well a name matches: 0 exact, 1 start, 2 inside, 3 letters in order, 9 not at all."""
     typed = typed.lower()
     if typed == name:
         return 0

@@ -49,7 +49,7 @@ def call_label(name: str, summary: str) -> str:
 
 
 def about_a_path(name: str) -> bool:
-    """Whether what follows the tool's name in its label is a path, which is cut at its beginning."""
+    """Returns whether what follows the tool's name in its label is a path, which is cut at its beginning."""
     return name in _OF_A_PATH
 
 
@@ -72,12 +72,12 @@ def items_of(result: ToolResultPart | None) -> list[Item]:
 
 
 def progress(items: list[Item]) -> str:
-    """How much is done, for the line of the call."""
+    """Returns how much is done, for the line of the call."""
     return f"{sum(status == 'completed' for _, status in items)} of {len(items)} done"
 
 
 def shown(result: ToolResultPart) -> tuple[str, str]:
-    """What people are shown of a result: its kind (``diff``, ``command``, ``text``) and text."""
+    """Returns what people are shown of a result: its kind (``diff``, ``command``, ``text``) and text."""
     display = result.display or {}
     text = display.get("text")
     kind = display.get("kind")
@@ -85,7 +85,7 @@ def shown(result: ToolResultPart) -> tuple[str, str]:
 
 
 def diff_size(text: str) -> tuple[int, int]:
-    """How many lines a unified diff adds, and how many it removes."""
+    """Returns how many lines a unified diff adds, and how many it removes."""
     lines = text.split("\n")
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
@@ -123,7 +123,7 @@ def _lines(result: ToolResultPart, text: str) -> Iterator[str]:
 
 
 def _refusal(text: str) -> str:
-    """What the user answered, without what is said to the model around it."""
+    """Returns what the user answered, without what is said to the model around it."""
     if not text.startswith(REFUSED):
         return ""
     word = text.removeprefix(REFUSED).strip().partition("\n")[0]

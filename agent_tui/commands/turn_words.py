@@ -37,14 +37,14 @@ LONG_TURN = 10.0
 
 
 def says_itself(messages: Sequence[Message]) -> bool:
-    """Whether the newest answer says itself that it was interrupted."""
+    """Returns whether the newest answer says itself that it was interrupted."""
     newest = messages[-1] if messages else None
     return newest is not None and newest.role == "assistant" and newest.status == "stopped"
 
 
 def told_by_what_follows(message: Message, step: Step) -> bool:
-    """Whether a step was refused for its size before a word of an answer: it is made again in another way, or the turn
-    ends with the reason."""
+    """Returns whether a step was refused for its size before a word of an answer: it is made again in another way, or
+    the turn ends with the reason."""
     return step.failure is not None and step.failure.kind == "context_overflow" and not message.parts
 
 

@@ -86,7 +86,7 @@ class ContextReport:
         return " ".join(replace(self, in_flight=0).sentences())
 
     def sentences(self) -> list[str]:
-        """How full it is, what takes most, and when it compacts."""
+        """Returns how full it is, what takes most, and when it compacts."""
         usage, in_flight = self.usage, self.in_flight
         rough = usage.approximate or in_flight > 0
         used = tokens(usage.total + in_flight, rough)
@@ -100,8 +100,8 @@ class ContextReport:
         return said
 
     def facts(self) -> str:
-        """What else there is to know at a glance: the model, the share of the window, how the number was made, and what
-        the next request is expected to cost. A step of the past was made, and what came of it is known."""
+        """Returns what else there is to know at a glance: the model, the share of the window, how the number was made,
+        and what the next request is expected to cost. A step of the past was made, and what came of it is known."""
         usage, in_flight = self.usage, self.in_flight
         rough, total = usage.approximate or in_flight > 0, usage.total + in_flight
         parts = [one_line(usage.model, 60)]
@@ -143,8 +143,8 @@ class ContextReport:
         return "\n".join([*lines, "", *(f"{entry.name:<12} {entry.text}" for entry in self.entries())])
 
     def entries(self) -> list[Entry]:
-        """How the number was made and how well such numbers were met so far, the session's sums, the proof, and why it
-        compacts or does not; none where there are no numbers."""
+        """Returns how the number was made and how well such numbers were met so far, the session's sums, the proof, and
+        why it compacts or does not; none where there are no numbers."""
         if self.problem:
             return []
         usage = self.usage
@@ -182,8 +182,8 @@ class ContextReport:
 
 
 def row_notes(row: ContextRow) -> list[str]:
-    """What is said of a row beside its number: how that was made, what of it was read from the cache, and how it goes
-    back."""
+    """Returns what is said of a row beside its number: how that was made, what of it was read from the cache, and how
+    it goes back."""
     notes: list[str] = [row.basis]
     if row.estimated_tokens and row.basis != "estimated":
         notes.append(f"{tokens(row.estimated_tokens, True, full=True)} estimated")
@@ -204,15 +204,15 @@ def child_shares(row: ContextRow, tenths: int | None) -> Sequence[int | None]:
 
 
 def basis_text(usage: ContextUsage) -> str:
-    """How the total was made, and how much of it is estimate."""
+    """Returns how the total was made, and how much of it is estimate."""
     if usage.estimated_tokens and usage.basis != "estimated":
         return f"{usage.basis}, {tokens(usage.estimated_tokens, True)} estimated"
     return usage.basis
 
 
 def expectation(usage: ContextUsage, prices: Prices | None) -> str:
-    """What the next request's input is expected to cost and to find in the provider's cache; empty where nothing is
-    known. What will be answered to it is not in it.
+    """Returns what the next request's input is expected to cost and to find in the provider's cache; empty where
+    nothing is known. What will be answered to it is not in it.
 
     Where the provider does not report what it writes to its cache, nobody knows what the next request will find
     there: what the last one found is said, and named as that.
@@ -241,7 +241,8 @@ def read_last(usage: ContextUsage) -> int | None:
 
 
 def cached_tokens(row: ContextRow) -> int | None:
-    """How many of a row's tokens the last request read from the provider's cache; None when that is not known."""
+    """Returns how many of a row's tokens the last request read from the provider's cache; None when that is not
+    known."""
     if row.cached_tokens is not None:
         return row.cached_tokens
     if row.cached is not None:
@@ -258,7 +259,7 @@ def total_mark(usage: ContextUsage, in_flight: int = 0) -> str:
 
 
 def estimated(row: ContextRow) -> bool:
-    """Whether a row's number is an estimate, which ``~`` says wherever it is shown."""
+    """Returns whether a row's number is an estimate, which ``~`` says wherever it is shown."""
     return row.approximate or row.basis == "estimated"
 
 
@@ -307,7 +308,7 @@ def _numbers(label: str, depth: int, mark: str, count: int, tenths: int | None) 
 
 
 def adds_up(usage: ContextUsage) -> bool:
-    """Whether rows add up to the total, children to their parents, and everything to the window."""
+    """Returns whether rows add up to the total, children to their parents, and everything to the window."""
     if sum(row.tokens for row in usage.rows) != usage.total:
         return False
     parents = [row for row in usage.rows if row.children]
@@ -388,7 +389,7 @@ _KINDS: tuple[tuple[StepKind, str], ...] = (("turn", "turns"), ("subagent", "sub
 
 
 def usage_text(totals: SessionTotals, steps: Sequence[Step]) -> str:
-    """What a session used and cost, as ``/usage`` shows it: as the providers reported it."""
+    """Returns what a session used and cost, as ``/usage`` shows it: as the providers reported it."""
     rows = [*_used(totals), ("Cost", money(totals.cost)), *_by_kind(totals)]
     if totals.doubted:
         rows.append(("Doubted", f"{plural(totals.doubted, 'report')}  not believed, and counted here as it came"))
@@ -417,6 +418,6 @@ def _figure(name: str, value: str) -> str:
 
 
 def _by_kind(totals: SessionTotals) -> list[tuple[str, str]]:
-    """What each kind of call cost, where there was more than one; exact counts are free."""
+    """Returns what each kind of call cost, where there was more than one; exact counts are free."""
     found = [(f"  {label}", money(totals.by_kind[kind].cost)) for kind, label in _KINDS if kind in totals.by_kind]
     return found if len(found) > 1 else []

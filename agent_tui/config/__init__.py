@@ -253,7 +253,7 @@ class Flag(NamedTuple):
 
     @property
     def headless(self) -> bool:
-        """Whether it is for a run without a screen only."""
+        """True when it is for a run without a screen only."""
         return self.group == _PRINT
 
 

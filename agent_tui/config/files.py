@@ -51,8 +51,8 @@ class Layer(NamedTuple):
     brought: bool = False
 
     def place(self, key: str, entry: str = "") -> str:
-        """Where a dotted key stands, or an entry of the list under it, as error lines name it: with the line of a file
-        where that is certain: its own or that of a table it is in."""
+        """Returns where a dotted key stands, or an entry of the list under it, as error lines name it: with the line of
+        a file where that is certain: its own or that of a table it is in."""
 
         parts = key.split(".")
         for length in range(len(parts), 0, -1):
@@ -61,7 +61,8 @@ class Layer(NamedTuple):
         return self.where
 
     def name(self, key: str) -> str:
-        """How the user wrote a dotted key: where a whole table came in one variable, that variable and the rest."""
+        """Returns how the user wrote a dotted key: where a whole table came in one variable, that variable and the
+        rest."""
         parts = key.split(".")
         for length in range(len(parts), 0, -1):
             written = self.names.get(".".join(parts[:length]))
@@ -112,7 +113,7 @@ def env_layer(environ: Mapping[str, str] | None = None) -> Layer:
 
 
 def _is_text(keys: Sequence[str]) -> bool:
-    """Whether a setting takes text and nothing else, so that a model called 5 stays text."""
+    """Returns whether a setting takes text and nothing else, so that a model called 5 stays text."""
     hint: Any = Settings
     for key in keys:
         if get_origin(hint) is dict:

@@ -113,7 +113,7 @@ def extend_chain(
 
 
 def _turn_reaches(chain: Sequence[Step], sent_count: int) -> bool:
-    """Whether a turn step of the chain, which ascends, sent at least so many messages."""
+    """Returns whether a turn step of the chain, which ascends, sent at least so many messages."""
     newest = next((s for s in reversed(chain) if s.kind == "turn"), None)
     return newest is not None and newest.sent_count >= sent_count
 
@@ -128,7 +128,7 @@ def why_no_anchor(steps: Sequence[Step], prefixes: SentPrefixes, target: Target,
 
 
 def common_prefix(old: list[T], new: list[T]) -> int:
-    """How many leading items two lists share; fast when one begins with the other."""
+    """Returns how many leading items two lists share; fast when one begins with the other."""
     low, high = 0, min(len(old), len(new))
     if old[:high] == new[:high]:
         return high
@@ -156,15 +156,15 @@ class ResultStates:
             self.mentioned.update(record.message_ids, record.clips)
 
     def same(self, then: list[str], now: list[str] | None = None) -> bool:
-        """Whether two sets of records are the same; None stands for those in force."""
+        """Returns whether two sets of records are the same; None stands for those in force."""
         return set(then) == set(self._active if now is None else now)
 
     def within(self, then: list[str]) -> bool:
-        """Whether all records of then are still in force."""
+        """Returns whether all records of then are still in force."""
         return set(then) <= set(self._active)
 
     def state(self, record_ids: list[str] | None, message_id: str) -> str:
-        """How the message is sent under these records; None stands for those in force."""
+        """Returns how the message is sent under these records; None stands for those in force."""
         key = tuple(self._active if record_ids is None else record_ids)
         known = self._states.get(key)
         if known is None:

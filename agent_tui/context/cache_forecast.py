@@ -74,15 +74,15 @@ def forecast_basis(
 
 
 def _expected_to_tell(step: Step, earlier: Sequence[Step], newest: Step, caching: Caching) -> bool:
-    """Whether the provider has shown that it caches; one that was switched to is believed what it documents, where the
-    one before has shown it."""
+    """Returns whether the provider has shown that it caches; one that was switched to is believed what it documents,
+    where the one before has shown it."""
     if any(caches(s.counted) for s in reversed(earlier) if s.provider == step.provider):
         return True
     return newest.provider != step.provider and caching != UNSAID and caches(newest.counted)
 
 
 def forecast(known: ForecastBasis, now: float) -> CacheForecast:
-    """What the next request will find if it is sent at a time (seconds since the epoch)."""
+    """Returns what the next request will find if it is sent at a time (seconds since the epoch)."""
     step, caching, prices = known.step, known.caching, known.prices
     total = step.counted.input if step.counted is not None else 0
     could = min(total, max((reach.tokens for reach in known.found), default=0))
@@ -115,7 +115,8 @@ def input_usd(step: Step, total: int, read: int, caching: Caching, prices: Price
 
 
 def forecast_words(forecast: CacheForecast | None) -> str:
-    """What is to be known at a glance: what will be paid anew, or until when nothing will; empty where neither is."""
+    """Returns what is to be known at a glance: what will be paid anew, or until when nothing will; empty where neither
+    is."""
     if forecast is None:
         return ""
     if forecast.cold is not None:
@@ -160,7 +161,7 @@ def until_words(until: float) -> str:
 
 
 def expected_words(forecast: CacheForecast, total: int) -> str:
-    """What the next request, of ``total`` tokens, is expected to cost and to find, or to pay anew and why."""
+    """Returns what the next request, of ``total`` tokens, is expected to cost and to find, or to pay anew and why."""
     if forecast.cold is not None:
         return f"next input: expected {_why_and_price(forecast.cold)}"
     until = f" until {clock_time(forecast.until)}" if forecast.until is not None else ""

@@ -46,7 +46,7 @@ def life_of(step: Step, caching: Caching) -> float | None:
 
 
 def wants_hour(step: Step) -> bool:
-    """Whether a request asks its provider to keep it for an hour."""
+    """Returns whether a request asks its provider to keep it for an hour."""
     return step.sent is not None and step.sent.settings.get(TTL) == "1h"
 
 
@@ -97,9 +97,9 @@ class Reach:
 def reaches(
     step: Step, earlier: Sequence[Step], paths: SentPaths, caching: Caching, sizes: Sizes, most: int = 32
 ) -> list[Reach]:
-    """What earlier steps, newest first, left for this one in the same cache. Where it goes on from the newest of them
-    no other is looked at; beyond ``most`` of them only those that end where this one has a marker, up to the first that
-    it goes on from: what they left is known to the token."""
+    """Returns what earlier steps, newest first, left for this one in the same cache. Where it goes on from the newest
+    of them no other is looked at; beyond ``most`` of them only those that end where this one has a marker, up to the
+    first that it goes on from: what they left is known to the token."""
     found: list[Reach] = []
     marks, looked = step.sent.marks if step.sent is not None else [], 0
     for other in reversed(earlier):
@@ -117,17 +117,17 @@ def reaches(
 
 
 def comparable(step: Step) -> bool:
-    """Whether it is known what a step sent, and that it arrived."""
+    """Returns whether it is known what a step sent, and that it arrived."""
     return step.kind == "turn" and step.sent is not None and step.counted is not None and step.status != "running"
 
 
 def same_cache(one: Step, other: Step) -> bool:
-    """Whether two steps went to the same model at the same place."""
+    """Returns whether two steps went to the same model at the same place."""
     return not {MODEL, SERVER} & set(differing_settings(one, other))
 
 
 def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Sizes) -> list[Reach]:
-    """What one earlier step left for this one: with markers every marked place is kept by itself."""
+    """Returns what one earlier step left for this one: with markers every marked place is kept by itself."""
     end, begun = paths.end(step), paths.end(other)
     if end is None or begun is None or step.sent is None or other.sent is None:
         return []
@@ -164,8 +164,8 @@ def _size(same: int, fixed_whole: bool, depth: int, sizes: Sizes) -> int:
 
 
 def _counted(step: Step, other: Step, depth: int) -> int:
-    """Where providers leave out what they were sent of earlier reasoning, the prompt that they read differs from there
-    on, although what we sent is the same."""
+    """Returns where providers leave out what they were sent of earlier reasoning, the prompt that they read differs
+    from there on, although what we sent is the same."""
     if other.sent_reasoning is None or step.sent_reasoning is None:
         return depth
     first = next(differences(other.sent_reasoning, step.sent_reasoning, depth), None)
@@ -204,9 +204,9 @@ def judge(
     prices: Prices,
     summaries: Collection[str] = (),
 ) -> Judged:
-    """What of a finished step's input should have been read, and why it was not. ``earlier`` are the session's steps
-    before it, oldest first; ``paths`` has all of them; ``summaries`` are the ids of messages that stand for compacted
-    ones."""
+    """Returns what of a finished step's input should have been read, and why it was not. ``earlier`` are the session's
+    steps before it, oldest first; ``paths`` has all of them; ``summaries`` are the ids of messages that stand for
+    compacted ones."""
     newest = next((s for s in reversed(earlier) if comparable(s)), None)
     if newest is None or step.counted is None or paths.end(step) is None:
         return NOTHING
@@ -240,7 +240,7 @@ def read_of(step: Step, earlier: Sequence[Step], newest: Step, caching: Caching)
 
 
 def caches(usage: TokenUsage | None) -> bool:
-    """Whether a call was read from a cache or written to it."""
+    """Returns whether a call was read from a cache or written to it."""
     return usage is not None and bool(usage.cache_read or usage.cache_write)
 
 
@@ -312,16 +312,16 @@ def cause_of(
 
 
 def matters(difference: Difference | None, caching: Caching) -> bool:
-    """Whether all that was repeated could have been read but for a difference. Where we changed nothing that is known
-    to cost the cache, no more can be missing than could be read: providers leave out old reasoning themselves."""
+    """Returns whether all that was repeated could have been read but for a difference. Where we changed nothing that is
+    known to cost the cache, no more can be missing than could be read: providers leave out old reasoning themselves."""
     if difference is None or difference.where != "setting":
         return difference is not None
     return difference.name in (MODEL, SERVER) or difference.name in caching.loses
 
 
 def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[str] = ()) -> Difference | None:
-    """What of ours differs first from an earlier step, of the fixed parts in words for all; None where it only goes on
-    from it."""
+    """Returns what of ours differs first from an earlier step, of the fixed parts in words for all; None where it only
+    goes on from it."""
     names = differing_settings(before, step)
     first = next((name for name in names if name in (MODEL, SERVER)), None)
     if first is not None:

@@ -121,15 +121,15 @@ class SentPaths:
         return node
 
     def end(self, step: Step) -> int | None:
-        """Where a step ends; None where what it sent is not known."""
+        """Returns where a step ends; None where what it sent is not known."""
         return self._ends.get(step.id)
 
     def depth(self, node: int) -> int:
-        """How many messages lead to a node, itself included."""
+        """Returns how many messages lead to a node, itself included."""
         return self._depth[node]
 
     def blocks(self, node: int) -> int:
-        """How many content blocks they are on the wire."""
+        """Returns how many content blocks they are on the wire."""
         return self._blocks[node]
 
     def ancestor(self, node: int, depth: int) -> int:
@@ -139,7 +139,7 @@ class SentPaths:
         return node
 
     def shared(self, one: int, other: int) -> int:
-        """How many messages two ways begin with in common."""
+        """Returns how many messages two ways begin with in common."""
         depth = min(self._depth[one], self._depth[other])
         one, other = self.ancestor(one, depth), self.ancestor(other, depth)
         while one != other:
@@ -230,12 +230,12 @@ def differing_settings(before: Step, after: Step) -> list[str]:
 
 
 def model_of(step: Step) -> tuple[str, str, str]:
-    """What makes another cache in any case."""
+    """Returns what makes another cache in any case."""
     return step.provider, step.api, step.model
 
 
 def same_fixed(before: Sequence[FixedPart], after: Sequence[FixedPart]) -> int:
-    """How many parts two lists begin with in common."""
+    """Returns how many parts two lists begin with in common."""
     count = 0
     for one, other in zip(before, after, strict=False):
         if one.fingerprint != other.fingerprint:

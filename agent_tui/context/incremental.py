@@ -69,7 +69,7 @@ class FollowedTotals:
         self._last: Step | None = None
 
     def follow(self, steps: Sequence[Step], records: Sequence[CompactionRecord]) -> SessionTotals:
-        """What ``session_totals`` gives for these steps and records."""
+        """Returns what ``session_totals`` gives for these steps and records."""
         if self._count and (len(steps) < self._count or steps[self._count - 1] is not self._last):
             self._sums, self._count, self._last = Sums(), 0, None
         while self._count < len(steps) and steps[self._count].status != "running":
@@ -159,7 +159,7 @@ class FollowedReasoning:
     def _follow(
         self, view: Sequence[SentMessage], target: Target, fixed_fingerprint: str, effort: Effort, rule: ReplayRule
     ) -> bool:
-        """Whether the step has to run without thinking."""
+        """Returns whether the step has to run without thinking."""
         setting = (target, fixed_fingerprint, effort, rule.bound, frozenset(rule.left_out))
         keys = [item.key for item in view]
         kept = common_prefix(self._keys, keys)
@@ -222,7 +222,7 @@ class FollowedGround:
         self._estimates: dict[str, tuple[int | None, bool, MessageEstimate]] = {}
 
     def follow(self, inputs: ContextInputs) -> Ground:
-        """What ``ground_of`` gives for these inputs. It holds until the next call."""
+        """Returns what ``ground_of`` gives for these inputs. It holds until the next call."""
         view, target, window = inputs.view, inputs.model.target, inputs.model.limits.window
         family, setting = family_of(target), (target, window)
         if setting != self._setting:
@@ -356,7 +356,7 @@ class Incremental:
         self._dropped: _KeptDropped | None = None
 
     def usage(self, inputs: ContextInputs) -> ContextUsage:
-        """What ``calculate_context_usage`` gives for these inputs."""
+        """Returns what ``calculate_context_usage`` gives for these inputs."""
         ground = self._ground(inputs)
         return usage_of(ground, self._sizes(ground), self._split_head, self._totals.follow)
 
@@ -462,7 +462,7 @@ class Incremental:
 
 
 def _holds(kept: _KeptMeasured, ground: Ground) -> bool:
-    """Whether these rows are the beginning of what the chain measures."""
+    """Returns whether these rows are the beginning of what the chain measures."""
     chain, tally, steps = ground.chain, kept.measured.tally, kept.measured.steps
     return (
         steps <= len(chain)

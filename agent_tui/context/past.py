@@ -24,7 +24,7 @@ EFFORTS = frozenset(get_args(Effort))
 
 
 def given_of(inputs: ContextInputs, head: str | None) -> Given:
-    """What is to be stored of these inputs; ``head`` is the id of the conversation's last message."""
+    """Returns what is to be stored of these inputs; ``head`` is the id of the conversation's last message."""
     limits, settings = inputs.model.limits, inputs.settings
     return Given(
         head=head,
@@ -66,13 +66,13 @@ def settings_of(step: Step, otherwise: CompactionSettings) -> CompactionSettings
 
 
 def effort_of(step: Step) -> Effort:
-    """How much the model was asked to think."""
+    """Returns how much the model was asked to think."""
     asked = step.given.effort if step.given is not None else step.thinking
     return next((effort for effort in EFFORTS if effort == asked), "off")
 
 
 def rule_of(step: Step) -> ReplayRule:
-    """What was known of how the server takes reasoning back."""
+    """Returns what was known of how the server takes reasoning back."""
     given = step.given
     return ReplayRule() if given is None else ReplayRule(bound=given.bound, ask_drop=given.ask_drop)
 
@@ -230,7 +230,7 @@ class PastMoment:
         return self.usage.total - self.step.estimated_input
 
     def left(self, path: Container[str]) -> bool:
-        """Whether the conversation with these message ids does not go on from it: a rewind left it behind."""
+        """Returns whether the conversation with these message ids does not go on from it: a rewind left it behind."""
         answer = self.step.message_id
         if answer is not None:
             return answer not in path
@@ -314,7 +314,7 @@ class History:
         return PastMoment(number, step, usage, "", inputs.view, path, records)
 
     def inputs(self, number: int) -> ContextInputs | str:
-        """What the calculator was given before a step; a string says why that cannot be had."""
+        """Returns what the calculator was given before a step; a string says why that cannot be had."""
         with self._lock:
             return self._rebuilder.inputs(self._place(number))
 

@@ -118,8 +118,8 @@ class Difference:
 
 
 def difference(before: PastMoment, now: PastMoment) -> Difference:
-    """What is different in ``now``, whichever of the two steps was sent first. The reasons' tokens add up to the
-    difference of the totals."""
+    """Returns what is different in ``now``, whichever of the two steps was sent first. The reasons' tokens add up to
+    the difference of the totals."""
     return _Compared(before, now).difference()
 
 
@@ -177,7 +177,7 @@ class _Compared:
         return replace(leaf, why="reasoning" if message in self.new_sent else "compaction")
 
     def _another(self, summary: str) -> bool:
-        """Whether another summary stands in the place of this one."""
+        """Returns whether another summary stands in the place of this one."""
         return any(r.active and r.kind == "summary" and r.summary_id != summary for r in self.now.records)
 
     def _reasons(self, entered: list[Leaf], left: list[Leaf]) -> Iterator[Reason]:
@@ -205,7 +205,7 @@ class _Compared:
 
     @property
     def _returned(self) -> bool:
-        """Whether what came had been said before: the user went to another branch."""
+        """True when what came had been said before: the user went to another branch."""
         return bool(self.came) and 0 < self.came[0].created < self.before.step.created
 
     def _resent(self) -> int:
@@ -241,7 +241,7 @@ def _compactions(before: Sequence[CompactionRecord], now: Sequence[CompactionRec
 
 
 def _done(records: Iterable[CompactionRecord], *, stood: bool = False) -> str:
-    """What the records of one operation do; ``stood``: what they did while they were in force."""
+    """Returns what the records of one operation do; ``stood``: what they did while they were in force."""
     words: list[str] = []
     for record in records:
         if record.left_out:

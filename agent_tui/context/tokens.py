@@ -228,7 +228,7 @@ def round_up(tokens: float) -> int:
 
 
 def estimate_message(message: Message, family: Family, first_result: bool = True) -> MessageEstimate:
-    """What the message costs as input of a model of this family, its reasoning left out.
+    """Returns what the message costs as input of a model of this family, its reasoning left out.
 
     ``first_result``: for a tool message, whether it is the first result after its answer. Raises ValueError when the
     stored count is negative.
@@ -259,7 +259,7 @@ def estimate_message(message: Message, family: Family, first_result: bool = True
 
 
 def overhead_of(message: Message, family: Family, first_result: bool) -> list[tuple[MessageRowId, float]]:
-    """What the chat template adds around the message, by kind."""
+    """Returns what the chat template adds around the message, by kind."""
     if message.role == "tool":
         return [("tool_results", family.first_result if first_result else family.further_result)]
     if message.role == "user":
@@ -375,7 +375,7 @@ class TokenCounterMetrics:
 
 
 def health_hints(metrics: TokenCounterMetrics) -> list[str]:
-    """What the numbers mean, one line each; empty before enough was counted to say it."""
+    """Returns what the numbers mean, one line each; empty before enough was counted to say it."""
     rate = metrics.hit_rate
     if rate is None or metrics.hits + metrics.misses < ENOUGH:
         return []

@@ -76,7 +76,7 @@ Stamps = tuple[tuple[str, int, int, int], ...]
 
 
 def read_content(root: Path) -> Content:
-    """What the folder brings along now. Reads files; nothing is raised."""
+    """Returns what the folder brings along now. Reads files; nothing is raised."""
     files: dict[str, str] = {}
     texts: dict[str, str] = {}
     room, kept = MAX_BYTES, KEPT_TEXTS
@@ -114,7 +114,7 @@ def stamps(root: Path) -> Stamps:
 
 
 def places(root: Path) -> list[str]:
-    """What of it is read from trusted folders alone, with what it is: ``.mcp.json (MCP servers)``."""
+    """Returns what of it is read from trusted folders alone, with what it is: ``.mcp.json (MCP servers)``."""
     return [f"{place.as_posix()} ({what})" for place, what in READ if next(_walk(root / place), None) is not None]
 
 
@@ -131,7 +131,7 @@ class Change:
 
 
 def changes(before: Content, now: Content) -> list[Change]:
-    """What is different, by path."""
+    """Returns what is different, by path."""
     found: list[Change] = []
     for path in sorted(before.files.keys() | now.files.keys()):
         if before.files.get(path) == now.files.get(path):
@@ -185,7 +185,7 @@ def _read(path: Path, limit: int) -> bytes | None:
 
 
 def _link(path: Path) -> bytes:
-    """Where a link leads is part of what it is."""
+    """Returns where a link leads is part of what it is."""
     try:
         return os.fsencode(path.readlink()) + b"\0" if path.is_symlink() else b""
     except OSError:
@@ -269,7 +269,7 @@ class FolderTrust:
         return "trusted" if self._trusted.files == self.content.files else "changed"
 
     def holds(self) -> bool:
-        """Whether the folder is still as it was trusted. Cheap while no file was touched."""
+        """Returns whether the folder is still as it was trusted. Cheap while no file was touched."""
         if not self.trusted:
             return False
         now = stamps(self.root)
@@ -279,7 +279,7 @@ class FolderTrust:
         return self.trusted
 
     def changes(self) -> list[Change]:
-        """What is different from what was trusted; everything, where that is not known."""
+        """Returns what is different from what was trusted; everything, where that is not known."""
         before = self._trusted if self._trusted is not None else Content("", {})
         return changes(before, self.content)
 
@@ -319,7 +319,7 @@ class FolderTrust:
         return f"{why}{f', {what}' if what else ''}; /trust shows it and asks (--trust trusts it as it is)."
 
     def details(self) -> str:
-        """What would be trusted, with what is different in it, file by file."""
+        """Returns what would be trusted, with what is different in it, file by file."""
         found = self.changes()
         if not found:
             return "It brings nothing along that is ignored without trust."

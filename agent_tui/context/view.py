@@ -298,7 +298,7 @@ def _text(message: Message) -> bool:
 
 
 def _settled(item: SentMessage) -> bool:
-    """Whether what is sent does not wait for the count of what is stored."""
+    """Returns whether what is sent does not wait for the count of what is stored."""
     return item.stored is None or item.message.raw_tokens is not None
 
 

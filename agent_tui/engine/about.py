@@ -107,7 +107,7 @@ class Project:
         return self._trusting.trusted
 
     def trust_details(self) -> str:
-        """What the folder brings along that is new to the user, or differs from what they trusted."""
+        """Returns what the folder brings along that is new to the user, or differs from what they trusted."""
         return self._trusting.details()
 
     def trust(self, sure: bool = False) -> str:
@@ -158,7 +158,7 @@ class Project:
         return await self._parts.extensions.mcp.attachments(text)
 
     async def sandbox_lines(self) -> list[str]:
-        """Which sandbox holds, and what each domain means under it."""
+        """Returns which sandbox holds, and what each domain means under it."""
         from agent_tui.tools.sandbox import words
 
         jail = self._parts.jail
@@ -240,7 +240,7 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
 
 
 def learned_rows(store: Store) -> list[Row]:
-    """What servers said of models' limits by refusing a request."""
+    """Returns what servers said of models' limits by refusing a request."""
     rows: list[Row] = []
     for known in store.learned.limits():
         said = (("window", known.window), ("input at most", known.max_input), ("output at most", known.max_output))

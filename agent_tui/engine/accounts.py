@@ -68,7 +68,7 @@ class FixedParts:
 
     @property
     def stale(self) -> bool:
-        """Whether files were pinned or something was compacted since all was last taken as it is (the next message
+        """True when files were pinned or something was compacted since all was last taken as it is (the next message
         begins the prompt anew then), or pinned files alone were looked at."""
         return self._grounds != self._grounds_now()
 
@@ -77,7 +77,7 @@ class FixedParts:
 
     @property
     def tools_starting(self) -> bool:
-        """Whether tools of servers that are starting may still come."""
+        """True when tools of servers that are starting may still come."""
         return self._toolbox.starting
 
     def begin(self) -> None:
@@ -238,14 +238,14 @@ class Accounts:
         return History(Session(c.messages, c.steps, c.every_record, c.summaries, runtime.policy(), c.inherited))
 
     def _to_be_told(self) -> bool:
-        """Whether something has become known, or another, without anything having changed."""
+        """Returns whether something has become known, or another, without anything having changed."""
         if self._unsettled:
             return not self._fixed.tools_starting
         return self._forecaster is not None and self._forecaster.passed()
 
     def _forecast(self, total: int) -> CacheForecast | None:
-        """What a request of so many tokens would find in the cache. Before the first one there is nothing to know, and
-        nothing to load for it."""
+        """Returns what a request of so many tokens would find in the cache. Before the first one there is nothing to
+        know, and nothing to load for it."""
         runtime = self._bindings.current.runtime
         if not runtime.conversation.steps:
             return None

@@ -116,7 +116,7 @@ class Agent:
 
     @property
     def opened(self) -> bool:
-        """Whether there is a session: not before ``start`` has opened one."""
+        """True when there is a session: not before ``start`` has opened one."""
         return self._bindings.opened
 
     @property

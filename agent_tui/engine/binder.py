@@ -48,7 +48,7 @@ class Binder:
         self._told: set[str] = set()
 
     def first_model(self, conversation: Conversation) -> ModelSpec:
-        """What the first session is continued with: the model asked for, else its own, else the default. Raises
+        """Returns what the first session is continued with: the model asked for, else its own, else the default. Raises
         ConfigError for an unknown name."""
         catalogue, key = self._parts.catalogue, self._parts.model_key
         if key is not None:
@@ -113,7 +113,7 @@ class Binder:
         return self._budget
 
     async def facts_of(self, spec: ModelSpec) -> ModelInfo:
-        """What is known about a model, with what its server taught."""
+        """Returns what is known about a model, with what its server taught."""
         return with_learned(self._parts.store, await self._parts.provider.describe(spec))
 
     async def describe(self) -> None:
@@ -193,6 +193,6 @@ class Binder:
 
 
 def provisional_info(spec: ModelSpec) -> ModelInfo:
-    """What is known of a model before it has been described: what the configuration says."""
+    """Returns what is known of a model before it has been described: what the configuration says."""
     limits = Limits(spec.context_window, None, spec.max_output, "config" if spec.context_window else "unknown")
     return ModelInfo(spec, resolve_target(spec), limits, Prices())

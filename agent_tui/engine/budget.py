@@ -63,7 +63,7 @@ class SpendingBudget:
         self._turn_from = len(self._conversation.steps)
 
     def limit(self, name: BudgetName) -> float | None:
-        """What may be spent; None where nothing is set."""
+        """Returns what may be spent; None where nothing is set."""
         said = self._conversation.info.state.budget
         if name in said:
             return said[name]
@@ -120,7 +120,7 @@ class SpendingBudget:
         return None if broken is None else stop_text(broken, call, what)
 
     def unpriced(self, model: str, call: ExpectedCall) -> Notice | None:
-        """What to tell, once, of a model for which a budget in dollars cannot be held."""
+        """Returns what to tell, once, of a model for which a budget in dollars cannot be held."""
         names = [name for name in SETTINGS if name != "tokens" and self.limit(name) is not None]
         if call.usd is not None or not names or model in self._told:
             return None

@@ -45,7 +45,7 @@ class CacheForecaster:
         self._said: CacheForecast | None = None
 
     def passed(self) -> bool:
-        """Whether nothing but the time that has passed makes the last answer another one."""
+        """Returns whether nothing but the time that has passed makes the last answer another one."""
         made, said = (self._seen.made, self._said) if self._seen is not None else (None, None)
         if made is None or said is None:
             return False
@@ -64,7 +64,7 @@ class CacheForecaster:
 
 
 def cold_with(runtime: Runtime, total: int, effort: Effort) -> ColdRequest | None:
-    """What the next request, of ``total`` tokens, would pay anew if the model were asked to think so much."""
+    """Returns what the next request, of ``total`` tokens, would pay anew if the model were asked to think so much."""
     made = _forecast_basis(runtime, total, effort)
     return forecast(made, time.time()).cold if made is not None else None
 

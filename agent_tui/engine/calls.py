@@ -53,14 +53,15 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool] = lambda: 
 
 
 def _subject(runtime: Runtime) -> tuple[object, ...]:
-    """What a count is about: the messages as sent, the fixed parts, the model, and how much was measured before."""
+    """Returns what a count is about: the messages as sent, the fixed parts, the model, and how much was measured
+    before."""
     measured = sum(s.status != "running" for s in runtime.conversation.steps)
     keys = tuple(sent.key for sent in runtime.conversation.view())
     return keys, measured, runtime.info.target, runtime.request_prefix.fingerprint, runtime.effort
 
 
 def worth_counting(runtime: Runtime) -> bool:
-    """Whether an exact count is called for: allowed, nothing to build on, and long enough to matter."""
+    """Returns whether an exact count is called for: allowed, nothing to build on, and long enough to matter."""
     if runtime.settings.context.exact_counting == "off":
         return False
     usage = runtime.usage()

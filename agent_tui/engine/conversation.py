@@ -127,7 +127,7 @@ class Conversation:
 
     @property
     def unsaved(self) -> bool:
-        """Whether something waits to be stored."""
+        """True when something waits to be stored."""
         return bool(self._unsaved)
 
     def save(self) -> None:

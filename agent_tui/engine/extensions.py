@@ -60,7 +60,7 @@ class Extensions:
         self.tools = SessionTools(self.mcp, SkillTool(self.skills.find, self.skills.names))
 
     def notices(self) -> list[Notice]:
-        """What the user should know at the start: what is ignored, and which of their files are broken."""
+        """Returns what the user should know at the start: what is ignored, and which of their files are broken."""
         line = self._trust.line()
         notices = [Notice("info", line, "untrusted")] if line else []
         return notices + [Notice("warning", text, "bad_file") for text in self.problems()]
@@ -209,7 +209,7 @@ class Trusting:
         return self._folder.line()
 
     def details(self) -> str:
-        """What the folder brings along that is new to the user, or differs from what they trusted."""
+        """Returns what the folder brings along that is new to the user, or differs from what they trusted."""
         return self._folder.details()
 
     def accept(self, sure: bool) -> str | None:
@@ -279,8 +279,8 @@ class Workspace:
         return self._kept
 
     def environment_update(self, view: Sequence[SentMessage]) -> AttachmentPart | None:
-        """What is different now from what the session was told at its start and in the messages that are sent; None
-        when the model knows."""
+        """Returns what is different now from what the session was told at its start and in the messages that are sent;
+        None when the model knows."""
         parts = (p for sent in reversed(view) for p in sent.message.parts)
         told = next((p.text for p in parts if isinstance(p, AttachmentPart) and p.name == UPDATE), None)
         text = update_text(self.environment, self._now())
@@ -319,8 +319,8 @@ class Workspace:
         return resolved
 
     def stamps(self, pinned: Sequence[str]) -> dict[Path, Stamp | None]:
-        """What tells whether memory files and pinned files are as they were. Only looks at them; may be called in a
-        thread."""
+        """Returns what tells whether memory files and pinned files are as they were. Only looks at them; may be called
+        in a thread."""
         return {path: stamp(path) for path in (*self._watched(), *map(Path, pinned))}
 
     def documents(self, pinned: Sequence[str]) -> tuple[list[SystemBlock], list[str]]:

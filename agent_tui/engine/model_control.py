@@ -71,7 +71,7 @@ class ModelControl:
         return self._catalogue.all()
 
     async def describe(self, key: str) -> ModelInfo:
-        """What is known about a model. Raises ConfigError for an unknown name."""
+        """Returns what is known about a model. Raises ConfigError for an unknown name."""
         return await self._binder.facts_of(self._catalogue.find(key))
 
     async def switch(self, key: str) -> tuple[ModelInfo, LostReasoning | None]:
@@ -132,8 +132,8 @@ class ModelControl:
         return count
 
     def set_effort(self, effort: Effort) -> LostReasoning | None:
-        """How much the model thinks, from the user's next message on; kept with the session. Returns the reasoning
-        that is no longer sent then."""
+        """Returns how much the model thinks, from the user's next message on; kept with the session. Returns the
+        reasoning that is no longer sent then."""
         binding = self._bindings.current
         before = replace(binding.runtime.inputs(), effort=binding.runtime.wanted_effort)
         binding.runtime.think(effort, in_turn=self._states.in_turn)
@@ -182,8 +182,8 @@ class ModeControl:
         return self._permissions.mode
 
     def domain(self) -> Domain:
-        """What commands are held to that run without a question and of which nothing else is said. What a rule allows
-        in ``ask`` is meant to work."""
+        """Returns what commands are held to that run without a question and of which nothing else is said. What a rule
+        allows in ``ask`` is meant to work."""
         return "work" if self.now == "ask" else domain_for(self.now)
 
     def set(self, mode: PermissionMode) -> None:

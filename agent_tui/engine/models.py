@@ -70,8 +70,8 @@ class ModelCatalogue:
         )
 
     def default(self) -> ModelSpec:
-        """What a new session starts with: the configured default, else the first configured, else the first detected,
-        else the demo model."""
+        """Returns what a new session starts with: the configured default, else the first configured, else the first
+        detected, else the demo model."""
         if self._settings.default_model:
             return self.find(self._settings.default_model)
         return self._with_key(self.all()[0])
@@ -170,7 +170,7 @@ def levels(request: ModelRequest, info: ModelInfo, wanted: Effort) -> list[Effor
 
 
 def setting_problem(info: ModelInfo) -> str | None:
-    """What to tell of a level in the configuration that this model does not have; None where it has it."""
+    """Returns what to tell of a level in the configuration that this model does not have; None where it has it."""
     spec, wanted = info.spec, info.spec.reasoning_effort
     if wanted is None:
         return None
@@ -191,7 +191,7 @@ def _no_levels(info: ModelInfo) -> str:
 
 
 def _same(one: Thinking, other: Thinking) -> bool:
-    """Whether two levels are the same request. What is merely called off is."""
+    """Returns whether two levels are the same request. What is merely called off is."""
     return one.kwargs == other.kwargs
 
 
@@ -203,7 +203,7 @@ def _words(thinking: Thinking, group: list[Effort]) -> str:
 
 
 def _asks(thinking: Thinking) -> str:
-    """What the request says of thinking; empty where that is nothing, or that there is to be none."""
+    """Returns what the request says of thinking; empty where that is nothing, or that there is to be none."""
     given = thinking.kwargs
     wanted = given.get("thinking") or (given.get("extra_body") or {}).get("thinking")
     if isinstance(wanted, dict) and wanted.get("budget_tokens"):

@@ -54,7 +54,7 @@ class QuestionDesk:
         self._questions: dict[str, tuple[QuestionAsked, asyncio.Future[QuestionAnswer]]] = {}
 
     async def approve(self, plan: str) -> PlanAnswer | None:
-        """What the user says to a plan; None when nobody is there. Raises ToolError outside plan mode."""
+        """Returns what the user says to a plan; None when nobody is there. Raises ToolError outside plan mode."""
         mode = self._permissions.mode
         if mode != "plan":
             raise ToolError(NOT_IN_PLAN_MODE.format(mode=mode))
@@ -75,7 +75,7 @@ class QuestionDesk:
         return answer
 
     async def choose(self, question: str, choices: tuple[str, ...], several: bool) -> QuestionAnswer:
-        """What the user answers. Raises ToolError when nobody is there."""
+        """Returns what the user answers. Raises ToolError when nobody is there."""
         if not self._permissions.can_ask:
             raise ToolError(NOBODY)
         asked = QuestionAsked(new_id("ask"), question, choices, several)
@@ -165,8 +165,8 @@ class PermissionDesk:
         permissions.when_mode_changes(self.mode_changed)
 
     async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent, asker: str = "") -> Verdict:
-        """Whether a call may run; waits for the user where the rules say ask. ``asker`` is who makes the call, where
-        that is not the session itself."""
+        """Returns whether a call may run; waits for the user where the rules say ask. ``asker`` is who makes the call,
+        where that is not the session itself."""
         async with self._one_at_a_time:
             name = intent.tool or tool.schema.name
             # What commands may read is no question for a file tool either.
@@ -194,7 +194,7 @@ class PermissionDesk:
     async def _again(
         self, call: ToolCallPart, name: str, intent: Intent, question: Decision, asker: str, stopped: Stopped
     ) -> Verdict:
-        """Whether a command that was let look may run once more and do what the sandbox ``stopped``."""
+        """Returns whether a command that was let look may run once more and do what the sandbox ``stopped``."""
         async with self._one_at_a_time:
             open_already = self.permissions.granted_network is not None and self.permissions.opens(stopped.hosts)
             network = question.network or (
@@ -281,7 +281,7 @@ class PermissionDesk:
         return Verdict(True, domain=decision.domain, network=network, remotes=reaches, again=again)
 
     def _where(self, intent: Intent, decision: Decision, again: bool) -> str:
-        """What the answer "yes" means for a command where the sandbox holds others."""
+        """Returns what the answer "yes" means for a command where the sandbox holds others."""
         if intent.kind != "command" or not self.permissions.holds("work"):
             return ""
         if decision.domain == "free":

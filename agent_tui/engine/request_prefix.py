@@ -185,8 +185,8 @@ class StablePrefix:
         steps: Sequence[Step],
         records: Sequence[CompactionRecord],
     ) -> tuple[RequestPrefix, list[AttachmentPart]]:
-        """What to send for ``fresh``, which is of the files as they are now: itself, or with the bytes of the newest
-        request to ``model``; and what the next message of the user has to tell of the files."""
+        """Returns what to send for ``fresh``, which is of the files as they are now: itself, or with the bytes of the
+        newest request to ``model``; and what the next message of the user has to tell of the files."""
         now = _files([*fresh.system, *fresh.documents])
         chosen = frozenset(pinned)
         newest = _newest(steps, model)
@@ -317,7 +317,7 @@ def _files(blocks: Iterable[SystemBlock]) -> dict[Key, SystemBlock]:
 
 
 def _others(request_prefix: RequestPrefix) -> str:
-    """What else the beginning is made of: prompt, environment, skills and tools."""
+    """Returns what else the beginning is made of: prompt, environment, skills and tools."""
     blocks = [content_fingerprint(block.text) for block in request_prefix.system if block.row not in FILE_ROWS]
     return fingerprint([*blocks, "tools", *(content_fingerprint(schema_text(tool)) for tool in request_prefix.tools)])
 

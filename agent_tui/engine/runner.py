@@ -215,7 +215,7 @@ class Runner:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn or a compaction runs."""
+        """True when a turn or a compaction runs."""
         return self._states.busy
 
     def submit(

@@ -94,7 +94,7 @@ class Runtime:
             self.ratio = learned_ratio(self.conversation.store, self.info, step, self.ratio)
 
     def expected(self, usage: ContextUsage, most: int | None) -> ExpectedCall:
-        """What the next request is expected to cost; ``most`` is the longest answer that is asked for."""
+        """Returns what the next request is expected to cost; ``most`` is the longest answer that is asked for."""
         hour = self.info.spec.cache_ttl == "1h"
         return expected_call(usage, self.info.prices, self.conversation.steps, most, hour)
 
@@ -167,8 +167,8 @@ class Runtime:
         self.in_flight = tokens
 
     def judge(self, reported: TokenUsage, before: ContextUsage, answer: int) -> Judged:
-        """What to believe of the provider's report of a call that was sent at ``before`` and answered with about
-        ``answer`` tokens."""
+        """Returns what to believe of the provider's report of a call that was sent at ``before`` and answered with
+        about ``answer`` tokens."""
         judged = judge_usage(reported, before, answer, self.surplus)
         self.surplus = judged.surplus
         return judged
@@ -206,7 +206,7 @@ class Runtime:
         )
 
     def rule(self) -> ReplayRule:
-        """Which reasoning the next request may not bring back, as the calculator sees it."""
+        """Returns which reasoning the next request may not bring back, as the calculator sees it."""
         return self.accounts.rule(self.inputs())
 
     def usage(self) -> ContextUsage:

@@ -45,8 +45,8 @@ class SentLog:
         self, step: Step, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking,
         earlier: Sequence[Step], summaries: Collection[str],
     ) -> ForecastBasis | None:  # fmt: skip
-        """What the next request would find in the provider's cache; ``step`` is what it would be. Nothing of it is
-        recorded."""
+        """Returns what the next request would find in the provider's cache; ``step`` is what it would be. Nothing of it
+        is recorded."""
         self.paths.take(earlier)
         messages, settings, marks = self._made_of(request, info, plan, thinking, earlier)
         step.sent = Sent(settings, marks=marks)
@@ -66,8 +66,8 @@ class SentLog:
         )
 
     def _known(self, earlier: Sequence[Step], settings: dict[str, str]) -> Known:
-        """What the newest step sent, where the same program sent it the same way: a session of thousands of messages
-        is not encoded anew because it is resumed."""
+        """Returns what the newest step sent, where the same program sent it the same way: a session of thousands of
+        messages is not encoded anew because it is resumed."""
         newest = next((s for s in reversed(earlier) if s.sent is not None and self.paths.end(s) is not None), None)
         end = self.paths.end(newest) if newest is not None else None
         if newest is None or newest.sent is None or end is None:
@@ -99,7 +99,7 @@ class SentLog:
 
 
 def _caching(step: Step, info: ModelInfo) -> Caching:
-    """How the prompts of a model are cached where a step sends it."""
+    """Returns how the prompts of a model are cached where a step sends it."""
     own = step.sent is not None and step.sent.settings.get(SERVER, "").startswith(OWN_SERVER)
     return caching_of(info.target, own)
 

@@ -212,7 +212,7 @@ class BranchControl:
         return self._bindings.current.conversation
 
     def all(self) -> list[Branch]:
-        """What is in the session beside the conversation."""
+        """Returns what is in the session beside the conversation."""
         conversation = self._conversation
         target = self._bindings.current.runtime.info.target
         return branches(conversation.messages, conversation.path, family_of(target))
@@ -226,7 +226,8 @@ class BranchControl:
         return lost_reasoning(before, after, WayBack(BACK, before, elsewhere=True))
 
     def files(self, head: str | None) -> FilesMoved:
-        """What would become of the files if they were put as the conversation that ends with ``head`` has them."""
+        """Returns what would become of the files if they were put as the conversation that ends with ``head`` has
+        them."""
         way = self._way(head)
         plan = self._toolbox.files().plan(_ids(way.leaving), _ids(way.entering))
         return FilesMoved([restore.path for restore in plan.restores], plan.skipped)

@@ -46,12 +46,12 @@ class Binding:
 
     @property
     def described(self) -> bool:
-        """Whether the model's facts have been asked for, with or without an answer."""
+        """True when the model's facts have been asked for, with or without an answer."""
         return self._described.is_set()
 
     @property
     def failed(self) -> bool:
-        """Whether there was no answer: they are to be asked for again."""
+        """True when there was no answer: they are to be asked for again."""
         return self._failed
 
     def describe_as(self, info: ModelInfo, failed: bool = False) -> None:
@@ -190,12 +190,12 @@ class RunStates:
 
     @property
     def busy(self) -> bool:
-        """Whether something runs that excludes a turn, or is one."""
+        """True when something runs that excludes a turn, or is one."""
         return self._now in BUSY
 
     @property
     def in_turn(self) -> bool:
-        """Whether the model works, or is about to."""
+        """True when the model works, or is about to."""
         return self._now in (RunState.TURN, RunState.INTERRUPTED)
 
     def change(self, to: RunState) -> None:

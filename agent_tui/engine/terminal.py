@@ -53,7 +53,7 @@ _LEAST, _MOST = 4, 100
 
 
 def called(name: str) -> str:
-    """What a terminal says that it is called, as people may be shown it."""
+    """Returns what a terminal says that it is called, as people may be shown it."""
     return plain_line(name, 60)
 
 
@@ -103,8 +103,8 @@ class Replies:
 
 
 def asked_of(term: str, apple: bool) -> str:
-    """What a terminal of this ``TERM`` is asked first; ``apple`` is the one of macOS, which prints what it does not
-    know."""
+    """Returns what a terminal of this ``TERM`` is asked first; ``apple`` is the one of macOS, which prints what it does
+    not know."""
     if apple:
         return ATTRIBUTES
     kitty = PLACEHOLDERS + DRAWS if term in KITTY_TERMS else ""
@@ -122,7 +122,7 @@ TMUX_PATIENCE = 2.0
 
 
 def ask_tmux(*words: str) -> str:
-    """What tmux says to a command; empty where it says nothing, or is not there."""
+    """Returns what tmux says to a command; empty where it says nothing, or is not there."""
     program = shutil.which("tmux")
     if program is None:
         return ""
@@ -209,7 +209,7 @@ def graphics(
 
 
 def _next_question(setting: Images, first: str, replies: Replies | None) -> str:
-    """What is asked now: first what it can, then how large and colourful sixels may be."""
+    """Returns what is asked now: first what it can, then how large and colourful sixels may be."""
     if replies is None:
         return first
     wanted = replies.sixels or setting == "sixel"
@@ -231,7 +231,7 @@ def _answered(replies: Replies, environment: Mapping[str, str], question: str) -
 
 
 def _program(environment: Mapping[str, str]) -> str:
-    """What the terminal calls itself where it was not asked."""
+    """Returns what the terminal calls itself where it was not asked."""
     return called(environment.get("TERM_PROGRAM") or environment.get("LC_TERMINAL", ""))
 
 
@@ -272,7 +272,7 @@ def _in_tmux(setting: Images, answer: str, replies: Replies | None) -> Graphics:
 
 
 def _known(name: str, kind: str) -> bool:
-    """Whether the terminal around tmux has placeholders, by the name and version that it told tmux."""
+    """Returns whether the terminal around tmux has placeholders, by the name and version that it told tmux."""
     if kind.lower().startswith("ghostty") or name == KITTY_TERMS[1]:
         return True
     version = re.match(r"kitty\((\d+)\.(\d+)", kind)
@@ -280,7 +280,7 @@ def _known(name: str, kind: str) -> bool:
 
 
 def told_by_tmux(wanted: str = ASKED_OF_TMUX) -> str:
-    """What the tmux that runs says of this pane and of who looks at it; empty where it says nothing."""
+    """Returns what the tmux that runs says of this pane and of who looks at it; empty where it says nothing."""
     return ask_tmux("display-message", "-p", wanted)
 
 
@@ -304,7 +304,7 @@ PATIENCE = 1.0
 
 
 def ask_terminal(setting: Images, environment: Mapping[str, str]) -> Graphics:
-    """How pictures are shown here. Asks where input and output are a terminal; waits for its answer."""
+    """Returns how pictures are shown here. Asks where input and output are a terminal; waits for its answer."""
     found = graphics(setting, environment)
     if not found.question or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return found

@@ -38,7 +38,7 @@ class ExtraTools(Protocol):
 
     @property
     def starting(self) -> bool:
-        """Whether some may still come that are on their way."""
+        """True when some may still come that are on their way."""
 
     def late(self) -> list[str]:
         """The servers without whose tools the next request goes out because they are still starting; each once."""
@@ -116,7 +116,7 @@ class Toolbox:
 
     @property
     def starting(self) -> bool:
-        """Whether tools of servers that are starting may still come."""
+        """True when tools of servers that are starting may still come."""
         return self._extra is not None and self._extra.starting
 
     def late(self) -> list[str]:
@@ -124,7 +124,7 @@ class Toolbox:
         return self._extra.late() if self._extra is not None else []
 
     def context(self) -> ToolContext:
-        """What a call made now may use."""
+        """Returns what a call made now may use."""
         session = self._conversation().info.id
         return ToolContext(
             cwd=self._cwd,
@@ -160,7 +160,7 @@ class Toolbox:
         self.memory = ToolMemory()
 
     def files(self) -> FileHistory:
-        """What is kept of the files that tools and commands changed in this session."""
+        """Returns what is kept of the files that tools and commands changed in this session."""
         current = self._conversation()
         return FileHistory(current.store.snapshots.all(current.info.id))
 
@@ -249,7 +249,7 @@ class ToldMode:
 
 
 def told(view: Sequence[SentMessage]) -> str | None:
-    """What the messages that are sent say last of the mode; None when they do not."""
+    """Returns what the messages that are sent say last of the mode; None when they do not."""
     for sent in reversed(view):
         for part in sent.message.parts:
             if isinstance(part, AttachmentPart) and part.name == TOLD_MODE and part.text:

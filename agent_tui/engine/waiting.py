@@ -129,7 +129,7 @@ class Inbox:
         return None if entry is None else entry.message
 
     def to_send(self) -> list[Message]:
-        """What goes out by itself, next first."""
+        """Returns what goes out by itself, next first."""
         return [entry.message for entry in self._entries if entry.kind in GOES_BY_ITSELF]
 
     def messages(self) -> list[Message]:
@@ -323,7 +323,7 @@ class Waiting:
         return self._bindings.opened and not self._bindings.current.conversation.read_only
 
     def _withdraw(self) -> list[Message]:
-        """What was not answered leaves the conversation; what waits for a word is a message of its own."""
+        """Returns what was not answered leaves the conversation; what waits for a word is a message of its own."""
         conversation, taken = self._bindings.current.conversation, self._unanswered
         self._unanswered = []
         gone = conversation.path[conversation.path.index(taken[0]) :]
@@ -385,7 +385,7 @@ def unanswered(path: Sequence[Message]) -> list[Message]:
 
 
 def wordless(message: Message) -> bool:
-    """Whether an answer failed before a word of it came."""
+    """Returns whether an answer failed before a word of it came."""
     return message.role == "assistant" and message.status == "failed" and not message.parts
 
 

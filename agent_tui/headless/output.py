@@ -306,7 +306,7 @@ class Printer:
 
 
 def bill(steps: Sequence[Step]) -> Metadata:
-    """What model calls used and cost, of whatever kind, together and by kind; what nobody reported is null."""
+    """Returns what model calls used and cost, of whatever kind, together and by kind; what nobody reported is null."""
     totals = session_totals(steps)
     return {
         "steps": totals.steps,

@@ -68,7 +68,7 @@ class OutputSchema:
         return value
 
     def _worst(self, value: Any) -> str | None:
-        """What fits least, in one line; None where all does."""
+        """Returns what fits least, in one line; None where all does."""
         from jsonschema.exceptions import best_match
         from referencing.exceptions import Unresolvable
 

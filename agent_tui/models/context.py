@@ -160,5 +160,5 @@ class ContextUsage:
 
     @property
     def approximate(self) -> bool:
-        """Whether the total is an estimate, in whole or in a part that matters, so that ``~`` stands before it."""
+        """True when the total is an estimate, in whole or in a part that matters, so that ``~`` stands before it."""
         return self.pending or self.basis == "estimated" or self.estimated_tokens > ROUGH_SHARE * self.total

@@ -66,7 +66,7 @@ class JobInfo:
     reach: PortReach = "all"
 
     def seconds(self, now: float) -> float:
-        """How long it has run, or ran."""
+        """Returns how long it has run, or ran."""
         return max(0.0, (self.finished if self.finished is not None else now) - self.started)
 
 

@@ -64,7 +64,7 @@ class Overflow:
 
     @property
     def only_output(self) -> bool:
-        """Whether the text complains of the answer's length alone: any prompt would have been refused."""
+        """True when the text complains of the answer's length alone: any prompt would have been refused."""
         return self.max_output is not None and self.input is None and self.window is None and self.max_input is None
 
 

@@ -131,7 +131,7 @@ class AttachmentPart:
 
     @property
     def is_image(self) -> bool:
-        """Whether it is an image, and here."""
+        """True when it is an image, and here."""
         return bool(self.data) and self.media_type.startswith("image/")
 
 
@@ -239,14 +239,14 @@ def user_message(
 
 
 def own_output(message: Message) -> str | None:
-    """What the user's own ``!command`` printed; None for every other message."""
+    """Returns what the user's own ``!command`` printed; None for every other message."""
     if message.role != "user" or not message.text.startswith("!"):
         return None
     return next((p.text for p in message.parts if isinstance(p, AttachmentPart) and p.name == OWN_OUTPUT), None)
 
 
 def written_in(message: Message) -> Written:
-    """What the user wrote of a message of theirs."""
+    """Returns what the user wrote of a message of theirs."""
     pasted = next((part.pasted for part in message.parts if isinstance(part, TextPart)), None)
     return Written(message.text, [p for p in message.parts if isinstance(p, AttachmentPart)], pasted or [])
 

@@ -216,7 +216,7 @@ class Provider(Protocol):
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]: ...
 
     async def describe(self, spec: ModelSpec) -> ModelInfo:
-        """What is known about the model. Never raises for an unknown one: ``problem`` then says why."""
+        """Returns what is known about the model. Never raises for an unknown one: ``problem`` then says why."""
         ...
 
     async def count_exact(self, request: ModelRequest) -> int | None:

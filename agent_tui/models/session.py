@@ -70,7 +70,7 @@ class SessionInfo:
 
     @property
     def copied(self) -> bool:
-        """Whether it was begun as a copy of another, and has that one's messages and steps."""
+        """True when it was begun as a copy of another, and has that one's messages and steps."""
         return self.parent_session is not None and self.kind == "user"
 
 

@@ -305,7 +305,7 @@ class Step:
 
     @property
     def _ended(self) -> bool:
-        """Whether the answer came to its end, which is when the provider reports the whole of it."""
+        """True when the answer came to its end, which is when the provider reports the whole of it."""
         return self.status == "complete" or self.finish_reason not in (None, "unknown")
 
     @property
@@ -363,6 +363,6 @@ class CompactionRecord:
 
 
 def inherited(steps: Sequence[Step], since: float) -> int:
-    """How many leading steps were begun before the session was made that has them: those of the conversation it is a
-    copy of. They measure what they sent, but were paid for there."""
+    """Returns how many leading steps were begun before the session was made that has them: those of the conversation it
+    is a copy of. They measure what they sent, but were paid for there."""
     return next((place for place, step in enumerate(steps) if step.created >= since), len(steps))

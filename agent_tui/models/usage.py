@@ -176,7 +176,7 @@ class Prices:
 
     @property
     def free(self) -> bool:
-        """Whether calls are known to cost nothing."""
+        """True when calls are known to cost nothing."""
         longer = any(tier.rates.input or tier.rates.output for tier in self.tiers)
         return self.input == 0 and self.output == 0 and not longer
 

@@ -24,7 +24,7 @@ class _Was(NamedTuple):
 
 
 def hangs(text: str, at: int) -> bool:
-    """Whether a character is written on the one before it, and takes no cell of its own."""
+    """Returns whether a character is written on the one before it, and takes no cell of its own."""
     return at < len(text) and text[at].isprintable() and not cell_len(text[at])
 
 
@@ -84,7 +84,7 @@ class Line:
         return False
 
     def _search_key(self, name: str) -> bool:
-        """Whether a key belongs to the search."""
+        """Returns whether a key belongs to the search."""
         if name == "search" and self._searched is None:
             self._before, self._searched = _Was(self.text, self.at), ""
             self._found = len(self._past)
@@ -245,7 +245,7 @@ class Keys:
 
     @property
     def waits(self) -> bool:
-        """Whether something has begun that may be an escape sequence, or Esc alone."""
+        """True when something has begun that may be an escape sequence, or Esc alone."""
         return bool(self._rest)
 
     def forget(self) -> None:
@@ -315,7 +315,7 @@ async def propose(line: Line, completes: Completes) -> str:
 
 
 def beginning(texts: Sequence[str]) -> str:
-    """What all of the texts begin with."""
+    """Returns what all of the texts begin with."""
     first, last = min(texts), max(texts)
     same = next((at for at, letter in enumerate(first) if last[at : at + 1] != letter), len(first))
     return first[:same]
@@ -391,7 +391,7 @@ class Row:
 
     @staticmethod
     def _lead(prompt: str, width: int) -> tuple[str, str]:
-        """What of a prompt stands in rows of its own, and what before the text."""
+        """Returns what of a prompt stands in rows of its own, and what before the text."""
         return (prompt, "") if cell_len(prompt) > max(0, width - LEAST) and len(prompt) > 6 else ("", prompt)
 
     def _paint(self, row: str, at: int) -> None:

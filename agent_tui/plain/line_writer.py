@@ -60,7 +60,7 @@ SOON = 160
 
 
 def looks_like_ours(line: str) -> bool:
-    """Whether a line could be taken for one of the program's, however it is spelled."""
+    """Returns whether a line could be taken for one of the program's, however it is spelled."""
     read = visible_form(line[:_STRETCHED])
     return _OURS.match(read) is not None or (len(line) > _STRETCHED and len(read) <= _LONGEST)
 

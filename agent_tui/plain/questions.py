@@ -75,12 +75,12 @@ class Numbered(Question):
 
     @property
     def _long(self) -> bool:
-        """Whether the text above the choices is said in two parts."""
+        """True when the text above the choices is said in two parts."""
         return self.body().count("\n") >= BODY_LINES
 
     @property
     def unsaid(self) -> bool:
-        """Whether the second of them was not said."""
+        """True when the second of them was not said."""
         return self._long and not self._all_said
 
     @property

@@ -27,7 +27,8 @@ class Want(NamedTuple):
 
 
 def what_is_there(descriptor: int) -> bytes | None:
-    """What can be read now: None where it is nothing after all, empty at the end and where the terminal is gone."""
+    """Returns what can be read now: None where it is nothing after all, empty at the end and where the terminal is
+    gone."""
     try:
         return os.read(descriptor, 1 << 16)
     except (BlockingIOError, InterruptedError):
@@ -55,15 +56,15 @@ class Reads(Protocol):
 
     @property
     def drawn(self) -> bool:
-        """Whether it shows prompts and what is typed; else whoever wants a line writes the prompt."""
+        """True when it shows prompts and what is typed; else whoever wants a line writes the prompt."""
 
     @property
     def holds(self) -> bool:
-        """Whether what is to be written has to wait."""
+        """True when what is to be written has to wait."""
 
     @property
     def lent(self) -> bool:
-        """Whether the terminal is somebody else's now."""
+        """True when the terminal is somebody else's now."""
 
     def open(self, listener: Listener) -> None:
         """Begins to listen."""
@@ -78,7 +79,7 @@ class Reads(Protocol):
         """A draft of an earlier run stands in the line, unless something is typed before it can be seen."""
 
     def drop(self) -> bool:
-        """What stands in the line is not wanted; False where nothing does."""
+        """Returns what stands in the line is not wanted; False where nothing does."""
 
     def typed_ahead(self) -> str:
         """Takes what was typed before a question is put, which cannot be its answer: whole lines are returned, the
@@ -245,7 +246,7 @@ class Lines:
 
 
 def unfinished(descriptor: int) -> bytes:
-    """What was typed and can be read at once, the beginning of a line that is not finished included."""
+    """Returns what was typed and can be read at once, the beginning of a line that is not finished included."""
     before = termios.tcgetattr(descriptor)
     raw = [*before[:3], before[3] & ~termios.ICANON, *before[4:6], [*before[6]]]
     raw[6][termios.VMIN], raw[6][termios.VTIME] = 0, 0

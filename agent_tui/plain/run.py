@@ -263,7 +263,7 @@ class Session:
         return begins or (found if len(found) == 1 else [])
 
     async def _edited(self, text: str, name: str) -> str | None:
-        """What becomes of a text in the user's editor; None where it stays as it is. Raises AgentError."""
+        """Returns what becomes of a text in the user's editor; None where it stays as it is. Raises AgentError."""
         if not self.reads.drawn:
             raise AgentError("An editor needs a terminal; type the text here instead.")
         from agent_tui.commands.editing import edit_text

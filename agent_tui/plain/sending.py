@@ -42,7 +42,7 @@ class Queue:
         self._typed.append(text)
 
     def was_just_typed(self, text: str) -> bool:
-        """Whether a message that joins the conversation was sent at once."""
+        """Returns whether a message that joins the conversation was sent at once."""
         if text in self._typed:
             self._typed.remove(text)
             return True
@@ -53,12 +53,12 @@ class Queue:
         return len(self._waiting)
 
     def named(self, number: str) -> WaitingMessage | None:
-        """What stands in the list under a number."""
+        """Returns what stands in the list under a number."""
         at = int(number) if number.isdecimal() else 0
         return self._waiting[at - 1] if 0 < at <= len(self._waiting) else None
 
     def lines(self) -> list[str]:
-        """What waits, the next first."""
+        """Returns what waits, the next first."""
         found = []
         for number, message in enumerate(self._waiting, 1):
             why = f": {one_line(message.why, 200)}" if message.why else ""
@@ -66,7 +66,7 @@ class Queue:
         return found
 
     def queued_words(self, steered: bool) -> str:
-        """What is said when something is typed while the agent works."""
+        """Returns what is said when something is typed while the agent works."""
         when = "goes in at the next step" if steered else "goes when the turn is over"
         return f"queued, {when}. {plural(self.count, 'message waits', 'messages wait')}; /queue lists, /queue drop."
 

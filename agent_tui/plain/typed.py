@@ -80,8 +80,8 @@ class Window:
 
 
 def edits_itself(descriptor: int) -> bool:
-    """Whether a terminal is one at which letters are typed. Where it does not show them, a program types (the shell of
-    an editor), which has its own line and its own history."""
+    """Returns whether a terminal is one at which letters are typed. Where it does not show them, a program types (the
+    shell of an editor), which has its own line and its own history."""
     try:
         local = termios.tcgetattr(descriptor)[3]
     except (termios.error, OSError):

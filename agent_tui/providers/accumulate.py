@@ -101,7 +101,7 @@ class Accumulator:
         return self._out.error
 
     def feed(self, chunk: Any) -> list[StreamItem]:
-        """What a chunk of LiteLLM's stream, and everything the provider sent until now, adds."""
+        """Returns what a chunk of LiteLLM's stream, and everything the provider sent until now, adds."""
         self._drain()
         if not self._own:
             self._held.append(chunk)
@@ -110,7 +110,7 @@ class Accumulator:
         return self._items()
 
     def pump(self) -> list[StreamItem]:
-        """What the provider sent until now adds, without a chunk of LiteLLM's (see ``Tap.on_data``)."""
+        """Returns what the provider sent until now adds, without a chunk of LiteLLM's (see ``Tap.on_data``)."""
         self._drain()
         return self._items()
 
@@ -257,8 +257,8 @@ def as_it_came(raw: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def cache_told(raw: Mapping[str, Any]) -> dict[str, float]:
-    """What a provider says of its cache beside reads and writes, under its own names: writes by how long they are kept,
-    what was missed or saved, what was read by kind."""
+    """Returns what a provider says of its cache beside reads and writes, under its own names: writes by how long they
+    are kept, what was missed or saved, what was read by kind."""
     found: dict[str, float] = {}
 
     def take(name: str, value: Any) -> None:
@@ -299,8 +299,8 @@ def _possible(usage: TokenUsage, window: int | None) -> bool:
 
 
 def estimated(raw: Mapping[str, Any] | None, output_chars: int) -> TokenUsage:
-    """What stands in for a report that did not come: the client library's own count where it made one, else four
-    characters a token of the answer. Never anchors."""
+    """Returns what stands in for a report that did not come: the client library's own count where it made one, else
+    four characters a token of the answer. Never anchors."""
     made = _read(raw) if raw else None
     if made is not None and made.input >= 0 and made.output >= 0:
         return TokenUsage(made.input, made.output, source="estimated", reasoning_source="estimated")
@@ -327,7 +327,7 @@ def _read(raw: Mapping[str, Any]) -> TokenUsage | None:
 
 
 def _summed(raw: Mapping[str, Any]) -> bool:
-    """Whether the report itself says that tools ran at the provider, or that it adds up several rounds."""
+    """Returns whether the report itself says that tools ran at the provider, or that it adds up several rounds."""
     for name in ("server_tool_use", "server_tool_use_details", "server_side_tool_usage_details"):
         if any(number(count) > 0 for count in mapping(raw.get(name)).values()):
             return True

@@ -169,7 +169,7 @@ async def run(
 
 
 def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None:
-    """What is wrong before anything is sent, without waiting for LiteLLM's import."""
+    """Returns what is wrong before anything is sent, without waiting for LiteLLM's import."""
     provider = info.target.provider
     if key.missing:
         return Failure("auth", f"{missing_key_line(spec, provider, key.missing)} {TEXT_KEPT}")
@@ -395,7 +395,7 @@ class Answer:
         self._emit_failure(StreamError(said) if said is not None else odd or error)
 
     def _no_answer(self) -> NotAnAnswerError | None:
-        """What came with status 200 and is nothing that a model's API sends."""
+        """Returns what came with status 200 and is nothing that a model's API sends."""
         known = self.started or self.accumulator.independent
         found = None if known else self.accumulator.tap.no_answer()
         return NotAnAnswerError(*found) if found is not None else None
@@ -439,7 +439,7 @@ class Answer:
             raise self.broken
 
     def _remains(self) -> list[StreamItem]:
-        """What the accumulator still holds of a broken stream: usage reported at its start, open parts."""
+        """Returns what the accumulator still holds of a broken stream: usage reported at its start, open parts."""
         if self.source is None and not self.accumulator.tap.seen:
             return []
         try:

@@ -96,7 +96,7 @@ def is_direct(spec: ModelSpec, target: Target) -> bool:
 
 
 def is_for_litellm(name: str) -> bool:
-    """Whether an argument speaks to that library: it is no field of a body, and may be a credential."""
+    """Returns whether an argument speaks to that library: it is no field of a body, and may be a credential."""
     return name in _FOR_LITELLM or name.startswith(_FOR_LITELLM_STARTS)
 
 
@@ -256,12 +256,12 @@ class Key:
 
     @property
     def unfit(self) -> bool:
-        """Whether it has characters that no header can carry: something else was pasted, or a part of it garbled."""
+        """True when it has characters that no header can carry: something else was pasted, or a part of it garbled."""
         return self.value is not None and not (self.value.isascii() and self.value.isprintable())
 
 
 def needs_no_key(spec: ModelSpec, provider: str) -> bool:
-    """Whether a model is served by a program of the user's own, which must not be sent a provider's key."""
+    """Returns whether a model is served by a program of the user's own, which must not be sent a provider's key."""
     if spec.api_key_env:
         return False
     dialect = dialect_of(provider)
@@ -306,7 +306,7 @@ class Called:
 
     @property
     def own(self) -> bool:
-        """Whether the provider's name only says which language a server at a configured address speaks."""
+        """True when the provider's name only says which language a server at a configured address speaks."""
         dialect = dialect_of(self.provider)
         if not dialect.compatible or not self.address:
             return False

@@ -135,7 +135,7 @@ def chain(error: BaseException) -> list[BaseException]:
 
 
 def unwrap(error: BaseException) -> BaseException:
-    """What happened in truth: LiteLLM wraps errors of a running stream in ``MidStreamFallbackError``, whose own
+    """Returns what happened in truth: LiteLLM wraps errors of a running stream in ``MidStreamFallbackError``, whose own
     status and class (503, unavailable) say nothing."""
     for _ in range(5):
         original = getattr(error, "original_exception", None)

@@ -61,7 +61,7 @@ def failure(
 
 
 def _answer_too_long(overflow: Overflow) -> bool:
-    """Whether the conversation alone would have fitted."""
+    """Returns whether the conversation alone would have fitted."""
     if overflow.input is None or overflow.output is None or overflow.window is None:
         return False
     return overflow.input < overflow.window
@@ -146,7 +146,7 @@ def _auth(called: Called, detail: str, status: int | None) -> str:
 
 
 def _package(provider: str, detail: str) -> str:
-    """What the provider is known to need; otherwise the name that could not be imported."""
+    """Returns what the provider is known to need; otherwise the name that could not be imported."""
     if needed := dialect_of(provider).needs_package:
         return f" ({needed})"
     match = MISSING_PACKAGE.search(detail)
@@ -167,7 +167,8 @@ def _said(detail: str) -> str:
 
 
 def _words(detail: str) -> str:
-    """What a text around an error says: the heading of a page, the message of an object, else its first line."""
+    """Returns what a text around an error says: the heading of a page, the message of an object, else its first
+    line."""
     if page := PAGE.search(detail):
         return words_of(detail[page.start() :])
     match = re.search(r"""["']message["']\s*:\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""", detail)
@@ -185,7 +186,7 @@ def _unwrapped(words: str) -> str:
 
 
 def _of_object(detail: str) -> str:
-    """What the first object in a text says, whatever it calls its words: JSON, or as Python writes it."""
+    """Returns what the first object in a text says, whatever it calls its words: JSON, or as Python writes it."""
     start = detail.find("{")
     if start < 0:
         return ""
@@ -225,7 +226,7 @@ _TOOL = re.compile(r"\btools?[.\[]|for function|input_schema|function_declaratio
 
 
 def refuses_schema(failure: Failure) -> bool:
-    """Whether a request was refused for the schema that its answer was to be held to."""
+    """Returns whether a request was refused for the schema that its answer was to be held to."""
     if failure.kind != "invalid_request" or failure.status not in (400, 422, 500, 501, None):
         return False
     text = f"{failure.detail}\n{failure.message}"
@@ -233,7 +234,7 @@ def refuses_schema(failure: Failure) -> bool:
 
 
 def replay_fact(failure: Failure) -> ReplayFact | None:
-    """What a refused request teaches; None where it was refused for anything else."""
+    """Returns what a refused request teaches; None where it was refused for anything else."""
     if failure.kind != "invalid_request" or failure.status not in (400, 422, None):
         return None
     text = f"{failure.detail}\n{failure.message}"
@@ -255,7 +256,8 @@ _DEPTH = 4
 
 
 def words_of(body: Any) -> str:
-    """What an error's body says, without its wrapping; empty when it says nothing. ``body`` is parsed JSON or text."""
+    """Returns what an error's body says, without its wrapping; empty when it says nothing. ``body`` is parsed JSON or
+    text."""
     if isinstance(body, str):
         return _page(body) if body.lstrip()[:1] == "<" else body.strip()
     return _inside(body, _DEPTH)

@@ -35,7 +35,7 @@ def table() -> dict[str, dict[str, Any]]:
 
 
 def is_provider(name: str) -> bool:
-    """Whether a provider has a record here or is known to LiteLLM; enough to spot a misspelt one."""
+    """Returns whether a provider has a record here or is known to LiteLLM; enough to spot a misspelt one."""
     return has_record(name) or name in _named_providers()
 
 
@@ -66,8 +66,8 @@ def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
 
 
 def namesake(model: str) -> dict[str, Any] | None:
-    """What other providers' entries for a model of this name agree on: the middle one of their limits, the flags of
-    any. None where no other provider has it."""
+    """Returns what other providers' entries for a model of this name agree on: the middle one of their limits, the
+    flags of any. None where no other provider has it."""
     others = _by_bare_name().get(_bare_name(model), ())
     windows = sorted(n for e in others if isinstance(n := e.get("max_input_tokens"), int) and n > 0)
     if not windows:
@@ -313,8 +313,8 @@ def problem(spec: ModelSpec, target: Target) -> str | None:
 
 
 def is_local(spec: ModelSpec, target: Target) -> bool:
-    """Whether limits are better asked of the running server than looked up: a server people run themselves, or an
-    address of their own for a model that no table has. A provider's own API is never asked: it could not tell."""
+    """Returns whether limits are better asked of the running server than looked up: a server people run themselves, or
+    an address of their own for a model that no table has. A provider's own API is never asked: it could not tell."""
     dialect = dialect_of(target.provider)
     if dialect.local:
         return True
@@ -323,7 +323,7 @@ def is_local(spec: ModelSpec, target: Target) -> bool:
 
 
 def _prices(found: dict[str, Any] | None, exact: bool, spec: ModelSpec, target: Target) -> Prices:
-    """What the user says comes first; a server people run themselves sends no bill."""
+    """Returns what the user says comes first; a server people run themselves sends no bill."""
     if spec.prices:
         return Prices.per_million(spec.prices)
     if dialect_of(target.provider).local and not _RENTED.search(target.model):

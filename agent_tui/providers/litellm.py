@@ -106,7 +106,7 @@ def kept_chunks(stream: Any) -> Any:
 
 
 def said_why(stream: Any) -> bool:
-    """Whether the provider said why its answer ended; LiteLLM makes up a reason where none came."""
+    """Returns whether the provider said why its answer ended; LiteLLM makes up a reason where none came."""
     return any(getattr(stream, name, None) for name in FINISH_REASONS)
 
 

@@ -134,7 +134,7 @@ def server_root(spec: ModelSpec, target: Target) -> str | None:
 
 
 def default_base(provider: str) -> str | None:
-    """Where a local provider listens: as its environment variable says, else its usual port."""
+    """Returns where a local provider listens: as its environment variable says, else its usual port."""
     dialect = dialect_of(provider)
     if not dialect.local:
         return None

@@ -160,7 +160,7 @@ class LineBuffer:
         return whole
 
     def close(self) -> bytes:
-        """What is left: a last line without an end."""
+        """Returns what is left: a last line without an end."""
         rest = b"".join(self._pieces)
         self._pieces.clear()
         self._size = 0
@@ -207,7 +207,7 @@ def finite(value: object) -> float | None:
 
 
 def is_loopback(url: str | None) -> bool:
-    """Whether a URL points at this machine."""
+    """Returns whether a URL points at this machine."""
     host = (urlsplit(url).hostname or "") if url else ""
     return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
 
@@ -297,5 +297,5 @@ def note_openings(request: Any) -> list[str]:
 
 
 def is_of_httpx(error: BaseException) -> bool:
-    """Whether httpx raised it, without importing httpx."""
+    """Returns whether httpx raised it, without importing httpx."""
     return type(error).__module__.startswith("httpx")

@@ -63,7 +63,8 @@ _NOT_OVERFLOW = re.compile(
 
 
 def is_overflow(text: str) -> bool:
-    """Whether a provider's error text says, in any known spelling, that the input is larger than the context."""
+    """Returns whether a provider's error text says, in any known spelling, that the input is larger than the
+    context."""
     return bool(_OVERFLOW.search(text)) and not (
         _NOT_OVERFLOW.search(text) and not re.search(r"context[_ ](?:length|window)", text, re.I)
     )
@@ -166,7 +167,7 @@ _LIST = re.compile(r"\s*\(([^)]{1,200})\)")
 
 
 def sizes(text: str) -> Overflow | None:
-    """What a provider's refusal says of sizes; None when it says none, or none that can be believed."""
+    """Returns what a provider's refusal says of sizes; None when it says none, or none that can be believed."""
     text = " ".join(text[:_READ_LIMIT].split())
     if _RATE.search(text):
         return None
@@ -226,7 +227,7 @@ def _overflow(numbers: Mapping[str, int], text: str, start: int, end: int) -> Ov
 
 
 def _makes_sense(found: Overflow) -> bool:
-    """Whether the sizes are sizes, and a request of them would be refused."""
+    """Returns whether the sizes are sizes, and a request of them would be refused."""
     numbers = (found.input, found.total, found.window, found.max_input, found.max_output)
     if any(n is not None and not 0 < n <= LARGEST for n in numbers):
         return False

@@ -84,12 +84,13 @@ def plan_replay(
 
 
 def turn_is_closed(items: Sequence[SentMessage]) -> bool:
-    """Whether the model has finished its turn: what is sent next can only begin with a new user message."""
+    """Returns whether the model has finished its turn: what is sent next can only begin with a new user message."""
     return bool(items) and items[-1].message.role == "assistant" and not items[-1].message.tool_calls
 
 
 def prefix_fingerprint(items: Sequence[SentMessage], fixed_fingerprint: str = "") -> str:
-    """What ``ReasoningPart.prefix`` holds for an answer to ``items``: the fixed parts and every id that was sent."""
+    """Returns what ``ReasoningPart.prefix`` holds for an answer to ``items``: the fixed parts and every id that was
+    sent."""
     value = fixed_fingerprint
     for item in items:
         value = _extend(value, item.key)
@@ -97,18 +98,19 @@ def prefix_fingerprint(items: Sequence[SentMessage], fixed_fingerprint: str = ""
 
 
 def prefix_bound(target: Target) -> bool:
-    """Whether signatures are only valid after exactly what was sent before them, wherever the model is served."""
+    """Returns whether signatures are only valid after exactly what was sent before them, wherever the model is
+    served."""
     return at_least(target, family_record(target.family).binds_from)
 
 
 def asks_to_drop(target: Target, rule: ReplayRule) -> bool:
-    """Whether the provider is asked to drop the blocks itself that do not fit their prefix, instead of refusing the
-    request: not everybody who serves such a model knows how."""
+    """Returns whether the provider is asked to drop the blocks itself that do not fit their prefix, instead of refusing
+    the request: not everybody who serves such a model knows how."""
     return dialect_of(target.provider).drops_unfit and prefix_bound(target) and rule.ask_drop
 
 
 def carries_reasoning(message: Message, family: str) -> bool:
-    """Whether the answer holds anything by which its reasoning could go back."""
+    """Returns whether the answer holds anything by which its reasoning could go back."""
     if any(isinstance(part, ReasoningPart) for part in message.parts):
         return True
     return family_record(family).thought_signatures and _has_thought_signature(message)
@@ -138,12 +140,12 @@ def _unusable(message: Message, part: ReasoningPart, index: int, target: Target,
 
 
 def _has_thought_signature(message: Message) -> bool:
-    """Where thoughts are never shown whole a signature, on any part of the answer, stands for them."""
+    """Returns where thoughts are never shown whole a signature, on any part of the answer, stands for them."""
     return any((part.provider_metadata or {}).get("thought_signature") for part in message.parts)
 
 
 def is_signed(metadata: Metadata) -> bool:
-    """Whether a block carries what its provider checks: a signature, opaque data, or details with either."""
+    """Returns whether a block carries what its provider checks: a signature, opaque data, or details with either."""
     if metadata.get("signature") or metadata.get("data") or metadata.get("reasoning_opaque"):
         return True
     details = metadata.get("reasoning_details")
@@ -200,7 +202,7 @@ def _loop_note(loop: Sequence[SentMessage], plan: ReplayPlan, target: Target) ->
 
 
 def loops_whole(target: Target) -> bool:
-    """Whether a tool loop is judged as a whole: the model thinks in it only where its first answer began so."""
+    """Returns whether a tool loop is judged as a whole: the model thinks in it only where its first answer began so."""
     return family_record(target.family).loops_whole and not adaptive_thinking(target)
 
 
@@ -243,7 +245,7 @@ class _Prefixes:
 
 
 def is_compacted(item: SentMessage) -> bool:
-    """Whether this message is sent otherwise than it was first: cleared, clipped, or a summary."""
+    """Returns whether this message is sent otherwise than it was first: cleared, clipped, or a summary."""
     return item.key.partition("#")[2].startswith(("cleared", "clip")) or any(
         isinstance(part, SummaryPart) for part in item.message.parts
     )
@@ -267,8 +269,8 @@ def decide(request: ModelRequest, info: ModelInfo) -> tuple[ReplayPlan, Thinking
 
 
 def thinking_for(request: ModelRequest, info: ModelInfo, forced_off: str | None = None) -> Thinking:
-    """How to ask this model to think as hard as the request says. ``forced_off`` is the replay rule's note when its
-    open tool loop forbids thinking. Models that are not known to reason are asked for nothing."""
+    """Returns how to ask this model to think as hard as the request says. ``forced_off`` is the replay rule's note when
+    its open tool loop forbids thinking. Models that are not known to reason are asked for nothing."""
     effort: Effort = "off" if forced_off else request.effort
     notes = (forced_off,) if forced_off and request.effort != "off" else ()
     target, model = info.target, info.target.model.lower()

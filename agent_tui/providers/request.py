@@ -258,7 +258,7 @@ def _add_reasoning(message: Metadata, parts: list[ReasoningPart], text: str, for
 
 
 def has_content_thinking(messages: Sequence[Metadata]) -> bool:
-    """Whether some answer goes back with thinking among its content blocks, as Mistral wants it."""
+    """Returns whether some answer goes back with thinking among its content blocks, as Mistral wants it."""
     return any(isinstance(m["content"], list) and any(b["type"] == "thinking" for b in m["content"]) for m in messages)
 
 

@@ -54,13 +54,13 @@ ordinary word, which must not be masked everywhere."""
 
 
 def names_secret(name: str) -> bool:
-    """Whether a variable's or a header's name says that its value is a key."""
+    """Returns whether a variable's or a header's name says that its value is a key."""
     return _NAME.search(name) is not None or name.lower() == "authorization"
 
 
 def is_secret(value: str) -> bool:
-    """Whether a value that is given as a key is one, and not a word such as ``lm-studio`` for a server that wants
-    none, a number or a sentence."""
+    """Returns whether a value that is given as a key is one, and not a word such as ``lm-studio`` for a server that
+    wants none, a number or a sentence."""
     return len(value) >= MIN_LENGTH and _WORD.fullmatch(value) is None
 
 
@@ -166,7 +166,7 @@ class MaskedStream:
         self._held = ""
 
     def feed(self, text: str) -> str:
-        """What can be shown now."""
+        """Returns what can be shown now."""
         text = mask(self._held + text, self._values)
         held = self._beginning(text)
         self._held = text[len(text) - held :]
@@ -178,7 +178,7 @@ class MaskedStream:
         return rest
 
     def _beginning(self, text: str) -> int:
-        """How many characters at the end may be the beginning of a secret; line ends within it do not count."""
+        """Returns how many characters at the end may be the beginning of a secret; line ends within it do not count."""
         kept = [i for i in range(max(0, len(text) - 2 * self._longest), len(text)) if text[i] not in "\r\n"]
         tail = "".join(text[i] for i in kept)
         best = max((_overlap(tail, spelled) for spelled in self._spelled), default=0)

@@ -63,8 +63,8 @@ class Gate:
         return None
 
     def _knows(self, host: str) -> bool:
-        """Whether a Host header names this server. Its port may be that of a tunnel; an address of numbers cannot have
-        been made to point here by anybody's name server."""
+        """Returns whether a Host header names this server. Its port may be that of a tunnel; an address of numbers
+        cannot have been made to point here by anybody's name server."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
@@ -73,7 +73,7 @@ class Gate:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches a server that listens there."""
+    """Returns whether nobody but this machine reaches a server that listens there."""
     found = _address(host.strip("[]"))
     return host.lower() == "localhost" if found is None else found.is_loopback
 

@@ -43,7 +43,7 @@ def export_session(
 
 
 def session_cost(steps: Sequence[Step]) -> Cost:
-    """What all its model calls cost."""
+    """Returns what all its model calls cost."""
     return sum((step.cost for step in steps), NO_COST)
 
 

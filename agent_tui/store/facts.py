@@ -100,7 +100,7 @@ class Trust:
         self._db = database
 
     def get(self, folder: str | Path) -> TrustRow | None:
-        """What the user trusted in exactly this folder (a project root); None when they never did."""
+        """Returns what the user trusted in exactly this folder (a project root); None when they never did."""
         row = self._db.one("SELECT identity, content FROM trusted WHERE folder = ?", (encode(str(folder)),))
         return None if row is None else TrustRow(row[0], row[1])
 
@@ -187,7 +187,7 @@ _COLUMNS = "max_window, max_input, max_output, believed, configured_window, conf
 
 
 def forgotten_text(count: int) -> str:
-    """What is said after so many models' learned limits were forgotten."""
+    """Returns what is said after so many models' learned limits were forgotten."""
     return f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned."
 
 
@@ -198,7 +198,8 @@ class Learned:
         self._db = database
 
     def limit(self, model: str, server: str) -> LearnedLimit | None:
-        """What was learned of a model (LiteLLM's name) at a server (its address, or empty); None when nothing was."""
+        """Returns what was learned of a model (LiteLLM's name) at a server (its address, or empty); None when nothing
+        was."""
         row = self._db.one(
             f"SELECT {_COLUMNS} FROM learned_limit WHERE model = ? AND server = ?", (encode(model), encode(server))
         )
@@ -250,7 +251,7 @@ class Learned:
             self._db.run("DELETE FROM learned_limit WHERE model = ? AND server = ?", (encode(model), encode(server)))
 
     def replay_facts(self, model: str, server: str) -> set[str]:
-        """What was learned of how a model at a server takes reasoning back (``failures.refusals``)."""
+        """Returns what was learned of how a model at a server takes reasoning back (``failures.refusals``)."""
         rows = self._db.all(
             "SELECT fact FROM replay_fact WHERE model = ? AND server = ?", (encode(model), encode(server))
         )

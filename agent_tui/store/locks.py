@@ -122,7 +122,7 @@ class Locks:
 
 
 def _is_held(path: Path) -> bool:
-    """Whether somebody holds the lock of that file; False where that cannot be known."""
+    """Returns whether somebody holds the lock of that file; False where that cannot be known."""
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:

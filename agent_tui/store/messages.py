@@ -75,7 +75,8 @@ class Messages:
         return self._load(session_id, in_tree=False)
 
     def tree_size(self, session_id: str) -> tuple[int, int]:
-        """How many messages a session has on all its branches, and how many branches beside the conversation."""
+        """Returns how many messages a session has on all its branches, and how many branches beside the
+        conversation."""
         with self._db.reading():
             self._sessions.require(session_id)
             row = self._db.one(
@@ -213,7 +214,7 @@ class Waiting:
             self._db.run("UPDATE OR REPLACE waiting SET session_id = ? WHERE session_id = ?", (target, source))
 
     def all(self, session_id: str) -> tuple[list[Message], int]:
-        """What waits in a session, in the order it was typed, and how many of those cannot be read."""
+        """Returns what waits in a session, in the order it was typed, and how many of those cannot be read."""
         try:
             rows = self._db.all("SELECT data FROM waiting WHERE session_id = ? ORDER BY n", (session_id,))
         except StoreError as error:

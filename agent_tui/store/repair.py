@@ -107,8 +107,8 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _version(old: sqlite3.Connection, path: Path) -> int:
-    """How many migrations a damaged file has had: up to the last that made something it has. What later ones do to
-    the rows still has to be done; the number in the file may be what is damaged, so it decides nothing alone."""
+    """Returns how many migrations a damaged file has had: up to the last that made something it has. What later ones do
+    to the rows still has to be done; the number in the file may be what is damaged, so it decides nothing alone."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         there = _columns(old)
         known: set[tuple[str, str]] = set()
@@ -242,7 +242,7 @@ def check(store: Store, session_id: str | None = None) -> Report:
 
 
 def file_problems(connection: sqlite3.Connection) -> list[str]:
-    """What SQLite finds wrong with the file, at most ten lines."""
+    """Returns what SQLite finds wrong with the file, at most ten lines."""
     try:
         rows = connection.execute("PRAGMA quick_check(10)").fetchall()
     except FAULTS as error:
@@ -382,7 +382,7 @@ def open_for_reading(path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
 
 
 def _no_folder(path: Path) -> bool:
-    """Whether a file stands where one of the path's folders should be: nothing was ever stored there."""
+    """Returns whether a file stands where one of the path's folders should be: nothing was ever stored there."""
     return any(parent.exists() and not parent.is_dir() for parent in path.parents)
 
 
@@ -394,7 +394,7 @@ def _copied(path: Path, folder: Path, busy_timeout: float) -> Database:
 
 
 def _salvaged(path: Path, folder: Path, busy_timeout: float) -> Database:
-    """What can be read of a damaged database. Raises OSError and ``StoreError``, also when that is nothing."""
+    """Returns what can be read of a damaged database. Raises OSError and ``StoreError``, also when that is nothing."""
 
     if not rebuild(path, folder).sessions:
         raise StoreError("nothing can be read")

@@ -31,7 +31,7 @@ PUNCTUATION = "".join(chr(code) for code in range(0x21, 0x7F) if not chr(code).i
 
 
 def grams(text: str) -> str:
-    """What is put into the index for a text."""
+    """Returns what is put into the index for a text."""
     flat = " ".join(fold(text).split())
     runs = {flat[at : at + _SIZE] for at in range(len(flat))}
     return " ".join({run.partition(" ")[0] for run in runs})
@@ -139,7 +139,7 @@ _TABLES = (
 
 
 def index_file(database: Path) -> Path:
-    """Where the index of a database is."""
+    """Returns where the index of a database is."""
     return database.with_name(f"{database.stem}-search.db")
 
 
@@ -157,7 +157,7 @@ def remove_damaged(database: Path) -> None:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Whether it says that a file holds nonsense, and not that it cannot be reached."""
+    """Returns whether it says that a file holds nonsense, and not that it cannot be reached."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -201,7 +201,7 @@ class SearchIndex:
 
     @property
     def is_there(self) -> bool:
-        """Whether the file is still the one that was opened: it may be removed at any time."""
+        """True when the file is still the one that was opened: it may be removed at any time."""
         return self._file is not None and _identity(self._path) == self._file
 
     def check(self) -> None:
@@ -347,7 +347,7 @@ def _put(main: sqlite3.Connection, index: sqlite3.Connection, row: tuple[int, st
 
 
 def is_of(main: sqlite3.Connection, high: int, last: str) -> bool:
-    """Whether the index was made of this database: it may be an older copy that was put back."""
+    """Returns whether the index was made of this database: it may be an older copy that was put back."""
     row = main.execute("SELECT id FROM message WHERE n = ?", (high,)).fetchone()
     if row is not None:
         return bool(row[0] == last)
@@ -357,7 +357,7 @@ def is_of(main: sqlite3.Connection, high: int, last: str) -> bool:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another of the same name; None where there is none."""
+    """Returns what tells a file from another of the same name; None where there is none."""
     try:
         found = path.stat()
     except OSError:

@@ -24,7 +24,7 @@ class Sessions:
         self._db = database
 
     def exists(self, session_id: str) -> bool:
-        """Whether there is a session of exactly this id. Raises ``StoreError``."""
+        """Returns whether there is a session of exactly this id. Raises ``StoreError``."""
         return bool(self._db.all("SELECT 1 FROM session WHERE id = CAST(? AS TEXT)", (encode(session_id),)))
 
     def create(
@@ -119,7 +119,7 @@ class Sessions:
         return [row[1:] for row in rows if isinstance(row[1], str)]
 
     def _readable_sessions(self, project: str | Path | None, empty: bool, subagents: bool) -> list[SessionInfo]:
-        """What ``all`` gives, of a damaged table."""
+        """Returns what ``all`` gives, of a damaged table."""
         found = [
             info
             for info in infos_of(self._readable_rows())
@@ -200,7 +200,7 @@ class Sessions:
         )
 
     def _length(self, session_id: str, head_id: str | None) -> int:
-        """How many messages the conversation has that ends with ``head_id``."""
+        """Returns how many messages the conversation has that ends with ``head_id``."""
         row = self._db.one(
             "WITH RECURSIVE way (id, parent_id) AS ("
             "SELECT id, parent_id FROM message WHERE session_id = ?1 AND id = ?2 AND in_tree UNION "

@@ -35,8 +35,8 @@ class Spending:
         self._db = database
 
     def on(self, day: str) -> tuple[Cost, float]:
-        """What the calls of a day cost, of all sessions and processes, and the dollars that calls under way, or that
-        never said what they cost, were expected to cost beyond that."""
+        """Returns what the calls of a day cost, of all sessions and processes, and the dollars that calls under way, or
+        that never said what they cost, were expected to cost beyond that."""
         row = self._db.one(
             "SELECT COALESCE(SUM(usd), 0), COALESCE(SUM(unpriced), 0), COALESCE(SUM(held), 0) FROM spending "
             "WHERE day = ?",

@@ -37,7 +37,8 @@ def plural(count: int, noun: str, nouns: str = "") -> str:
 
 
 def lines_in(text: str) -> int:
-    """How many lines a text has, as people count: a newline at its end begins no other one; none where it is empty."""
+    """Returns how many lines a text has, as people count: a newline at its end begins no other one; none where it is
+    empty."""
     return text.count("\n") + (not text.endswith("\n")) if text else 0
 
 
@@ -116,14 +117,15 @@ def share(tenths: int | None, some: bool = False) -> str:
 
 
 def share_in(part: int, whole: int, approximate: bool = False) -> str:
-    """Which share of ``whole`` (> 0) ``part`` is: ``42.1 %``, ``<0.1 %``; ``~42.1 %`` where that is an estimate."""
+    """Returns which share of ``whole`` (> 0) ``part`` is: ``42.1 %``, ``<0.1 %``; ``~42.1 %`` where that is an
+    estimate."""
     text = share(tenths_of(part, whole), part > 0)
     return text if not approximate or text.startswith("<") else f"~{text}"
 
 
 def whole_percent(part: int, whole: int) -> str:
-    """Which part of ``whole`` (> 0) that is, in whole percent: ``81 %``; 0 and 100 only where it is nothing or all,
-    else ``<1 %`` and ``>99 %``."""
+    """Returns which part of ``whole`` (> 0) that is, in whole percent: ``81 %``; 0 and 100 only where it is nothing or
+    all, else ``<1 %`` and ``>99 %``."""
     value = (200 * part + whole) // (2 * whole)
     if part <= 0 or part == whole or 0 < value < 100 or part > whole:
         return percent(value, 0)
@@ -131,8 +133,8 @@ def whole_percent(part: int, whole: int) -> str:
 
 
 def tenths_of(part: int, whole: int) -> int:
-    """Which share of ``whole`` (> 0) ``part`` is, in tenths of a percent, halves rounded up. In whole numbers, so that
-    everyone who shows it shows the same digit."""
+    """Returns which share of ``whole`` (> 0) ``part`` is, in tenths of a percent, halves rounded up. In whole numbers,
+    so that everyone who shows it shows the same digit."""
     return (2_000 * part + whole) // (2 * whole)
 
 
@@ -196,7 +198,8 @@ def uptime(seconds: float) -> str:
 
 
 def age(then: float, now: float | None = None) -> str:
-    """How long ago a time (seconds since the epoch) was: ``now``, ``5 min``, ``3 h``, ``2 d``, ``4 w``, ``1 y``."""
+    """Returns how long ago a time (seconds since the epoch) was: ``now``, ``5 min``, ``3 h``, ``2 d``, ``4 w``, ``1
+    y``."""
     seconds = max(0.0, (time.time() if now is None else now) - then)
     for limit, unit_size, unit in ((60, 1, ""), (3600, 60, "min"), (86_400, 3600, "h"), (1_209_600, 86_400, "d")):
         if seconds < limit:

@@ -28,8 +28,8 @@ def fold(text: str) -> str:
 
 
 def search_words(query: str) -> list[str]:
-    """What a query asks for, folded, each once: its words, and as one what stands ``"in quotes"``. Nothing else in it
-    means anything but itself."""
+    """Returns what a query asks for, folded, each once: its words, and as one what stands ``"in quotes"``. Nothing else
+    in it means anything but itself."""
     found: list[str] = []
     at = 0
     while (match := _WORD.search(query, at)) is not None:
@@ -40,12 +40,13 @@ def search_words(query: str) -> list[str]:
 
 
 def contains(folded: str, word: str) -> bool:
-    """Whether a folded text has one of the ``search_words`` in it."""
+    """Returns whether a folded text has one of the ``search_words`` in it."""
     return word in (folded if " " not in word else " ".join(folded.split()))
 
 
 def spans(text: str, words: Sequence[str]) -> list[Span]:
-    """Where ``search_words`` stand in a text as it is: ranges of characters in their order, none touching another."""
+    """Returns where ``search_words`` stand in a text as it is: ranges of characters in their order, none touching
+    another."""
     folded, places = _mapped(text)
     found: list[Span] = []
     for word in words:

@@ -125,7 +125,7 @@ _TYPES: Mapping[str, str] = {
 
 
 def own_name(name: str) -> str:
-    """What a tool is called here, by what a model called it; the same name where we know no tool like it."""
+    """Returns what a tool is called here, by what a model called it; the same name where we know no tool like it."""
     return _BY_NAME.get(_plain(name.rpartition(".")[2]), name)
 
 
@@ -263,7 +263,7 @@ def _one_edit(entry: Any) -> Any:
 
 
 def _is_nothing(path: str, cwd: Path) -> bool:
-    """Whether a file below the working directory is not there, or is empty."""
+    """Returns whether a file below the working directory is not there, or is empty."""
     try:
         place = (cwd / path).resolve()
         return place.is_relative_to(cwd.resolve()) and place.stat().st_size == 0

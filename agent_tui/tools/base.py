@@ -80,11 +80,11 @@ class User(Protocol):
     """The user, as tools ask them."""
 
     async def approve(self, plan: str) -> PlanAnswer | None:
-        """What the user says to a plan; None when nobody is there. Raises ToolError outside plan mode."""
+        """Returns what the user says to a plan; None when nobody is there. Raises ToolError outside plan mode."""
         ...
 
     async def choose(self, question: str, choices: tuple[str, ...], several: bool) -> QuestionAnswer:
-        """What the user answers. Raises ToolError when nobody is there."""
+        """Returns what the user answers. Raises ToolError when nobody is there."""
         ...
 
 
@@ -179,7 +179,7 @@ class Tool(Protocol):
     def group(self) -> str: ...
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
-        """What the call would do. Raises ToolError for arguments that make no sense."""
+        """Returns what the call would do. Raises ToolError for arguments that make no sense."""
         ...
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:

@@ -70,7 +70,7 @@ class Collector:
             self._tail = self._tail[-keep:]
 
     def finish(self) -> Capped:
-        """What the model gets; closes the file."""
+        """Returns what the model gets; closes the file."""
         lines = self._newlines + self._open_line
         if self._path is None:
             return Capped(self._head, None, self.characters, lines, lines)

@@ -223,7 +223,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
 
     @property
     def _has_left(self) -> bool:
-        """Whether the user was faster than the start."""
+        """True when the user was faster than the start."""
         return not (self.is_running and self.prompt.is_attached)
 
     async def _start_agent(self) -> None:

@@ -51,7 +51,7 @@ class TypingGuard:
 
     @property
     def typing(self) -> bool:
-        """Whether a word may not be finished yet."""
+        """True when a word may not be finished yet."""
         return self._within(self._typed)
 
     def appeared(self) -> None:
@@ -59,7 +59,7 @@ class TypingGuard:
         self._shown = self._clock()
 
     def accidental(self) -> bool:
-        """Whether a key (or click) that comes now is no answer; it counts as typing then."""
+        """Returns whether a key (or click) that comes now is no answer; it counts as typing then."""
         if self._shown is None:
             return False
         if self._within(self._shown) or self.typing:

@@ -60,7 +60,7 @@ class ScreenBuffer:
             self._rows = [None] * height
 
     def knows(self, y: int, columns: Sequence[int]) -> bool:
-        """Whether the row is known, and is made of parts that begin at these columns."""
+        """Returns whether the row is known, and is made of parts that begin at these columns."""
         row = self._rows[y]
         return row is not None and list(row) == columns
 
@@ -151,5 +151,6 @@ def _write(out: list[str], y: int, have: Cells | None, want: Cells) -> None:
 
 
 def can_scroll_regions(term: str | None = None) -> bool:
-    """Whether a terminal of this name (by default the one of the environment) can scroll a part of its screen."""
+    """Returns whether a terminal of this name (by default the one of the environment) can scroll a part of its
+    screen."""
     return (os.environ.get("TERM", "") if term is None else term) not in NO_REGIONS

@@ -167,8 +167,8 @@ def theme_for(light: bool | None) -> str:
 
 
 def told_by_environment(environ: Mapping[str, str]) -> bool | None:
-    """Whether ``COLORFGBG`` tells of a light background; None where it tells nothing. Its last number is one of the 16
-    colours: white ones are light."""
+    """Returns whether ``COLORFGBG`` tells of a light background; None where it tells nothing. Its last number is one of
+    the 16 colours: white ones are light."""
     last = environ.get("COLORFGBG", "").rpartition(";")[2]
     return int(last) in (7, *range(9, 16)) if last.isdecimal() and int(last) < 16 else None
 

@@ -49,7 +49,7 @@ class Coverage:
                 break
 
     def reach(self, start: int, end: int) -> Reach:
-        """What rows of the messages ``[start, end)`` must have in common with others to be read alike."""
+        """Returns what rows of the messages ``[start, end)`` must have in common with others to be read alike."""
         if self.read is None:
             return None
         if end <= self.until:
@@ -81,8 +81,8 @@ class Reading:
         return None if self._coverage.read is None else 0
 
     def message(self, index: int, tokens: int) -> int | None:
-        """How many of a row's tokens were read; it belongs to the message at ``index``. None: the provider did not
-        say."""
+        """Returns how many of a row's tokens were read; it belongs to the message at ``index``. None: the provider did
+        not say."""
         coverage = self._coverage
         if coverage.read is None:
             return None

@@ -135,7 +135,7 @@ def counted_at(view: Sequence[SentMessage], target: Target, fixed_fingerprint: s
 
 
 def _asked(effort: Effort) -> Effort | None:
-    """What the replay rule is asked with: whether a step thinks matters to it, not how long."""
+    """Returns what the replay rule is asked with: whether a step thinks matters to it, not how long."""
     return effort if effort == "off" else None
 
 
@@ -195,7 +195,7 @@ def best_scale(
 
 
 def fixed_scale_at(number: int, step: Step, target: Target, family: Family) -> FixedScale | None:
-    """What the step at ``number`` measured of the prefix parts, if it measured them."""
+    """Returns what the step at ``number`` measured of the prefix parts, if it measured them."""
     usage, messages = step.counted, step.estimated_messages
     if messages is None or usage is None or not usage.anchors or step.status != "complete":
         return None
@@ -209,7 +209,7 @@ def fixed_scale_at(number: int, step: Step, target: Target, family: Family) -> F
 
 
 def _in_conversation(step: Step, view: Sequence[SentMessage], records: Sequence[CompactionRecord]) -> bool:
-    """Whether the step's answer is sent, or stands behind a summary that is."""
+    """Returns whether the step's answer is sent, or stands behind a summary that is."""
     at, answer = step.sent_count, step.message_id
     if at < len(view) and view[at].message.id == answer:
         return True

@@ -37,7 +37,8 @@ def estimate_rest(ground: Ground, new: Tally) -> None:
 
 
 def estimated_head(ground: Ground) -> tuple[int, bool]:
-    """What the messages before the first measured answer are estimated at, and whether a count is still missing."""
+    """Returns what the messages before the first measured answer are estimated at, and whether a count is still
+    missing."""
     weighed = [weigh(ground, i) for i in range(ground.head)]
     return sum(w.corrected(ground.ratio) for w in weighed), any(w.approximate for w in weighed)
 
@@ -168,7 +169,7 @@ def _shares_at(ground: Ground, anchor: Step) -> dict[str, float] | None:
 
 
 def _closed_at(ground: Ground, step: Step) -> bool:
-    """Whether it is a count of a conversation whose turn had ended: what the turn's end drops was not in it."""
+    """Returns whether it is a count of a conversation whose turn had ended: what the turn's end drops was not in it."""
     return step.kind == "count" and turn_is_closed(ground.view[step.sent_count - 1 : step.sent_count])
 
 
@@ -314,8 +315,8 @@ def _difference(ground: Ground, measured: Measured, before: Step, step: Step, us
 def _removed_from(
     ground: Ground, measured: Measured, end: int, then: list[str], now: list[str] | None, ratio: float
 ) -> Change:
-    """What the prune records ``now`` (None: those in force) take away from the first ``end`` messages that those of
-    ``then`` did not."""
+    """Returns what the prune records ``now`` (None: those in force) take away from the first ``end`` messages that
+    those of ``then`` did not."""
     results = ground.results
     if results.same(then, now):
         return NO_CHANGE

@@ -208,7 +208,7 @@ def room_for_answer(usage: ContextUsage) -> int | None:
 
 
 def fits_to_send(usage: ContextUsage) -> bool:
-    """Whether the next request has room for the least answer; an unknown window is not held against it."""
+    """Returns whether the next request has room for the least answer; an unknown window is not held against it."""
     room = room_for_answer(usage)
     return room is None or room >= min_output(usage.window or 0)
 

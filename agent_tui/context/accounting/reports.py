@@ -79,7 +79,7 @@ def judge_usage(usage: TokenUsage, expected: ContextUsage, answer: int, surplus:
 
 
 def _followed(before: Surplus | None, reported: int, expected: int) -> Surplus:
-    """What is known of the surplus after another report of one."""
+    """Returns what is known of the surplus after another report of one."""
     now = Surplus(reported, expected)
     if before is None:
         return now
@@ -123,7 +123,7 @@ def _absurd(usage: TokenUsage, expected: ContextUsage) -> bool:
 
 
 def far_off(estimate: int, reported: int) -> bool:
-    """Whether a number of tokens that a provider states, here or in a refusal, is too far from our own."""
+    """Returns whether a number of tokens that a provider states, here or in a refusal, is too far from our own."""
     low, high = sorted((estimate, reported))
     return high > TIMES_OFF * low and high - low > TOKENS_OFF
 

@@ -67,8 +67,8 @@ class BudgetLine:
         return self.limit - (self.tokens if self.name == "tokens" else self.spent.known + self.held)
 
     def breaks(self, call: ExpectedCall) -> bool:
-        """Whether the call would go beyond it. One that costs nothing never does; one without a price does when there
-        is nothing left."""
+        """Returns whether the call would go beyond it. One that costs nothing never does; one without a price does when
+        there is nothing left."""
         if self.left is None:
             return False
         if self.name == "tokens":
@@ -142,8 +142,8 @@ def amount(line: BudgetLine, value: float | Cost) -> str:
 
 
 def rest_of(line: BudgetLine) -> str:
-    """What is left of the limit, or how far it is over, so that the amounts add up as they are shown. Where a part of
-    what was spent is not known, it is a bound: less is left, and more over."""
+    """Returns what is left of the limit, or how far it is over, so that the amounts add up as they are shown. Where a
+    part of what was spent is not known, it is a bound: less is left, and more over."""
     digits = 2 if line.name == "tokens" else _places(line) or 2
     if line.spent.unpriced:
         return _bound_of(line, digits)
@@ -227,7 +227,7 @@ class Sums:
 
 
 def session_totals(steps: Sequence[Step], records: Sequence[CompactionRecord] = ()) -> SessionTotals:
-    """What these calls used and cost; what none of them reported stays None."""
+    """Returns what these calls used and cost; what none of them reported stays None."""
     sums = Sums()
     for step in steps:
         sums.add(step)
@@ -235,8 +235,8 @@ def session_totals(steps: Sequence[Step], records: Sequence[CompactionRecord] = 
 
 
 def turn_figure(spent: SessionTotals) -> str | None:
-    """What a turn cost and how much of its input was read from the cache: ``$0.012 · 84 % cached``; None where it cost
-    nothing, or nobody knows."""
+    """Returns what a turn cost and how much of its input was read from the cache: ``$0.012 · 84 % cached``; None where
+    it cost nothing, or nobody knows."""
     if not spent.cost.known:
         return None
     parts = [money(spent.cost)]

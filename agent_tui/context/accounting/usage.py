@@ -161,7 +161,7 @@ Totals = Callable[[Sequence[Step], Sequence[CompactionRecord]], SessionTotals]
 
 
 def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
-    """What the next request will cost in input tokens, of what it is made, and whether it would compact.
+    """Returns what the next request will cost in input tokens, of what it is made, and whether it would compact.
 
     Pure: the answer depends on the inputs alone. The rows sum to the total, and ``total + free + reserve - over =
     window``. Raises ValueError for a negative stored count, which is a bug.

@@ -19,7 +19,7 @@ EXACT_NONE = "No exact count: the provider cannot count without answering, or di
 
 
 def exact_text(count: int | None) -> str:
-    """What came of asking the provider for an exact count."""
+    """Returns what came of asking the provider for an exact count."""
     return EXACT_NONE if count is None else f"Exact count of the provider: {count:,} tokens."
 
 
@@ -177,7 +177,7 @@ def _does_not_fit(usage: ContextUsage, model: str) -> str:
 
 
 def preview_text(plan: CompactionPlan) -> str:
-    """What goes, what stays, and the expected numbers; for ``/compact preview``."""
+    """Returns what goes, what stays, and the expected numbers; for ``/compact preview``."""
     if plan.action in ("nothing", "not_worth_it") or plan.expected_after is None:
         head = "Nothing to compact" if plan.action == "nothing" else "Not worth it"
         if plan.stuck:

@@ -110,8 +110,8 @@ def _approved_plan(message: Message) -> bool:
 
 
 def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) -> bool:
-    """Whether the newest compaction in force only cleared results and fewer than ``BREATH_STEPS`` calls were answered
-    since."""
+    """Returns whether the newest compaction in force only cleared results and fewer than ``BREATH_STEPS`` calls were
+    answered since."""
     active = [r for r in records if r.active]
     if not active:
         return False
@@ -199,7 +199,7 @@ class CompactionPlan:
     before_estimated: bool = True
 
     def view_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> list[SentMessage]:
-        """What would be sent with these further records."""
+        """Returns what would be sent with these further records."""
         summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
         return build_view(self.path, [*self.inputs.records, *records], summaries)
 
@@ -274,7 +274,7 @@ def undo_target(records: Sequence[CompactionRecord], path: Sequence[Message]) ->
 
 
 def message_tokens(usage: ContextUsage) -> dict[str, int]:
-    """What each sent message costs, from the breakdown's leaves: they add up to the messages' row."""
+    """Returns what each sent message costs, from the breakdown's leaves: they add up to the messages' row."""
     costs: dict[str, int] = {}
     for row in usage.rows:
         if row.id == "messages":

@@ -118,23 +118,23 @@ class Situation:
         self.pinned = newest.id if newest is not None and newest.id not in self.hidden else None
 
     def fits(self, after: ContextUsage) -> bool:
-        """Whether what a plan leaves can be sent, by numbers that may be wrong (``doubtful``)."""
+        """Returns whether what a plan leaves can be sent, by numbers that may be wrong (``doubtful``)."""
         if self.doubtful and self.target is not None and after.total > self.target:
             return False
         return fits_to_send(after)
 
     @property
     def doubtful(self) -> bool:
-        """Whether the provider refused as too long what fits by our numbers."""
+        """True when the provider refused as too long what fits by our numbers."""
         return self.reason == "overflow" and fits_to_send(self.usage)
 
     @property
     def needed(self) -> bool:
-        """Whether nothing can be sent as it is."""
+        """True when nothing can be sent as it is."""
         return self.reason == "overflow" or not fits_to_send(self.usage)
 
     def replaced(self, cut: int) -> list[Message]:
-        """What a summary of everything before ``cut`` stands for."""
+        """Returns what a summary of everything before ``cut`` stands for."""
         return [m for m in self.path[:cut] if m.id != self.pinned]
 
     def gone(self, cut: int) -> int:
@@ -169,7 +169,7 @@ class Situation:
         return best
 
     def _last_answer(self) -> int:
-        """Where the newest answer begins, with the calls it belongs to."""
+        """Returns where the newest answer begins, with the calls it belongs to."""
         last = next((i for i in range(self.tail - 1, -1, -1) if self.path[i].role == "assistant"), self.tail)
         return cut_at_or_before(self.cuts, last)
 
@@ -269,8 +269,8 @@ def plan_compaction(
     focus: str = "",
     without_model: bool = False,
 ) -> CompactionPlan:
-    """What a compaction would do now, by the mildest means that help: clear old tool results, summarise, clip the
-    newest turn's results, keep fewer messages word for word, leave out the oldest turns.
+    """Returns what a compaction would do now, by the mildest means that help: clear old tool results, summarise, clip
+    the newest turn's results, keep fewer messages word for word, leave out the oldest turns.
 
     ``usage`` must be the calculator's answer for ``inputs``. ``without_model``: the means that need no model call.
     """
@@ -280,8 +280,9 @@ def plan_compaction(
 def plan_without_model(
     plan: CompactionPlan, records: Sequence[CompactionRecord] = (), summary: Message | None = None
 ) -> CompactionPlan:
-    """What can still be done when a plan's summary failed, or, with the ``records`` and the ``summary`` that were made
-    for it, when they are not enough. The plan for the latter stands for them as well: it is carried out alone."""
+    """Returns what can still be done when a plan's summary failed, or, with the ``records`` and the ``summary`` that
+    were made for it, when they are not enough. The plan for the latter stands for them as well: it is carried out
+    alone."""
     every = [*plan.inputs.records, *records]
     summaries = {**plan.summaries, **({summary.id: summary} if summary is not None else {})}
     inputs = replace(plan.inputs, records=every)
@@ -456,13 +457,13 @@ class _Planner:
         return max(1, own) if self.asked else max(1, own, int(self.s.scale * MIN_GAIN))
 
     def _good(self, plan: CompactionPlan) -> bool:
-        """Whether it does all that is wanted, so that nothing further has to be looked at."""
+        """Returns whether it does all that is wanted, so that nothing further has to be looked at."""
         after = plan.expected_after
         below = after is not None and (self.s.target is None or after <= self.s.target)
         return below and plan.fits and self._gain(plan) >= (1 if self.s.needed else self._enough())
 
     def _acceptable(self, plan: CompactionPlan) -> bool:
-        """Whether it is better than nothing: what it leaves can be sent."""
+        """Returns whether it is better than nothing: what it leaves can be sent."""
         if not plan.fits:
             return False
         if self.s.needed:

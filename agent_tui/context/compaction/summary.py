@@ -90,7 +90,7 @@ def assemble(
 
 
 def model_sections(text: str) -> dict[str, str]:
-    """What a model wrote of a summary message's text, without what was collected."""
+    """Returns what a model wrote of a summary message's text, without what was collected."""
     return {name: body for name, body in parse_sections(text).items() if name in MODEL_SECTIONS and body}
 
 

@@ -157,7 +157,7 @@ def user_words(messages: Sequence[Message], budget: int, family: Family) -> tupl
 
 
 def _cost(message: Message, family: Family) -> int:
-    """What the words alone cost, without attachments."""
+    """Returns what the words alone cost, without attachments."""
     text_only = all(isinstance(p, TextPart) for p in message.parts)
     raw = message.raw_tokens if text_only else None
     return estimate_message(replace(message, parts=[TextPart(message.text)], raw_tokens=raw), family).tokens

@@ -107,7 +107,7 @@ class AutoCompaction:
         self._overflowed = False
 
     def before_step(self, usage: ContextUsage) -> Decision:
-        """What to do before the next step. ``usage`` should not be pending: counts are to be awaited first."""
+        """Returns what to do before the next step. ``usage`` should not be pending: counts are to be awaited first."""
         if usage.limit is None or usage.window is None:
             return Proceed()
         fits = fits_to_send(usage)
@@ -219,11 +219,11 @@ class AutoCompaction:
 
     @property
     def broke_budget(self) -> bool:
-        """Whether a compaction was tried since the model last answered and not made for what it would have cost."""
+        """True when a compaction was tried since the model last answered and not made for what it would have cost."""
         return self._tried is not None and self._tried.failure is not None and self._tried.failure.kind == "budget"
 
     def held_back(self) -> HeldBack | None:
-        """What keeps automatic compaction from happening now; None when nothing does."""
+        """Returns what keeps automatic compaction from happening now; None when nothing does."""
         if not self.auto_compact:
             return "setting"
         if self.off:
@@ -287,22 +287,22 @@ class AutoCompaction:
 
 
 def _would_compact(usage: ContextUsage) -> bool:
-    """Whether the next step would have to make room, were nothing holding it back."""
+    """Returns whether the next step would have to make room, were nothing holding it back."""
     if usage.limit is None or usage.window is None:
         return False
     return usage.total > usage.limit or not fits_to_send(usage)
 
 
 def _both(before: CompactionResult, now: CompactionResult) -> CompactionResult:
-    """What came of two attempts at one step, of which neither was told: why the first failed as well."""
+    """Returns what came of two attempts at one step, of which neither was told: why the first failed as well."""
     if before.outcome != "failed" or now.done:
         return now
     return replace(now, why=f"the summary failed ({before.why}) and {now.why}")
 
 
 def switch_check(new_usage: ContextUsage) -> str | None:
-    """Whether a conversation fits the model it is to be switched to. ``new_usage`` is the calculator's answer for that
-    model; None when it fits, else the line to tell before the old model compacts it."""
+    """Returns whether a conversation fits the model it is to be switched to. ``new_usage`` is the calculator's answer
+    for that model; None when it fits, else the line to tell before the old model compacts it."""
     if new_usage.limit is None or new_usage.total <= new_usage.limit:
         return None
     return switch_text(new_usage, new_usage.model)

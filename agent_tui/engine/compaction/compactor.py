@@ -71,7 +71,7 @@ class CompactionResult:
 
     @property
     def quiet(self) -> bool:
-        """Whether the line that follows says what came of it: one that nobody asked for and that changed nothing is
+        """True when the line that follows says what came of it: one that nobody asked for and that changed nothing is
         told with what it means for the request."""
         return self.reason in ("auto", "overflow") and not self.done
 
@@ -203,7 +203,8 @@ class Compactor:
 
     @staticmethod
     def _sections(plan: CompactionPlan, answer: SummaryAnswer) -> Mapping[str, str]:
-        """What the model wrote; where the earlier summary had to be left out of its input, with what that one said."""
+        """Returns what the model wrote; where the earlier summary had to be left out of its input, with what that one
+        said."""
         sections = {name: body for name, body in parse_sections(answer.text).items() if name in MODEL_SECTIONS}
         if answer.finish == "length":
             last = next(reversed(sections))

@@ -217,7 +217,7 @@ class CompactionService:
         return self._compactor.cancel()
 
     def preview(self, focus: str = "") -> str:
-        """What ``/compact`` would do now, without a model call."""
+        """Returns what ``/compact`` would do now, without a model call."""
         runtime = self._runtime
         inputs = runtime.inputs()
         conversation = runtime.conversation

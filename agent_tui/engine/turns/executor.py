@@ -50,8 +50,8 @@ class OverflowRecovery:
         self._compacted = False
 
     async def next(self, result: StepResult) -> Again | None:
-        """How to send the step again; None when it was not refused for its size, or nothing is left to try. Raises
-        StoreError."""
+        """Returns how to send the step again; None when it was not refused for its size, or nothing is left to try.
+        Raises StoreError."""
         failure = result.failure
         if failure is None or result.received:
             return None
@@ -110,7 +110,7 @@ class OverflowRecovery:
 
 
 def believable(overflow: Overflow, estimate: int) -> bool:
-    """Whether the stated input can be the request's: not absurdly far from our own estimate."""
+    """Returns whether the stated input can be the request's: not absurdly far from our own estimate."""
     return overflow.input is None or not far_off(estimate, overflow.input)
 
 
@@ -136,7 +136,7 @@ def _shortened_text(output: int, asked: int | None) -> str:
 
 
 def learned_text(info: ModelInfo, before: Limits) -> str:
-    """What a refusal has taught, for the user."""
+    """Returns what a refusal has taught, for the user."""
     limits, parts = info.limits, []
     rows = (
         ("window", "a window of", limits.window, before.window),
@@ -340,7 +340,7 @@ class TurnExecutor:
         return await StepRunner(runtime, self.emit).run(max_output)
 
     async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool) -> bool:
-        """Whether the turn ends with what they did."""
+        """Returns whether the turn ends with what they did."""
         conversation = self._runtime.conversation
 
         def finished(message: Message) -> None:

@@ -273,7 +273,7 @@ class StepRunner:
         self._emit(Notice("info", f"The provider dropped {count} made behind another prefix.", "step_note"))
 
     def _cancelled_by_timer(self) -> bool:
-        """Whether it was only the flush timer that ended the stream, and not the user as well."""
+        """Returns whether it was only the flush timer that ended the stream, and not the user as well."""
         return self._lost is not None and self._task is not None and self._task.uncancel() == 0
 
     async def _stream(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
@@ -432,7 +432,7 @@ class StepRunner:
 
     @staticmethod
     def _with_input(usage: TokenUsage, step: Step) -> TokenUsage:
-        """Where nobody counted the input, ours is the best number there is."""
+        """Returns where nobody counted the input, ours is the best number there is."""
         counted = usage.source == "provider" or usage.input
         return usage if counted else replace(usage, input=step.estimated_input or 0)
 
@@ -454,10 +454,10 @@ class StepRunner:
 
 
 def _wordless(message: Message) -> bool:
-    """Whether an answer says nothing and does nothing."""
+    """Returns whether an answer says nothing and does nothing."""
     return not message.text.strip() and not message.tool_calls
 
 
 def _from_user(view: list[SentMessage]) -> bool:
-    """Whether the newest of what was sent is the user's."""
+    """Returns whether the newest of what was sent is the user's."""
     return bool(view) and view[-1].message.role == "user"

@@ -313,7 +313,7 @@ def _same_detail(known: Metadata, new: Metadata) -> bool:
 
 
 def _extra_signature(value: dict[str, Any]) -> str | None:
-    """Where Google's OpenAI-compatible endpoint puts thought signatures."""
+    """Returns where Google's OpenAI-compatible endpoint puts thought signatures."""
     google = (value.get("extra_content") or {}).get("google") or {}
     signature = google.get("thought_signature")
     return signature if isinstance(signature, str) else None

@@ -260,7 +260,7 @@ def usage_of(prompt: int, output: int, reasoning: int | None, read: int | None, 
 
 
 def with_hour(usage: TokenUsage, hour: Any) -> TokenUsage:
-    """How much of what was written to the cache is kept for an hour."""
+    """Returns how much of what was written to the cache is kept for an hour."""
     count = integer(hour)
     if count is None or not 0 <= count <= (usage.cache_write or 0):
         return usage

@@ -181,7 +181,7 @@ def attachment_block(part: AttachmentPart, images: bool | None) -> Metadata:
 
 
 def not_taken(items: Sequence[SentMessage], limits: ImageLimits) -> int:
-    """How many images of a conversation would be told in a line."""
+    """Returns how many images of a conversation would be told in a line."""
     sent = sendable(items, limits)
     return sum(part.media_type == NOT_SENT for item in sent for part in item.message.parts if part.type == "attachment")
 
@@ -236,7 +236,7 @@ def _images(items: Sequence[SentMessage]) -> list[tuple[int, int, AttachmentPart
 
 
 def _over(limits: ImageLimits, count: int, total: int, share: float) -> bool:
-    """Whether so many images, of so many bytes, are more than a share of what is taken."""
+    """Returns whether so many images, of so many bytes, are more than a share of what is taken."""
     if limits.count is not None and count > limits.count - int(limits.count * (1 - share)):
         return True
     return limits.total is not None and total > limits.total * share
@@ -291,7 +291,8 @@ class ReplayPlan:
         return status.counted if status else 0.0
 
     def same_origin(self, message_id: str) -> bool:
-        """Whether provider metadata of that answer may be sent: it came from the same provider, API and model."""
+        """Returns whether provider metadata of that answer may be sent: it came from the same provider, API and
+        model."""
         return message_id in self.messages and message_id not in self.foreign
 
     def resent(self, message_id: str, part_index: int) -> bool:
@@ -299,16 +300,16 @@ class ReplayPlan:
         return status is not None and status.resent
 
     def treatment(self, message_id: str) -> tuple[bool, tuple[int, ...]]:
-        """What of an answer goes out: whether the provider's metadata do, and which reasoning parts. Equal answers
-        that are treated alike are the same on the wire."""
+        """Returns what of an answer goes out: whether the provider's metadata do, and which reasoning parts. Equal
+        answers that are treated alike are the same on the wire."""
         parts = self.parts.get(message_id)
         kept = tuple(n for n, status in parts.items() if status.resent) if parts else ()
         return message_id not in self.foreign, kept
 
 
 def is_spoken(part: Part) -> bool:
-    """Whether a part goes out as an item that reasoning may stand before. A text without a character does not: the
-    reasoning before it would stand alone."""
+    """Returns whether a part goes out as an item that reasoning may stand before. A text without a character does not:
+    the reasoning before it would stand alone."""
     return bool(part.text) if isinstance(part, TextPart) else isinstance(part, ToolCallPart)
 
 

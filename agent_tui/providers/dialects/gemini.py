@@ -240,8 +240,8 @@ def _tool(function: Metadata) -> Metadata:
 
 
 def _plain(schema: Any) -> bool:
-    """Whether a schema keeps to Gemini's own subset of OpenAPI. Others go in the field for any JSON Schema, which
-    newer models take whole."""
+    """Returns whether a schema keeps to Gemini's own subset of OpenAPI. Others go in the field for any JSON Schema,
+    which newer models take whole."""
     if not isinstance(schema, dict) or not _PLAIN_SCHEMA.issuperset(schema) or schema.get("type") not in _TYPES:
         return False
     if "enum" in schema and schema["type"] != "string":

@@ -134,7 +134,7 @@ class WorkerClient:
             self._finish(call_id, cancel=not ended)
 
     async def describe(self, spec: ModelSpec) -> ModelInfo:
-        """What is known about the model. Raises WorkerError when the worker fails."""
+        """Returns what is known about the model. Raises WorkerError when the worker fails."""
         info = await self._ask(protocol.Describe(spec), ModelInfo)
         info.spec = spec
         return info

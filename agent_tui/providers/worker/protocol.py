@@ -190,7 +190,8 @@ class RequestEncoder:
 
 
 def _same(known: SentMessage, entry: SentMessage) -> bool:
-    """Whether the kept JSON still is that of an entry: of the same message, everything beside it being equal."""
+    """Returns whether the kept JSON still is that of an entry: of the same message, everything beside it being
+    equal."""
     return known.message is entry.message and _beside_message(known) == _beside_message(entry)
 
 

@@ -265,7 +265,7 @@ def _require_known(path: Path, context: ToolContext) -> os.stat_result | None:
 
 
 def _content(path: Path) -> str:
-    """What stands in the file now, for the diff; empty where there is no text to show."""
+    """Returns what stands in the file now, for the diff; empty where there is no text to show."""
     try:
         return files.load(path, path.name)[0]
     except ToolError:

@@ -51,7 +51,7 @@ class Cleaned:
         self._held = ""  # its meaning depends on what follows: an open escape sequence or line
 
     def feed(self, data: bytes, last: bool = False) -> str:
-        """What is certain now; all of it with the ``last`` piece."""
+        """Returns what is certain now; all of it with the ``last`` piece."""
         text = self._held + self._decode(data, last)
         cut = len(text) if last or len(text) > _OPEN_LINE else text.rfind("\n") + 1
         ready, self._held = self._masked.feed(program_output(text[:cut])), text[cut:]
@@ -94,7 +94,7 @@ class JobOutput:
         self._rest = (self._rest + text[room:])[-(self._limit - self._limit // 2) :]
 
     def take(self) -> str:
-        """What is new since the last time."""
+        """Returns what is new since the last time."""
         left = self._new - len(self._head) - len(self._rest)
         text = f"{self._head}\n{saved_note(left, self.path)}\n{self._rest}" if left else self._head + self._rest
         self._head, self._rest, self._new = "", "", 0
@@ -188,7 +188,7 @@ class Job:
 
     @property
     def told(self) -> bool:
-        """Whether the model knows that it has ended."""
+        """True when the model knows that it has ended."""
         return self._told
 
     def tell(self) -> None:
@@ -235,7 +235,7 @@ class Job:
         return text if len(text) <= 100 else text[:99] + "…"
 
     def state_line(self) -> str:
-        """How it is, in one line."""
+        """Returns how it is, in one line."""
         lasted = duration(self.info.seconds(time.time()))
         if self.running:
             return f"{self.id} has been running for {lasted}"

@@ -113,8 +113,8 @@ class Jobs:
         return job
 
     def keep(self, id: str, going_on: bool = True) -> Job:
-        """Whether one goes on when the session and the program end. Raises ToolError when there is none of that id, or
-        it has ended."""
+        """Returns whether one goes on when the session and the program end. Raises ToolError when there is none of that
+        id, or it has ended."""
         job = self.get(id)
         if not job.running:
             raise ToolError(f"{id} has ended already.")

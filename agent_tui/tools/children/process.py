@@ -200,7 +200,7 @@ class ProcessGroup:
 
     @property
     def exited(self) -> bool:
-        """Whether the command itself has ended."""
+        """True when the command itself has ended."""
         return self._status.exited.done()
 
     def alive(self) -> bool:

@@ -146,13 +146,14 @@ def info_of(path: Path) -> os.stat_result | None:
 
 
 def is_read_only(path: Path) -> bool:
-    """Whether a file is one that its owner may not write: somebody meant it to stay as it is."""
+    """Returns whether a file is one that its owner may not write: somebody meant it to stay as it is."""
     info = info_of(path)
     return info is not None and stat.S_ISREG(info.st_mode) and not info.st_mode & stat.S_IWUSR
 
 
 def has_other_names(path: Path) -> bool:
-    """Whether a file has further names (hard links), which nobody judged: one may be of what decides what runs."""
+    """Returns whether a file has further names (hard links), which nobody judged: one may be of what decides what
+    runs."""
     info = info_of(path)
     return info is not None and stat.S_ISREG(info.st_mode) and info.st_nlink > 1
 
@@ -242,7 +243,7 @@ def inside(path: Path, context: ToolContext) -> bool:
 
 
 def may_tell(path: Path, context: ToolContext) -> bool:
-    """Whether the model may learn about the resolved ``path`` without asking: it could read it just as well."""
+    """Returns whether the model may learn about the resolved ``path`` without asking: it could read it just as well."""
     return inside(path, context) and not context.hidden(path)
 
 

@@ -23,8 +23,8 @@ _MATCHED_CHARACTERS = 200_000
 
 
 def diff_display(before: str, after: str, path: str) -> Metadata:
-    """What changes, as ``{"kind": "diff", "text", "summary", "path", "added", "removed"}``; control
-    characters are pictured."""
+    """Returns what changes, as ``{"kind": "diff", "text", "summary", "path", "added", "removed"}``; control characters
+    are pictured."""
     lines, added, removed = unified(before, after)
     text = "\n".join(lines)
     if len(text) > MAX_CHARACTERS:
@@ -73,7 +73,7 @@ def unified(before: str, after: str) -> tuple[list[str], int, int]:
 
 
 def _same(before: str, after: str) -> tuple[int, int]:
-    """How many characters both have in common at the beginning and at the end, whole lines only."""
+    """Returns how many characters both have in common at the beginning and at the end, whole lines only."""
     start = _prefix(before, after)
     start = before.rfind("\n", 0, start) + 1
     room = min(len(before), len(after)) - start
@@ -207,7 +207,7 @@ class Chunk:
         return [line for sign, line in self.lines if sign != "+"]
 
     def new(self, there: Sequence[str]) -> list[str]:
-        """What takes the place of the lines ``there``; those that stay are as they are in the file."""
+        """Returns what takes the place of the lines ``there``; those that stay are as they are in the file."""
         own = iter(there)
         new: list[str] = []
         for sign, line in self.lines:
@@ -330,7 +330,7 @@ _NUMBERS = re.compile(r"^-\d+(?:,\d+)? \+\d+(?:,\d+)?(?: @@.*)?$")  # of a unifi
 
 
 def _trailing(lines: Sequence[str], at: int, end: int) -> bool:
-    """Whether only empty lines follow in this file's part: they are not context."""
+    """Returns whether only empty lines follow in this file's part: they are not context."""
     following = next((lines[i] for i in range(at, end) if lines[i]), END)
     return following.startswith(("@@", "*** "))
 

@@ -59,7 +59,7 @@ class _Level:
     spaces: bool = False
 
     def span(self, text: str, start: int, length: int) -> tuple[int, int]:
-        """Where in ``text`` a part of its flat form stands."""
+        """Returns where in ``text`` a part of its flat form stands."""
         if self.pieces is None:
             return start, start + length
         places = [match.span() for match in self.pieces.finditer(text)]
@@ -144,7 +144,8 @@ _LEVELS = (
 
 
 def _found(text: str, wanted: str, level: _Level) -> tuple[int, int] | None:
-    """Where ``wanted`` stands in ``text`` once both are levelled; None: nowhere, or there is nothing to level."""
+    """Returns where ``wanted`` stands in ``text`` once both are levelled; None: nowhere, or there is nothing to
+    level."""
     flat = level.flat(wanted.strip("\n"))
     if level.mends:
         if flat == wanted.strip("\n"):
@@ -215,7 +216,8 @@ def _nearest(text: str, wanted: str) -> tuple[int, int] | None:
 
 
 def _voted(lines: list[str], looked: list[str]) -> list[int]:
-    """Where the text would begin by its lines that are in the file as they are; rare and long lines count most."""
+    """Returns where the text would begin by its lines that are in the file as they are; rare and long lines count
+    most."""
     wanted = {line: number for number, line in enumerate(looked) if line}
     often = Counter(line for line in lines if line in wanted)
     votes: Counter[int] = Counter()
@@ -241,7 +243,7 @@ def _overlapping(lines: list[str], mended: str, size: int) -> list[int]:
 
 
 def _alike(one: list[str], other: list[str]) -> float:
-    """How much two pieces agree, by their lines or by the characters of their beginnings."""
+    """Returns how much two pieces agree, by their lines or by the characters of their beginnings."""
     begin, start = "\n".join(one)[:_COMPARED], "\n".join(other)[:_COMPARED]
     by_characters = difflib.SequenceMatcher(None, begin, start, autojunk=False).ratio()
     return max(by_characters, difflib.SequenceMatcher(None, one, other, autojunk=False).ratio())
@@ -303,6 +305,6 @@ def _json(text: str) -> str:
 
 
 def _unseen(char: str, composed: bool) -> bool:
-    """Whether nobody can tell this character from another, or from none, by looking at it."""
+    """Returns whether nobody can tell this character from another, or from none, by looking at it."""
     kind = "" if char.isascii() else unicodedata.category(char)
     return kind in ("Zs", "Zl", "Zp", "Cf") or (kind == "Mn" and not composed)

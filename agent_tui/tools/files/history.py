@@ -265,7 +265,8 @@ class KeptHistory:
         return {name for name, value in moved.items() if value in missing}
 
     def _connected(self, before: _State) -> bool:
-        """Whether every object is there that something names: then those that are gone were not needed any more."""
+        """Returns whether every object is there that something names: then those that are gone were not needed any
+        more."""
         values = set(_references(self._looked(before)).values())
         tips = [value for value in values if _OBJECT_ID.fullmatch(value.encode())][:_MOST_TIPS]
         with self._own_git() as git:
@@ -323,12 +324,12 @@ def _ours(name: str) -> bool:
 
 
 def _is_list(name: str) -> bool:
-    """Whether a file among the objects is one that git writes anew under the same name."""
+    """Returns whether a file among the objects is one that git writes anew under the same name."""
     return name.startswith(("objects/info/", "objects/pack/multi-pack-index"))
 
 
 def _is_broken(name: str, before: _State, now: _State) -> bool:
-    """Whether a file of before is gone or says nothing, that git always keeps."""
+    """Returns whether a file of before is gone or says nothing, that git always keeps."""
     content = now.files[name][1] if name in now.files else None
     if content is not None and name in before.files and content == before.files[name][1]:
         return False

@@ -158,9 +158,9 @@ class FileHistory:
                 self._ours.setdefault(row.path, set()).add(state.digest)
 
     def plan(self, leaving: Collection[str], entering: Collection[str] = ()) -> RestorePlan:
-        """How to bring files from where the user messages ``leaving`` took them to where ``entering`` left them: both
-        are all that follow the message that the two branches share. A file that only the former changed becomes what
-        it was before them."""
+        """Returns how to bring files from where the user messages ``leaving`` took them to where ``entering`` left
+        them: both are all that follow the message that the two branches share. A file that only the former changed
+        becomes what it was before them."""
         plan = RestorePlan()
         for name, wanted in self._wanted(set(leaving), set(entering)).items():
             path = Path(name)

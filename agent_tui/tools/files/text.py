@@ -228,7 +228,7 @@ def load(path: Path, name: str) -> tuple[str, os.stat_result]:
 
 
 def is_large(path: Path) -> bool:
-    """Whether a file is too large to be read on the event loop."""
+    """Returns whether a file is too large to be read on the event loop."""
     info = info_of(path)
     return info is not None and info.st_size > SHOWN_BYTES
 

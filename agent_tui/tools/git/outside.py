@@ -52,7 +52,7 @@ class Told:
     sha256: bool = False
 
     def sound(self) -> bool:
-        """Whether it is what a repository can say: every line of it is written into one of ours."""
+        """Returns whether it is what a repository can say: every line of it is written into one of ours."""
         head = self.head.removeprefix("ref: ")
         return (
             (_REFERENCE.fullmatch(head) if head != self.head else _OBJECT.fullmatch(head)) is not None
@@ -111,7 +111,7 @@ class OutsideGit:
         return Outside(command, _without_repository(env) | version)
 
     def resolved(self, address: Address) -> Address | None:
-        """Where the user's configuration has git go for it."""
+        """Returns where the user's configuration has git go for it."""
         done = self._run("ls-remote", "--get-url", address.path if address.kind == "local" else address.text)
         return parse_address(done.decode("utf-8", "surrogateescape").rstrip("\n"), self._private) if done else None
 
@@ -170,7 +170,7 @@ class OutsideGit:
             (repository / "shallow").write_text("".join(f"{commit}\n" for commit in told.shallow))
 
     def _ssh(self) -> str:
-        """How the user has ssh called, never asking anything."""
+        """Returns how the user has ssh called, never asking anything."""
         values = dict(self._user)
         command = self._env.get("GIT_SSH_COMMAND") or values.get("core.sshcommand")
         if not command:

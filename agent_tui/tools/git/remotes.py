@@ -177,8 +177,8 @@ class Remotes:
             self._learn(reach.repository, reach.addresses, reach.settings)
 
     def unfamiliar(self, reach: RemoteReach) -> list[str]:
-        """What of it the user has to see before it may happen: addresses and settings that were not there when the
-        session began. What stands in the command itself they see anyway."""
+        """Returns what of it the user has to see before it may happen: addresses and settings that were not there when
+        the session began. What stands in the command itself they see anyway."""
         seen = self._seen.get(reach.repository.resolve()) if reach.repository is not None else None
         seen = seen or _Seen(frozenset(), frozenset())
         plain = {address.key for address in reach.named}
@@ -188,7 +188,7 @@ class Remotes:
         return found
 
     def reach(self, argv: Sequence[str], folder: Path) -> RemoteReach:
-        """What a git command may reach. Starts git to read a configuration: not for the UI's loop."""
+        """Returns what a git command may reach. Starts git to read a configuration: not for the UI's loop."""
         self.begin()
         found = RemoteReach(tuple(argv), folder.resolve())
         words = list(argv[1:])
@@ -300,7 +300,7 @@ class Remotes:
         return _addresses(plain, folder)
 
     def _inside(self, address: Address) -> bool:
-        """Whether it lies where the model may write: no program of ours runs there."""
+        """Returns whether it lies where the model may write: no program of ours runs there."""
         return address.kind == "local" and any(Path(address.path).is_relative_to(place) for place in self.folders)
 
 
@@ -337,7 +337,7 @@ def _default(settings: Settings, repository: Repository, key: str) -> list[str]:
 
 
 def _pushed_by(settings: Settings) -> frozenset[tuple[str, str]]:
-    """What decides where and what is pushed; which branch goes with which changes with every new one."""
+    """Returns what decides where and what is pushed; which branch goes with which changes with every new one."""
     return frozenset((key, value) for key, value in settings if not key.startswith("branch."))
 
 
@@ -372,7 +372,7 @@ def _module_addresses(repository: Repository, path: str) -> Iterator[str]:
 
 
 def _settings(common: Path, folder: Path, path: str) -> Settings:
-    """What is kept of a repository's configuration."""
+    """Returns what is kept of a repository's configuration."""
     return _kept(read_config(read_small(common / "config", common, _LARGEST), path), folder)
 
 

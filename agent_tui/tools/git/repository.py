@@ -115,7 +115,7 @@ def _linked(place: Path, file: Path) -> Repository | None:
 
 
 def _knows(own: Path, common: Path, place: Path) -> bool:
-    """Whether a repository elsewhere says that ``place`` is a worktree or submodule of its own."""
+    """Returns whether a repository elsewhere says that ``place`` is a worktree or submodule of its own."""
     back = read_small(own / "gitdir", own).strip()
     if back:
         return own.is_relative_to(common) and _joined(own, back) == (place / ".git").resolve()
@@ -315,7 +315,7 @@ def _furnish(private: Path, repository: Repository) -> None:
 
 
 def _user_values() -> dict[str, str]:
-    """What the user's own configuration says about files: line ends, and where the ignore file is."""
+    """Returns what the user's own configuration says about files: line ends, and where the ignore file is."""
     try:
         home = Path.home()
     except RuntimeError:

@@ -44,8 +44,8 @@ def given_text(command: SimpleCommand) -> str | None:
 
 
 def is_that_text(command: SimpleCommand) -> bool:
-    """Whether bash runs the text it is given and nothing else: no settings, no other options, no arguments. Other
-    shells read some of it otherwise."""
+    """Returns whether bash runs the text it is given and nothing else: no settings, no other options, no arguments.
+    Other shells read some of it otherwise."""
     words = [word.text for word in command.words]
     return words[:1] == ["bash"] and len(words) == 3 and words[1] in ("-c", "-lc") and not command.assignments
 

@@ -82,8 +82,8 @@ _BEFORE = word_set("npx bunx uvx run exec uv poetry pnpm yarn bundle -m")
 
 
 def changes(words: Sequence[str]) -> bool:
-    """Whether a program is known to change files of the project: in ``look`` it would be for nothing. What is not known
-    here is seen by what the sandbox stops."""
+    """Returns whether a program is known to change files of the project: in ``look`` it would be for nothing. What is
+    not known here is seen by what the sandbox stops."""
     line = [word.rpartition("/")[2] if at == 0 else word for at, word in enumerate(words)]
     while len(line) > 1 and (line[0] in _BEFORE or re.fullmatch(r"python[\d.]*", line[0])) and line[0] != "-m":
         if re.fullmatch(r"python[\d.]*", line[0]) and line[1] != "-m":
@@ -199,7 +199,7 @@ def read_by(line: Sequence[Word]) -> list[Word] | None:
 
 
 def knows(name: str) -> bool:
-    """Whether a program is one that reads with the right options: with others it may be anything."""
+    """Returns whether a program is one that reads with the right options: with others it may be anything."""
     return name in _LETTERS or name in ("[", "test")
 
 
@@ -223,8 +223,8 @@ def _by_letters(name: str, arguments: list[Word]) -> list[Word] | None:
 
 
 def _tells_little(text: str) -> bool:
-    """Whether the variables in a word are those of the command itself, or no secret. What substitutions run is judged
-    on its own."""
+    """Returns whether the variables in a word are those of the command itself, or no secret. What substitutions run is
+    judged on its own."""
     names = re.findall(r"\$\{?(\w+)", text)
     return all(name in _PLAIN_NAMES or not name.isidentifier() or name.islower() for name in names)
 

@@ -64,7 +64,7 @@ def messages(arguments: Sequence[Word]) -> list[Word]:
 
 
 def git_looks(words: Sequence[str]) -> bool:
-    """Whether a git command only shows something, by what it is called with."""
+    """Returns whether a git command only shows something, by what it is called with."""
     rest = list(words[1:])
     if rest[:1] == ["--no-pager"]:
         rest = rest[1:]
@@ -85,7 +85,8 @@ _CHANGES = word_set(
 
 
 def git_changes(words: Sequence[str]) -> bool:
-    """Whether a git command is known to change the repository or its files: in ``look`` it would be for nothing."""
+    """Returns whether a git command is known to change the repository or its files: in ``look`` it would be for
+    nothing."""
     rest = [word.text for word in without_globals([Word(word) for word in words[1:]])]
     if rest[:1] == ["stash"]:
         return rest[1:2] not in (["list"], ["show"])
@@ -93,7 +94,7 @@ def git_changes(words: Sequence[str]) -> bool:
 
 
 def shown_contents(arguments: Sequence[Word]) -> Literal["", "tree", "history"]:
-    """Whether the contents of files are shown: of now, or of any time."""
+    """Returns whether the contents of files are shown: of now, or of any time."""
     rest = [word.text for word in without_globals(arguments)]
     if not rest:
         return ""
@@ -128,7 +129,7 @@ _TALKS = word_set("fetch pull push ls-remote clone")
 
 
 def git_remote(words: Sequence[str], folder: Path) -> Remote:
-    """How a git command in ``folder`` talks to a remote; empty where it does not."""
+    """Returns how a git command in ``folder`` talks to a remote; empty where it does not."""
     rest = [word.text for word in without_globals([Word(word) for word in words[1:]])]
     if not rest:
         return ""
@@ -162,7 +163,7 @@ def git_remote(words: Sequence[str], folder: Path) -> Remote:
 
 
 def changes_settings(words: Sequence[str]) -> bool:
-    """Whether git would write its own configuration, which a sandbox keeps as it is."""
+    """Returns whether git would write its own configuration, which a sandbox keeps as it is."""
     rest = [word.text for word in without_globals([Word(word) for word in words[1:]])]
     if rest[:1] == ["config"]:
         return not git_looks(["git", *rest])
@@ -261,7 +262,8 @@ def _plain(words: Iterable[str]) -> list[str]:
 
 
 def _called_with(words: Sequence[str], line: tuple[str, ...]) -> bool:
-    """Whether the words behind a program begin with ``line``, but for options and what may be an option's value."""
+    """Returns whether the words behind a program begin with ``line``, but for options and what may be an option's
+    value."""
     plain, first = _plain(words), 0
     before = ""
     for word in words:
@@ -276,7 +278,7 @@ def _called_with(words: Sequence[str], line: tuple[str, ...]) -> bool:
 
 
 def _acts(words: Sequence[str]) -> bool:
-    """Whether a forge's own program does more than look."""
+    """Returns whether a forge's own program does more than look."""
     plain = _plain(words)
     if not plain or plain[0] in ("search", "status", "help", "version", "browse", "completion"):
         return False
@@ -318,7 +320,8 @@ _OFFLINE = frozenset({"--offline", "--no-index"})
 
 
 def reaches_out(words: Sequence[str], folders: Iterable[Path]) -> bool:
-    """Whether a command is one that needs the network to do what it is for, in whichever of ``folders`` it runs."""
+    """Returns whether a command is one that needs the network to do what it is for, in whichever of ``folders`` it
+    runs."""
     name = words[0].rpartition("/")[2]
     if name in ("npx", "bunx") and _installed(words[1:], folders):
         return False
@@ -334,8 +337,8 @@ def reaches_out(words: Sequence[str], folders: Iterable[Path]) -> bool:
 
 
 def stays_here(words: Sequence[str]) -> bool:
-    """Whether a command seems to talk to this machine alone. Where it is held it has no other to talk to: who is
-    wrong here asks a question too few, and reaches nothing."""
+    """Returns whether a command seems to talk to this machine alone. Where it is held it has no other to talk to: who
+    is wrong here asks a question too few, and reaches nothing."""
     if words[0] not in _TALKERS:
         return False
     named = [word for word in words[1:] if _HERE.fullmatch(word)]
@@ -344,7 +347,7 @@ def stays_here(words: Sequence[str]) -> bool:
 
 
 def _installed(arguments: Sequence[str], folders: Iterable[Path]) -> bool:
-    """Whether what ``npx`` is to run lies in the project."""
+    """Returns whether what ``npx`` is to run lies in the project."""
     rest = [word for word in arguments if word not in ("--no-install", "--no", "--")]
     plain = bool(rest) and re.fullmatch(r"[\w.-]+", rest[0]) is not None and not rest[0].startswith(("-", "."))
     return plain and all((folder / "node_modules/.bin" / rest[0]).exists() for folder in folders)

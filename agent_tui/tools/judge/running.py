@@ -55,7 +55,8 @@ _RECURSIVE = {
 
 
 def takes_all_below(words: Sequence[str]) -> bool:
-    """Whether a program is known to read what is in all files below the folders it is given, or where it runs."""
+    """Returns whether a program is known to read what is in all files below the folders it is given, or where it
+    runs."""
     if not words:
         return False
     if words[0] in COPIERS or words[0] in ("rg", "ag", "ack"):
@@ -65,7 +66,7 @@ def takes_all_below(words: Sequence[str]) -> bool:
 
 
 def names_its_folders(words: Sequence[str]) -> bool:
-    """Whether such a program reads nothing where it is given no folder."""
+    """Returns whether such a program reads nothing where it is given no folder."""
     return words[0] in COPIERS
 
 
@@ -196,7 +197,8 @@ def untrusted_git() -> Decision:
 
 
 def _hidden(subject: Subject) -> bool:
-    """Whether more than the words of a command says what it does: where nothing holds it, ``auto`` asks then."""
+    """Returns whether more than the words of a command says what it does: where nothing holds it, ``auto`` asks
+    then."""
     name, words, standing = subject.name, subject.words, subject.standing
     if not words or subject.started.given or subject.command.dynamic or name in OPAQUE or knows(name):
         return True
@@ -229,7 +231,8 @@ _MAKERS = frozenset(("mkdir", "touch", "rm", "rmdir", "tee"))
 
 
 def _outputs_alone(subject: Subject) -> bool:
-    """Whether a program names temporary files of the line's own, and what is named like the output of a build."""
+    """Returns whether a program names temporary files of the line's own, and what is named like the output of a
+    build."""
     root = subject.standing.root
     for word in subject.command.words[1:]:
         if word.made == "temporary" or (word.text.startswith("-") and not word.dynamic):
@@ -262,7 +265,7 @@ def _need(subject: Subject) -> _Need:
 
 
 def acts_beyond(subject: Subject) -> bool:
-    """Whether a program is known to act on more than the project."""
+    """Returns whether a program is known to act on more than the project."""
     if subject.words[1:] in (["--version"], ["--help"]):
         return False
     return subject.name in PRIVILEGED and not _stays_here(subject) and not _ends_its_own(subject)
@@ -342,7 +345,7 @@ def _ends_its_own(subject: Subject) -> bool:
 
 
 def _stays_here(subject: Subject) -> bool:
-    """Whether it talks to ports of this machine alone, which it may do where it is held."""
+    """Returns whether it talks to ports of this machine alone, which it may do where it is held."""
     return subject.standing.holds("work") and subject.standing.has_ports() and stays_here(subject.words)
 
 
@@ -401,7 +404,7 @@ _INTO = frozenset(("sed", "tee", "touch", "patch", "perl", "mkdir", "mktemp", "i
 
 
 def by_the_way(subject: Subject) -> Sequence[Decision]:
-    """What a program would read of denied files that it is not given by their names."""
+    """Returns what a program would read of denied files that it is not given by their names."""
     standing, words = subject.standing, subject.command.words
     if not standing.has_denied_files:
         return ()
@@ -419,7 +422,7 @@ _NARROW = re.compile(r"-(i?name|i?path|i?wholename|i?regex|newer\w*|empty|inum|s
 
 
 def _found(subject: Subject) -> str:
-    """What ``find`` removes of what it finds: ``all``, ``some`` that is told by its name, or nothing."""
+    """Returns what ``find`` removes of what it finds: ``all``, ``some`` that is told by its name, or nothing."""
     if subject.name != "find":
         return ""
     words = subject.words

@@ -39,7 +39,7 @@ class Compounds:
 
     @property
     def open(self) -> bool:
-        """Whether what comes next may be run again, or not at all."""
+        """True when what comes next may be run again, or not at all."""
         return bool(self._loops or self._cases or self._groups)
 
     def begin(self, word: str) -> None:

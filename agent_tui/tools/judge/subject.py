@@ -91,7 +91,7 @@ def _names(text: str, folder: Path) -> Iterator[str]:
 
 
 def option_like(words: Iterable[Word], folders: Iterable[Path]) -> bool:
-    """Whether a file pattern among ``words`` may become a word that begins with a dash."""
+    """Returns whether a file pattern among ``words`` may become a word that begins with a dash."""
     patterns = [re.sub(r"\[[^/]*", "*", word.text) for word in words if word.glob and word.text[:1] in "*?["]
     return any(name.startswith("-") for text in patterns for folder in folders for name in _names(text, folder))
 
@@ -248,19 +248,20 @@ class Subject:
         return replace(decision, domain="free" if outside(decision) else domain)
 
     def _may_be_output(self, path: Path) -> bool:
-        """Whether a file is named like the output of a build, which a command that looks may write: it is tried."""
+        """Returns whether a file is named like the output of a build, which a command that looks may write: it is
+        tried."""
         root, standing = self.standing.root, self.standing
         named = path.is_relative_to(root) and names_output(path.relative_to(root))
         return named and standing.mode == "ask" and standing.holds("look")
 
     def seen(self, path: Path, kind: Literal["read", "edit"]) -> bool:
-        """Whether a path outside the project is there for a command that is held to looking."""
+        """Returns whether a path outside the project is there for a command that is held to looking."""
         standing = self.standing
         return standing.holds("look") and not is_within(path, standing.folders) and standing.sees(path, kind)
 
     def absent(self, path: Path, kind: Literal["read", "edit"]) -> bool:
-        """Whether there is nothing outside the project that a held command could come to by this path: a pattern, a
-        part of an address."""
+        """Returns whether there is nothing outside the project that a held command could come to by this path: a
+        pattern, a part of an address."""
         standing = self.standing
         if not standing.holds("look") or is_within(path, standing.folders):
             return False
@@ -291,7 +292,7 @@ class Subject:
         return next((rule for rule in found if rule is not None), None)
 
     def patterns(self) -> list[str]:
-        """What "always" may allow, the wider first: the program with its subcommand, and exactly this."""
+        """Returns what "always" may allow, the wider first: the program with its subcommand, and exactly this."""
         if not self.words or self.started.given or self._takes_code():
             return []
         told = messages(self.command.words[1:]) if self.name == "git" else []
@@ -305,7 +306,7 @@ class Subject:
         return wide if unknown else [*wide, exact(self.command.text)]
 
     def _takes_code(self) -> bool:
-        """Whether it runs what it reads: a rule for its words would be one for any code."""
+        """Returns whether it runs what it reads: a rule for its words would be one for any code."""
         arguments = self.words[1:]
         if self.name.rstrip("0123456789.") not in INTERPRETERS:
             return False
@@ -328,8 +329,8 @@ def _behind_options(name: str, arguments: Sequence[Word]) -> Iterator[list[str]]
 
 
 def runs_unseen(standing: Standing) -> bool:
-    """Whether a command may run of which not all is understood: where the sandbox holds what it may do, and no rule
-    wants to know more."""
+    """Returns whether a command may run of which not all is understood: where the sandbox holds what it may do, and no
+    rule wants to know more."""
     return standing.mode in ("accept-edits", "auto") and standing.holds("work") and not standing.guards(COMMAND_TOOL)
 
 

@@ -94,7 +94,8 @@ _SET_BY_US = frozenset({*QUIET, *CACHES, *ONLINE_CACHES, "GIT_CONFIG_GLOBAL", "X
 
 
 def own_variable(name: str) -> bool:
-    """Whether a variable is the command line's own: it means nothing to the shell, and no program gets to see it."""
+    """Returns whether a variable is the command line's own: it means nothing to the shell, and no program gets to see
+    it."""
     if name in _SHELLS_OWN or name.startswith(("BASH", "LC_", "COMP_", "READLINE_")):
         return False
     return name not in os.environ and name not in _SET_BY_US
@@ -129,7 +130,7 @@ class Values:
                 self._made[name] = "temporary"
 
     def made(self, name: str) -> Made | None:
-        """What ``$name`` stands for that the line made itself."""
+        """Returns what ``$name`` stands for that the line made itself."""
         return self._made.get(name)
 
     def forget(self, name: str) -> None:
@@ -153,17 +154,17 @@ class Values:
         return _MOVES.search(self._source) is not None
 
     def given(self, name: str) -> bool:
-        """Whether ``$name`` stands here for what the shell is started with."""
+        """Returns whether ``$name`` stands here for what the shell is started with."""
         return name not in self._known and self._as_given(name) is not None
 
     def pattern(self, name: str) -> Word | None:
-        """What ``"$name"`` as a whole word stands for, where that is one of the files a pattern matches."""
+        """Returns what ``"$name"`` as a whole word stands for, where that is one of the files a pattern matches."""
         value = self._known.get(name)
         return replace(value) if value is not None and value.glob else None
 
     def counts(self, expression: str) -> bool:
-        """Whether arithmetic is of numbers alone: of digits and of variables that are never set to anything else. The
-        value of another might hold a subscript, and that a command."""
+        """Returns whether arithmetic is of numbers alone: of digits and of variables that are never set to anything
+        else. The value of another might hold a subscript, and that a command."""
         if not re.fullmatch(r"[\w\s+*/%()<>=!&|-]*", expression) or re.search(r"(?<![<>=!])=(?!=)|\+\+|--", expression):
             return False
         sums = re.sub(r"\$\(\([^()]*\)\)", "\0", self._source)
@@ -178,10 +179,10 @@ class Values:
         return len(re.findall(rf"(?<![\w$./-])(?<!\$\{{){re.escape(name)}(?!\w)", self._source)) == 1
 
     def _named(self, name: str) -> int:
-        """How often a variable may be named other than by a plain use of it."""
+        """Returns how often a variable may be named other than by a plain use of it."""
         return len(re.findall(rf"(?<![\w$])(?<!\$\{{){re.escape(name)}(?!\w)", self._source))
 
     @staticmethod
     def usable(value: Word) -> bool:
-        """Whether the value of a variable is seen in a word."""
+        """Returns whether the value of a variable is seen in a word."""
         return not (value.dynamic or value.tilde or value.pipe or not value.text or (value.glob and value.quoted))

@@ -152,7 +152,7 @@ class McpManager:
 
     @property
     def starting(self) -> bool:
-        """Whether a server is neither connected nor has failed."""
+        """True when a server is neither connected nor has failed."""
         return any(server.state == "starting" for server in self._servers.values())
 
     @property

@@ -35,7 +35,8 @@ class RememberedOffers:
             log.warning("The offer of the MCP server %s was not kept: %s", name, error)
 
     def find(self, name: str, server: McpServer) -> Entries | None:
-        """What a server offered when it was last seen; None where it never was, or is configured differently now."""
+        """Returns what a server offered when it was last seen; None where it never was, or is configured differently
+        now."""
         try:
             stored = self._offers.get(self._root, name, _identity(server))
             return None if stored is None else from_dict(Entries, stored)
@@ -90,7 +91,7 @@ class Offer:
 
 
 def read_offer(server: str, offer: Entries, call: Caller) -> Offer:
-    """What the host says that a connected ``server`` offers."""
+    """Returns what the host says that a connected ``server`` offers."""
     tools: dict[str, McpTool] = {}
     for entry in offer.tools:
         tool = McpTool(server, entry, call)

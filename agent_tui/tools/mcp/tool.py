@@ -216,7 +216,7 @@ class McpTool:
 
 
 def _claims(entry: ToolEntry) -> str:
-    """What a server says of its tool, as its claim."""
+    """Returns what a server says of its tool, as its claim."""
     does = "only reads" if entry.read_only else "may destroy" if entry.destructive else "adds and destroys nothing"
     reaches = "may reach beyond the server" if entry.open_world else "stays within the server"
     return f"(the server claims: it {does}, and {reaches})"

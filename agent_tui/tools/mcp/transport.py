@@ -150,8 +150,8 @@ _TIMED_OUT = re.compile(r"Request '[^']*' timed out")
 
 
 def was_closed(error: MCPError) -> bool:
-    """Whether the SDK says that the connection ended. Servers use the same code for errors of their own, so that only
-    the SDK's words tell."""
+    """Returns whether the SDK says that the connection ended. Servers use the same code for errors of their own, so
+    that only the SDK's words tell."""
     words = error.message
     return error.code == CONNECTION_CLOSED and (
         words in (*CLOSED, ENDED) or any(said.endswith(": ") and words.startswith(said) for said in CLOSED)
@@ -159,7 +159,7 @@ def was_closed(error: MCPError) -> bool:
 
 
 def timed_out(error: MCPError) -> bool:
-    """Whether the SDK says that no answer came in time; servers use this code for other things too."""
+    """Returns whether the SDK says that no answer came in time; servers use this code for other things too."""
     return error.code == REQUEST_TIMEOUT and _TIMED_OUT.fullmatch(error.message) is not None
 
 

@@ -130,7 +130,7 @@ class Permissions:
         return [self.root / start[2:] for start in starts if start[:2] == "./" and start == f"./{plain_start(start)}"]
 
     def decide(self, tool: str, intent: Intent) -> Decision:
-        """What is to happen with a call of ``tool`` that would do ``intent``."""
+        """Returns what is to happen with a call of ``tool`` that would do ``intent``."""
         self.rules.begin()
         return self.put(tool, intent, self._decide(tool, intent))
 
@@ -223,7 +223,7 @@ class Permissions:
                 self.reach.read(pictured_line(str(path)))
 
     def _is_outside(self, path: Path) -> bool:
-        """Whether a file is neither the project's, ours, nor there for every command that is held."""
+        """Returns whether a file is neither the project's, ours, nor there for every command that is held."""
         return not is_within(path, [*self.folders, *self._readable]) and not self.sees(path, "read")
 
     def _command(self, intent: Intent) -> Decision:
@@ -252,11 +252,12 @@ class Permissions:
         return other
 
     def opens(self, hosts: Sequence[str]) -> bool:
-        """Whether hosts that a command names were granted; of one that names none, whether the registries were."""
+        """Returns whether hosts that a command names were granted; of one that names none, whether the registries
+        were."""
         return all(self.grants(host, is_registry(host)) for host in hosts) if hosts else self._registries
 
     def grants(self, host: str, registry: bool) -> bool:
-        """Whether commands may reach a host; ``registry``: packages come from there."""
+        """Returns whether commands may reach a host; ``registry``: packages come from there."""
         said = self.rules.for_host(host)
         return said if said is not None else registry and self._registries
 
@@ -350,19 +351,20 @@ class Permissions:
         return replace(decision, session=self._for_session(kind, path))
 
     def _is_named(self, tool: str, path: Path) -> bool:
-        """Whether the user's own rules, not remembered ones or the project's, say by its name that a protected place of
-        the project may be changed."""
+        """Returns whether the user's own rules, not remembered ones or the project's, say by its name that a protected
+        place of the project may be changed."""
         if not path.is_relative_to(self.root) or is_within(path, self._protected):
             return False
         return any(is_protected(PurePath(plain_start(pattern))) for pattern in self.rules.users_own(tool, path))
 
     def _commands_read(self, path: Path) -> bool:
-        """Whether a path outside the project is there for every command that is held: asking about it would be no
-        protection. Their ``/tmp`` is another one than that of file tools."""
+        """Returns whether a path outside the project is there for every command that is held: asking about it would be
+        no protection. Their ``/tmp`` is another one than that of file tools."""
         return not is_within(path, [*self.folders, Path("/tmp")]) and self.holds("look") and self.sees(path, "read")
 
     def _for_session(self, kind: Literal["read", "edit"], path: Path) -> list[str]:
-        """What may be said of a file for the whole session: all edits of the project, and all in this folder."""
+        """Returns what may be said of a file for the whole session: all edits of the project, and all in this
+        folder."""
         folder = path.parent
         if set(str(folder)) & set("*?[]{}\\()\n") or folder in (Path("/"), Path.home(), Path("/tmp"), Path("/etc")):
             return []
@@ -374,11 +376,13 @@ class Permissions:
         return ["edit(./**)"] if inside == "." else ["edit(./**)", f"edit(./{inside}/**)"]
 
     def inside(self, paths: Iterable[Path]) -> bool:
-        """Whether all of these resolved paths lie in the project, an added folder or what may be read besides."""
+        """Returns whether all of these resolved paths lie in the project, an added folder or what may be read
+        besides."""
         return all(is_within(path, [*self.folders, *self._readable]) for path in paths)
 
     def denies_reading(self, path: Path) -> bool:
-        """Whether a deny rule covers reading a resolved path: searches leave such files out of what they find."""
+        """Returns whether a deny rule covers reading a resolved path: searches leave such files out of what they
+        find."""
         return self.rules.denies_reading(path)
 
     def protected(self, path: Path) -> bool:
@@ -389,7 +393,7 @@ class Permissions:
         return is_protected(shortest) or is_within(path, [*self._protected, *led])
 
     def guards(self, tool: str) -> bool:
-        """Whether a rule denies, or asks about, anything that a command could do."""
+        """Returns whether a rule denies, or asks about, anything that a command could do."""
         return any(
             r.names(tool) or r.names("edit") or r.names("write")
             for r in (*self.rules.of("deny"), *self.rules.of("ask"))
@@ -445,8 +449,8 @@ def _flag_for(rule: str) -> str:
 def _refusal(
     decision: Decision, mode: PermissionMode | None, network: Sequence[str] = (), names: Sequence[str] = ()
 ) -> str:
-    """What the model and the log are told where nobody can be asked: what refuses, and the flags that would not.
-    ``names`` are rules for what is protected."""
+    """Returns what the model and the log are told where nobody can be asked: what refuses, and the flags that would
+    not. ``names`` are rules for what is protected."""
     ways = []
     if decision.reason != PLAN_REASON and (patterns := decision.patterns or names):
         ways.append(" ".join(f"--allow {shlex.quote(pattern)}" for pattern in patterns))

@@ -51,8 +51,8 @@ class ProjectHosts:
         self._known: dict[str, bool] = {}
 
     def name(self, url: Url) -> bool:
-        """Whether they name the host of ``url``; of an address with a query, or a long one, whether it stands there
-        itself. Runs git, for three seconds at most."""
+        """Returns whether they name the host of ``url``; of an address with a query, or a long one, whether it stands
+        there itself. Runs git, for three seconds at most."""
         if not self._commit or not _HOST.fullmatch(url.host):
             return False
         whole = "?" in url.target or len(url.target) > PLAIN_TARGET
@@ -95,7 +95,7 @@ class SessionReach:
             self._read = [*self._read, what][-_KEPT:]
 
     def since(self, but: str = "") -> str:
-        """What was read of outside, in words; empty for nothing but ``but``."""
+        """Returns what was read of outside, in words; empty for nothing but ``but``."""
         found = self._others(but)
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         return f"{found[-1]}{more}, outside the project, was read" if found else ""
@@ -108,7 +108,7 @@ class SessionReach:
         self._granted[key] = list(self._read)
 
     def granted(self, key: str, *, leaves: bool = False, but: str = "") -> bool:
-        """Whether they did; where something ``leaves`` the machine, after all that was read but ``but``."""
+        """Returns whether they did; where something ``leaves`` the machine, after all that was read but ``but``."""
         before = self._granted.get(key)
         return before is not None and (not leaves or set(self._others(but)) <= set(before))
 
@@ -123,7 +123,7 @@ class SessionReach:
         return replace(state, named_hosts=tuple(self._hosts), read_outside=tuple(self._read))
 
     def fetch(self, url: Url) -> Decision:
-        """What is to happen with a fetch that no rule speaks of. May run git."""
+        """Returns what is to happen with a fetch that no rule speaks of. May run git."""
         rule, host = f"fetch({url.host})", url.host
         if self.granted(rule, leaves=True):
             return ALLOWED
@@ -137,9 +137,9 @@ class SessionReach:
         return Decision("ask", reason, patterns=[rule], grants=rule)
 
     def call(self, name: str, called: ServerTool, reads_unasked: bool, has_consent: bool) -> Decision:
-        """What is to happen with a call of an MCP server's tool that no rule speaks of; ``name`` is what the model
-        calls it. ``reads_unasked``: in this mode tools that only look need no question of their own; ``has_consent``: a
-        rule says the server may be used."""
+        """Returns what is to happen with a call of an MCP server's tool that no rule speaks of; ``name`` is what the
+        model calls it. ``reads_unasked``: in this mode tools that only look need no question of their own;
+        ``has_consent``: a rule says the server may be used."""
         server, own = pictured_line(called.server), _answer_of(called)
         since = self.since(own) if called.open_world else ""
         rule = rule_of(called)
@@ -179,5 +179,5 @@ def rule_of(called: ServerTool) -> str:
 
 
 def is_plain(*names: str) -> bool:
-    """Whether names can stand in a rule and mean nothing but themselves."""
+    """Returns whether names can stand in a rule and mean nothing but themselves."""
     return all(_PLAIN.fullmatch(name) for name in names)

@@ -111,7 +111,7 @@ class SessionRules:
         return next((rule for rule in self.of(which) if self._is_about(rule, tool, kind, path)), None)
 
     def for_session_path(self, kind: str, path: Path) -> bool:
-        """Whether one that holds until the program ends lets a path be read or changed."""
+        """Returns whether one that holds until the program ends lets a path be read or changed."""
         return any(rule.tool == kind and path_matches(rule.pattern, path, self._root) for rule in self._session)
 
     def users_own(self, tool: str, path: Path) -> list[str]:
@@ -120,12 +120,12 @@ class SessionRules:
         return [rule.pattern for rule in found if rule.pattern is not None]
 
     def denies_reading(self, path: Path) -> bool:
-        """Whether a path, not all of them, may not be read."""
+        """Returns whether a path, not all of them, may not be read."""
         return any(self._is_about(rule, "grep", "read", path) for rule in self._deny if rule.pattern is not None)
 
     @property
     def deny_files(self) -> bool:
-        """Whether there may be such paths."""
+        """True when there may be such paths."""
         return any(rule.pattern is not None and (rule.names("read") or rule.names("grep")) for rule in self._deny)
 
     def for_server(self, which: Which, called: ServerTool, whole: bool = True) -> Rule | None:
@@ -140,15 +140,15 @@ class SessionRules:
         return next((rule for rule in self.of(which) if rule.tool == "mcp" and meant(rule.pattern)), None)
 
     def has_consent(self, server: str) -> bool:
-        """Whether a rule says that the tools of an MCP server may look."""
+        """Returns whether a rule says that the tools of an MCP server may look."""
         return any(rule.tool == "mcp" and rule.pattern == server for rule in self._allow)
 
     def only_looks(self, tool: str) -> bool:
-        """Whether the user declares that a tool of an MCP server only looks."""
+        """Returns whether the user declares that a tool of an MCP server only looks."""
         return any(rule.names(tool) for rule in self._looking_tools)
 
     def for_host(self, host: str) -> bool | None:
-        """Whether commands may reach a host; None where no rule names it."""
+        """Returns whether commands may reach a host; None where no rule names it."""
 
         def named(rules: Sequence[Rule]) -> bool:
             patterns = [rule.pattern for rule in rules if rule.tool == "network" and rule.pattern]
@@ -170,7 +170,7 @@ class SessionRules:
 
     @property
     def grant_network(self) -> bool:
-        """Whether any lets commands reach something."""
+        """True when any lets commands reach something."""
         return any(rule.tool == "network" for rule in self._granted)
 
     @property

@@ -130,19 +130,19 @@ class Standing(Protocol):
         ...
 
     def holds(self, domain: Domain, /) -> bool:
-        """Whether commands are held to a domain of the sandbox here."""
+        """Returns whether commands are held to a domain of the sandbox here."""
         ...
 
     def has_ports(self) -> bool:
-        """Whether a command that a sandbox holds may use ports on 127.0.0.1 and ::1."""
+        """Returns whether a command that a sandbox holds may use ports on 127.0.0.1 and ::1."""
         ...
 
     def sees(self, path: Path, kind: Literal["read", "edit"], /) -> bool:
-        """Whether a path outside the project can be read or changed by a command that a sandbox holds."""
+        """Returns whether a path outside the project can be read or changed by a command that a sandbox holds."""
         ...
 
     def guards(self, tool: str) -> bool:
-        """Whether rules deny, or ask about, anything that a command could do: it has to be understood then."""
+        """Returns whether rules deny, or ask about, anything that a command could do: it has to be understood then."""
         ...
 
     def path(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision: ...

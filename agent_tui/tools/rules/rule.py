@@ -36,7 +36,8 @@ class Rule:
     pattern: str | None = None
 
     def names(self, tool: str) -> bool:
-        """Whether the rule is about ``tool``. Those of MCP servers may be named without what they begin with."""
+        """Returns whether the rule is about ``tool``. Those of MCP servers may be named without what they begin
+        with."""
         if fnmatch.fnmatchcase(tool, self.tool):
             return True
         return "__" in self.tool and tool.startswith("mcp__") and fnmatch.fnmatchcase(tool[len("mcp__") :], self.tool)
@@ -57,8 +58,8 @@ def parse_rule(text: str) -> Rule:
 
 
 def command_matches(pattern: str | None, text: str) -> bool:
-    """Whether one simple command matches. A ``*`` at the end that directly follows a letter or digit ends a word:
-    ``git status*`` matches ``git status -s`` and not ``git statusx``."""
+    """Returns whether one simple command matches. A ``*`` at the end that directly follows a letter or digit ends a
+    word: ``git status*`` matches ``git status -s`` and not ``git statusx``."""
     return pattern is None or _command(pattern).fullmatch(text) is not None
 
 
@@ -86,8 +87,8 @@ def _command(pattern: str) -> re.Pattern[str]:
 
 
 def path_matches(pattern: str | None, path: Path, root: Path) -> bool:
-    """Whether a resolved path matches: absolute for patterns beginning ``/`` or ``~``, else relative to the project.
-    ``./name`` is that name at the top; ``name`` alone is matched at any depth."""
+    """Returns whether a resolved path matches: absolute for patterns beginning ``/`` or ``~``, else relative to the
+    project. ``./name`` is that name at the top; ``name`` alone is matched at any depth."""
     if pattern is None:
         return True
     if pattern.startswith(("/", "~")):
@@ -114,8 +115,8 @@ def plain_start(pattern: str) -> str:
 
 
 def url_matches(pattern: str | None, url: str) -> bool:
-    """Whether a URL is on the host of the pattern: ``docs.python.org``, ``*.python.org``, ``docs.python.org/3/*``.
-    A scheme in front is taken and must match then."""
+    """Returns whether a URL is on the host of the pattern: ``docs.python.org``, ``*.python.org``,
+    ``docs.python.org/3/*``. A scheme in front is taken and must match then."""
     if pattern is None:
         return True
     try:
@@ -241,7 +242,7 @@ def _state(path: Path) -> object:
 
 
 def same_repository(one: Path, other: Path) -> bool:
-    """Whether git means the same repository in two folders, links not followed."""
+    """Returns whether git means the same repository in two folders, links not followed."""
     return find_repository(one) == find_repository(other)
 
 
@@ -274,7 +275,7 @@ def uncovered_address(pattern: str, words: Sequence[str]) -> str:
 
 
 def has_star(pattern: str) -> bool:
-    """Whether a pattern stands for more than one command."""
+    """Returns whether a pattern stands for more than one command."""
     return _STAR.search(pattern) is not None
 
 
@@ -282,6 +283,6 @@ _STAR = re.compile(r"(?<!\\)\*")
 
 
 def _fixed(pattern: str) -> int:
-    """How many words a pattern begins with that have no star in them; without any, all there may be."""
+    """Returns how many words a pattern begins with that have no star in them; without any, all there may be."""
     star = _STAR.search(pattern)
     return 1_000_000 if star is None else len(pattern[: star.start()].split())

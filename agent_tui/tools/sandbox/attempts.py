@@ -147,7 +147,7 @@ class Attempts:
                 return
 
     def _note(self, pid: int, call: str, arguments: Sequence[int]) -> int | None:
-        """What the call is to be answered; None: nothing, it goes on."""
+        """Returns what the call is to be answered; None: nothing, it goes on."""
         paths = [_path(pid, None if at is None else arguments[at], arguments[name]) for at, name in self._named(call)]
         removes = call == "rmdir" or (call == "unlinkat" and bool(arguments[2] & _REMOVE_FOLDER))
         if removes or call.startswith("mkdir"):
@@ -182,7 +182,7 @@ class Attempts:
         return filters.CHANGES.get(call, ())
 
     def _changes(self, call: str, path: Path) -> bool:
-        """Whether the call might have changed something here, had it not been for the sandbox."""
+        """Returns whether the call might have changed something here, had it not been for the sandbox."""
         meant = path.with_name(path.name.removesuffix(".lock") or path.name)
         if not self._within(path) or any(map(meant.is_relative_to, self._kept)):
             return False
@@ -198,7 +198,8 @@ class Attempts:
 
 
 def _takes(call: str, mode: int) -> bool:
-    """Whether a call that writes can be about what is there: folders and devices are not opened to be changed."""
+    """Returns whether a call that writes can be about what is there: folders and devices are not opened to be
+    changed."""
     return not call.startswith(("open", "creat", "truncate")) or stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 

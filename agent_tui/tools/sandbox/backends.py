@@ -83,7 +83,7 @@ class Landlock:
 
 
 def spec(domain: Domain, policy: SandboxPolicy, ports: bool = False) -> dict[str, object]:
-    """What the starter lays on."""
+    """Returns what the starter lays on."""
     network = domain == "work" and policy.network == "allow"
     own = ports and not network and policy.loopback != "deny"
     # A unix socket leads to whoever listens: containers, agents, the desktop. Landlock does not see it.
@@ -114,7 +114,7 @@ def rules(domain: Domain, policy: SandboxPolicy) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=16)
 def _parts(trees: tuple[Path, ...], holes: tuple[Path, ...], _: int) -> tuple[tuple[str, str], ...]:
-    """What may be read of ``trees``."""
+    """Returns what may be read of ``trees``."""
     found: list[tuple[str, str]] = []
     for tree in trees:
         parts = list(places.without(tree, holes))
@@ -323,7 +323,7 @@ def _inside(folder: Path, secrets: Sequence[str]) -> list[str]:
 
 
 def _kept(folder: Path, policy: SandboxPolicy, secrets: Sequence[str]) -> list[Path]:
-    """What stays read-only, as far as it is there."""
+    """Returns what stays read-only, as far as it is there."""
     masks = _inside(folder, secrets)
     return [
         path
@@ -342,7 +342,7 @@ def _ways(folder: Path, kept: Iterable[Path], secrets: Sequence[str]) -> list[Pa
 
 
 def _mountable(path: Path, folder: Path) -> bool:
-    """Whether a place can be mounted over: it exists, and no link leads to it from ``folder``."""
+    """Returns whether a place can be mounted over: it exists, and no link leads to it from ``folder``."""
     while path != folder:
         if path.is_symlink() or not path.exists():
             return False

@@ -40,15 +40,15 @@ class Sandbox:
         return self.backend.name if self.backend is not None and self.proven else "none"
 
     def holds(self, domain: Domain) -> bool:
-        """Whether commands were seen to be held to ``domain`` here. ``free`` promises nothing, so it holds."""
+        """Returns whether commands were seen to be held to ``domain`` here. ``free`` promises nothing, so it holds."""
         return domain == "free" or (self.backend is not None and domain in self.proven)
 
     def has_ports(self, loopback: Loopback) -> bool:
-        """Whether ``work`` may listen and connect on 127.0.0.1 and ::1 while the network is closed."""
+        """Returns whether ``work`` may listen and connect on 127.0.0.1 and ::1 while the network is closed."""
         return self.backend is not None and self.holds("work") and loopback in self.backend.loopback
 
     def enforces(self, domain: Domain, network: Network = "ask", loopback: Loopback = "own") -> list[str]:
-        """What the domain means here, in words for people; empty where nothing is enforced."""
+        """Returns what the domain means here, in words for people; empty where nothing is enforced."""
         if domain == "free" or self.backend is None or not self.holds(domain):
             return []
         return self.backend.enforces(domain, network, loopback)
@@ -119,7 +119,7 @@ def _proven(base: Path, mode: SandboxMode) -> Sandbox:
 
 
 def backends() -> list[Backend]:
-    """What could be used here, the strongest first; whether it holds is for a trial to say."""
+    """Returns what could be used here, the strongest first; whether it holds is for a trial to say."""
 
     if sys.platform == "darwin":
         from agent_tui.tools.sandbox.backends import Seatbelt

@@ -145,7 +145,7 @@ _RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[A-Za-z0-9+_=-]{24,}")
 
 
 def is_secret(name: str, value: str, secrets: Collection[str] = ()) -> bool:
-    """Whether a variable is kept from children. ``secrets`` are the keys that are configured, by value."""
+    """Returns whether a variable is kept from children. ``secrets`` are the keys that are configured, by value."""
     if any(value == secret or (len(secret) >= MIN_SECRET and secret in value) for secret in secrets if secret):
         return True
     if _PRIVATE.search(value) or _LOGIN.search(value) or _PASSED.search(value):

@@ -77,7 +77,7 @@ class Jail:
         self.outputs = Outputs(self.root)
 
     async def ready(self) -> Sandbox:
-        """What holds here; tried when first asked for, in a thread, once a process."""
+        """Returns what holds here; tried when first asked for, in a thread, once a process."""
         if self.sandbox is None:
             async with self._lock:
                 if self.sandbox is None:
@@ -97,7 +97,7 @@ class Jail:
         return self.sandbox
 
     def holds(self, domain: Domain) -> bool:
-        """Whether commands are held to ``domain``, as far as was tried by now."""
+        """Returns whether commands are held to ``domain``, as far as was tried by now."""
         return domain == "free" or (self.sandbox is not None and self.sandbox.holds(domain))
 
     def expects(self, domain: Domain) -> bool:
@@ -107,16 +107,17 @@ class Jail:
         return sys.platform == "linux" and self.config.mode != "off"
 
     def has_ports(self) -> bool:
-        """Whether commands of ``work`` may listen and connect on 127.0.0.1 and ::1, as far as was tried by now."""
+        """Returns whether commands of ``work`` may listen and connect on 127.0.0.1 and ::1, as far as was tried by
+        now."""
         return self.sandbox is not None and self.sandbox.has_ports(self.config.loopback)
 
     def shares(self, network: Network | None = None) -> bool:
-        """Whether a command of ``work`` reaches the ports that others opened, as far as was tried by now."""
+        """Returns whether a command of ``work`` reaches the ports that others opened, as far as was tried by now."""
         closed = (network or self.config.network) != "allow"
         return closed and self.has_ports() and self.sandbox is not None and self.sandbox.shares
 
     def tells_hosts_apart(self) -> bool:
-        """Whether ``work`` can be let to some hosts and no others, as far as was tried by now."""
+        """Returns whether ``work`` can be let to some hosts and no others, as far as was tried by now."""
         return self.shares("registries")
 
     def refused_hosts(self, since: float) -> list[str]:
@@ -127,14 +128,14 @@ class Jail:
         return self.granted(host, is_registry(host) or self._is_own(host, port))
 
     def _is_own(self, host: str, port: int) -> bool:
-        """Whether the user's own settings, of before any command ran, name it as where packages come from."""
+        """Returns whether the user's own settings, of before any command ran, name it as where packages come from."""
         if self._own_registries is None:
             self._own_registries = users_own(os.environ, self.policy().folders)
         return (host, port) in self._own_registries and self.granted(host, True)
 
     def sees(self, path: Path, kind: Literal["read", "edit"]) -> bool:
-        """Whether a resolved path outside the project is there for a command that is held: to be read, or in one of
-        the private folders. What others keep in ``/tmp`` is not there where a command has its own."""
+        """Returns whether a resolved path outside the project is there for a command that is held: to be read, or in
+        one of the private folders. What others keep in ``/tmp`` is not there where a command has its own."""
         if self.sandbox is None or self.sandbox.backend is None or not self.sandbox.holds("look"):
             return False
         policy = self.policy()
@@ -203,8 +204,8 @@ class Jail:
         return env
 
     def no_sockets(self) -> bool:
-        """Whether a command that looks may use unix sockets: it meets nobody at one, who might do anything for it.
-        Looks through the project."""
+        """Returns whether a command that looks may use unix sockets: it meets nobody at one, who might do anything for
+        it. Looks through the project."""
         backend = self.sandbox.backend if self.sandbox is not None else None
         policy = self.policy()
         return backend is not None and backend.own_tmp and self.outputs.listens_nobody(places.readable(policy))

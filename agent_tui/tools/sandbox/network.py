@@ -116,7 +116,7 @@ _MOST = 200_000
 
 
 def is_registry(host: str) -> bool:
-    """Whether a host is one that everybody gets packages from."""
+    """Returns whether a host is one that everybody gets packages from."""
     return host in KNOWN
 
 
@@ -319,8 +319,8 @@ class HostProxy:
 
 
 def _length(fields: Sequence[str]) -> int | None:
-    """How many bytes follow the head of a request; None where whoever is behind the proxy could see another end of
-    it, and take what follows for a request of its own, which nobody has looked at."""
+    """Returns how many bytes follow the head of a request; None where whoever is behind the proxy could see another end
+    of it, and take what follows for a request of its own, which nobody has looked at."""
     lengths: list[str] = []
     for field in fields:
         name, _, value = field.partition(":")

@@ -109,8 +109,8 @@ class Outputs:
     # What may be written
 
     def lent(self, closed: Iterable[Path], more: Iterable[Path] = ()) -> Lent:
-        """What there is of them, and ``more``, which is made where it is missing. ``closed`` are places that no command
-        sees. Runs git."""
+        """Returns what there is of them, and ``more``, which is made where it is missing. ``closed`` are places that no
+        command sees. Runs git."""
         known = [*self._at_the_top(), *self._known, *self.granted()]
         wanted = dict.fromkeys([*(path for path in known if os.path.lexists(path)), *more])
         allowed = self._allowed([path for path in wanted if not any(_touch(path, place) for place in closed)])
@@ -221,7 +221,8 @@ class Outputs:
         return self._begun[folder]
 
     def listens_nobody(self, readable: Sequence[Path]) -> bool:
-        """Whether no unix socket can be found in the project, nor one that this system tells of in ``readable``."""
+        """Returns whether no unix socket can be found in the project, nor one that this system tells of in
+        ``readable``."""
         try:
             known = Path("/proc/net/unix").read_bytes().splitlines()[1:]
             named = [Path(os.fsdecode(fields[7])) for line in known if len(fields := line.split(None, 7)) > 7]
@@ -234,7 +235,8 @@ class Outputs:
     # What is on the disk
 
     def _opened(self, path: Path) -> tuple[os.stat_result, bool]:
-        """What is at a path that no link leads to; True: it was made. Raises OSError for what may not be written."""
+        """Returns what is at a path that no link leads to; True: it was made. Raises OSError for what may not be
+        written."""
         way = os.open(self._root, _FOLDER)
         try:
             device = os.fstat(way).st_dev
@@ -279,7 +281,7 @@ class Outputs:
 
 
 def names_output(path: PurePath) -> bool:
-    """Whether a path, relative to the project, lies in a folder that is named like one of them."""
+    """Returns whether a path, relative to the project, lies in a folder that is named like one of them."""
     return any(_named(part) for part in path.parts)
 
 
@@ -292,7 +294,7 @@ def _touch(path: Path, closed: Path) -> bool:
 
 
 def _is_mounted(path: Path) -> bool:
-    """Whether something is mounted there or below."""
+    """Returns whether something is mounted there or below."""
     lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     named = (
         re.sub(rb"\\([0-7]{3})", lambda match: bytes((int(match[1], 8),)), line.split(b" ", 5)[4]) for line in lines

@@ -217,12 +217,12 @@ GIT_HELD = "git hooks and configuration read-only"
 
 
 def look_words(ports: bool) -> str:
-    """What ``look`` reaches, in the words that /status lists."""
+    """Returns what ``look`` reaches, in the words that /status lists."""
     return "no network but ports that a command opens itself" if ports else "no network, not even on this machine"
 
 
 def network_words(network: Network, loopback: Loopback) -> str:
-    """What ``work`` reaches, in the words that /status lists."""
+    """Returns what ``work`` reaches, in the words that /status lists."""
     if network == "allow":
         return "network open"
     if network == "registries":

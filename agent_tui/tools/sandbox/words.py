@@ -39,8 +39,8 @@ _HERE = re.compile(r"(?<![\w.])(?:localhost|127\.\d+\.\d+\.\d+|::1)(?![\w.])", r
 
 
 def place_words(domain: Domain, network: Network, loopback: Loopback, builds: bool = False) -> str:
-    """Where a command that is held stands, as the model is told with its permission mode. ``builds``: it may write what
-    builds make."""
+    """Returns where a command that is held stands, as the model is told with its permission mode. ``builds``: it may
+    write what builds make."""
     looks = "$TMPDIR and build folders that git ignores" if builds else "$TMPDIR alone"
     writes = "the project and $TMPDIR" if domain == "work" else looks
     reaches = {"allow": "the network", "registries": "no network but package registries"}
@@ -136,14 +136,15 @@ BYPASS = (
 
 
 def unheld(mode: str, sandbox: Sandbox) -> str:
-    """What a permission mode means here that its name does not say; empty where commands are held, or refused."""
+    """Returns what a permission mode means here that its name does not say; empty where commands are held, or
+    refused."""
     if mode == "bypass":
         return BYPASS
     return UNHELD if mode == "auto" and not sandbox.holds("work") and sandbox.mode != "required" else ""
 
 
 def ports_line(sandbox: Sandbox, network: Network, loopback: Loopback) -> str:
-    """What tests that open ports will find, and what would change it; empty where nothing holds commands."""
+    """Returns what tests that open ports will find, and what would change it; empty where nothing holds commands."""
     if not sandbox.holds("work") or sandbox.backend is None:
         return ""
     if network != "allow" and loopback != "deny" and not sandbox.has_ports(loopback):
@@ -212,9 +213,9 @@ class Stopped:
 def stopped(
     output: str, succeeded: bool, attempts: Mapping[Path, bool] | None, root: Path, serving: bool = False
 ) -> Stopped | None:
-    """What was stopped, by what the kernel told of it (None: it could not tell) and by what it said; None where it did
-    its work, or failed for reasons of its own. ``serving``: another command may have ports open that this one could not
-    reach."""
+    """Returns what was stopped, by what the kernel told of it (None: it could not tell) and by what it said; None where
+    it did its work, or failed for reasons of its own. ``serving``: another command may have ports open that this one
+    could not reach."""
     tail = output[-_TAIL:]
     wanted: list[str] = []
     if written := (

@@ -31,7 +31,7 @@ class Interrupts:
 
     @property
     def working(self) -> bool:
-        """Whether there is something to interrupt."""
+        """True when there is something to interrupt."""
         return self._sender.is_preparing or self._holder.busy
 
     def interrupt(self) -> None:

@@ -72,7 +72,7 @@ def _message(message: Message, width: int) -> Iterator[str]:
 
 
 def _subject(call: ToolCallPart) -> str:
-    """What the call is about: its first argument that is a text."""
+    """Returns what the call is about: its first argument that is a text."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except ValueError:

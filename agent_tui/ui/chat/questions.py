@@ -50,7 +50,7 @@ class Questions:
 
     @property
     def plan_waits(self) -> bool:
-        """Whether a plan is open: what it is answered with sets the permission mode."""
+        """True when a plan is open: what it is answered with sets the permission mode."""
         from agent_tui.models.events import PlanPresented
 
         return self.panel is not None and isinstance(self.panel.asked, PlanPresented)

@@ -68,14 +68,14 @@ class Router:
             self._view.say("error", f"Cannot show {type(event).__name__}: {one_line(str(error))}")
 
     def _waiting_phase(self) -> str:
-        """What goes on between a request and the first word of its answer."""
+        """Returns what goes on between a request and the first word of its answer."""
         agent = self._holder.agent
         if agent is None or is_demo(agent) or self._backend not in LOADING:
             return WORKING
         return STARTING[self._used]
 
     def _says_so(self) -> bool:
-        """Whether the interrupted answer says itself that it was interrupted."""
+        """Returns whether the interrupted answer says itself that it was interrupted."""
         agent = self._holder.agent
         return agent is not None and says_itself(agent.conversation.path)
 

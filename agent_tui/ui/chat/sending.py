@@ -126,7 +126,7 @@ class Sender:
 
     @property
     def is_preparing(self) -> bool:
-        """Whether a message is on its way to the agent."""
+        """True when a message is on its way to the agent."""
         return bool(self.preparing)
 
     def send(self, typed: Written, steer: bool = False) -> None:

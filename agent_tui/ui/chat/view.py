@@ -186,7 +186,7 @@ class AgentHolder:
 
     @property
     def busy(self) -> bool:
-        """Whether an agent is there and works."""
+        """True when an agent is there and works."""
         return self.agent is not None and self.agent.turns.busy
 
     def opened(self) -> None:

@@ -143,7 +143,7 @@ class Completer:
         self._gap = end if choice.gap else None
 
     def closes_gap(self, place: Place, character: str) -> bool:
-        """Whether the blank that was put behind a completed file goes: where lines of it are named (``:10-40``), a
-        sentence goes on with a sign, or a blank is typed."""
+        """Returns whether the blank that was put behind a completed file goes: where lines of it are named
+        (``:10-40``), a sentence goes on with a sign, or a blank is typed."""
         gap, self._gap = self._gap, None
         return gap is not None and gap == place and character in GAP_CLOSERS

@@ -19,7 +19,7 @@ IMAGE = re.compile(r"\[Image #\d+\]")
 
 
 def is_long(text: str) -> bool:
-    """Whether a paste is shown as a placeholder: over 1 000 characters or 15 lines."""
+    """Returns whether a paste is shown as a placeholder: over 1 000 characters or 15 lines."""
     return len(text) > MAX_CHARS or lines_in(text) > MAX_LINES
 
 
@@ -86,11 +86,11 @@ class Placeholders:
         return text
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Where ours stand in a text."""
+        """Returns where ours stand in a text."""
         return [hit.span() for hit in PLACEHOLDER.finditer(text) if hit[0] in self.texts or hit[0] in self.images]
 
     def before(self, line: str, column: int) -> int | None:
-        """Where the placeholder begins that ends at ``column`` of a line; None when none of ours does."""
+        """Returns where the placeholder begins that ends at ``column`` of a line; None when none of ours does."""
         for hit in PLACEHOLDER.finditer(line):
             if hit.end() == column and (hit[0] in self.texts or hit[0] in self.images):
                 return hit.start()

@@ -79,7 +79,7 @@ class VimKeys:
         self._show()
 
     def takes(self, key: str, character: str | None) -> bool:
-        """Whether the key was meant for vim; then it has done its work."""
+        """Returns whether the key was meant for vim; then it has done its work."""
         if key.startswith("alt+") and character is not None and character.isprintable():
             return self._escaped(character)
         if self.inserting:
@@ -182,7 +182,7 @@ class VimKeys:
         self._show()
 
     def _selection(self) -> Selection:
-        """What the text area is to show as selected; the cell under the cursor is drawn as the cursor."""
+        """Returns what the text area is to show as selected; the cell under the cursor is drawn as the cursor."""
         vim = self.vim
         if not vim.selecting:
             return Selection.cursor(vim.cursor)

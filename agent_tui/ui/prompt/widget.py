@@ -59,7 +59,7 @@ class Host(ABC):
 
     @abstractmethod
     def refused(self, text: str) -> bool:
-        """Whether this cannot be sent now; then it stays in the prompt."""
+        """Returns whether this cannot be sent now; then it stays in the prompt."""
 
     @abstractmethod
     def copied(self, text: str) -> None:
@@ -173,8 +173,8 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.set_text(f"{text}\n{typed}" if typed else text)
 
     def take(self) -> Written:
-        """What was typed, with pastes in place, and its images; the prompt is empty afterwards. Empty lines around it
-        are left out."""
+        """Returns what was typed, with pastes in place, and its images; the prompt is empty afterwards. Empty lines
+        around it are left out."""
         typed = self.placeholders.expand(self.text.strip("\n"))
         self.close_completions()
         self.load_text("")
@@ -208,7 +208,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.replace(text, (0, 0), self.document.end, maintain_selection_offset=False)
 
     def unbreakable(self, text: str) -> list[tuple[int, int]]:
-        """Where pastes and images stand in it."""
+        """Returns where pastes and images stand in it."""
         return self.placeholders.places(text)
 
     def vim_asks(self, ask: Ask) -> None:
@@ -276,7 +276,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
                 await self.app.run_action(action, self)
 
     def _is_alone(self, key: str) -> bool:
-        """Whether Alt and a letter are a key that was bound, and not Esc and the letter."""
+        """Returns whether Alt and a letter are a key that was bound, and not Esc and the letter."""
         return key.startswith("alt+") and key in self.screen.active_bindings
 
     def _bound(self, key: str) -> str | None:

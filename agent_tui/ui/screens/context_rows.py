@@ -219,7 +219,7 @@ INDENT = 4
 
 
 def reason(line: Shown) -> str:
-    """What has to be read whole: it says why."""
+    """Returns what has to be read whole: it says why."""
     row = line.row
     if row is None:
         return ""
@@ -230,7 +230,7 @@ def reason(line: Shown) -> str:
 
 
 def hint(line: Shown, room: int) -> str:
-    """What may as well be left out: where a file is, what is the largest part. At most ``room`` cells."""
+    """Returns what may as well be left out: where a file is, what is the largest part. At most ``room`` cells."""
     row = line.row
     text = ""
     if row is None or room < 4:
@@ -245,8 +245,8 @@ def hint(line: Shown, room: int) -> str:
 
 
 def note(line: Shown, room: int) -> str:
-    """What there is room for at the end of a line. A single message's reason is told in short where it does not fit:
-    Enter shows it."""
+    """Returns what there is room for at the end of a line. A single message's reason is told in short where it does not
+    fit: Enter shows it."""
     why = reason(line)
     if not why:
         return hint(line, room)

@@ -64,7 +64,7 @@ class Travel:
         return past_view(self.history, self.at, None, {message.id for message in self._agent.conversation.path})
 
     def moment(self, now: ContextReport) -> ContextReport:
-        """What the screen shows of it; ``now`` is the session as it is."""
+        """Returns what the screen shows of it; ``now`` is the session as it is."""
         from agent_tui.commands.past_words import honesty, outcome, since, title
 
         view = self.view()
@@ -169,7 +169,7 @@ class ContextScreen(Guarded, Screen[None]):
             self._read(line.label, f"{texts.row_facts(line.row)}\n\n{self._text(line)}".rstrip())
 
     def _text(self, line: Shown) -> str:
-        """What is sent behind a row."""
+        """Returns what is sent behind a row."""
         row = line.row
         if row is None:
             return ""

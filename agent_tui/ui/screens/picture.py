@@ -188,7 +188,7 @@ class Room(Widget):
         self.refresh()
 
     def place_of(self, drawn: Drawing) -> tuple[int, int]:
-        """Where it begins, counted from the room's own corner."""
+        """Returns where it begins, counted from the room's own corner."""
         return max(0, (self.size.width - drawn.box[0]) // 2), max(0, (self.size.height - drawn.box[1]) // 2)
 
     def render_line(self, y: int) -> Strip:

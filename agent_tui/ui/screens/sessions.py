@@ -105,7 +105,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._entered = False
 
     def entries(self, search: str) -> Sequence[SessionHit]:
-        """What is there without a search, newest first."""
+        """Returns what is there without a search, newest first."""
         if self.everywhere not in self._listed:
             found = self.agent.store.sessions.all(None if self.everywhere else self.project)
             found = [s for s in found if s.messages or s.id != self.agent.conversation.info.id]

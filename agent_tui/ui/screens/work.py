@@ -39,7 +39,7 @@ PORTS: Mapping[PortReach, str] = MappingProxyType(
 
 
 def state(job: JobInfo) -> tuple[str, str]:
-    """How it is in a word or two, and its colour."""
+    """Returns how it is in a word or two, and its colour."""
     word = state_word(job)
     if job.state == "running":
         return word, "primary"

@@ -31,7 +31,7 @@ class Answers:
         self._since = 0.0
 
     def take(self, text: str) -> str:
-        """What is left of ``text`` for the prompt. The beginning of an answer is held until the next call."""
+        """Returns what is left of ``text`` for the prompt. The beginning of an answer is held until the next call."""
         text, self._held = self._held + text, ""
         while (answer := self._answer.search(text)) is not None:
             self._heard(answer)
@@ -42,7 +42,7 @@ class Answers:
         return text
 
     def give_back(self) -> str:
-        """What was held and is no answer after all."""
+        """Returns what was held and is no answer after all."""
         if not self._held or self._clock() - self._since < PATIENCE:
             return ""
         held, self._held = self._held, ""
@@ -72,7 +72,7 @@ class BackgroundAnswers(Answers):
 
 
 def is_light(parts: str) -> bool | None:
-    """Whether a colour like ``ffff/fafa/f0f0`` is light; None where it is none."""
+    """Returns whether a colour like ``ffff/fafa/f0f0`` is light; None where it is none."""
     numbers = [part for part in parts.split("/") if part]
     if len(numbers) < 3 or max(map(len, numbers)) > 4:
         return None

@@ -187,7 +187,7 @@ class LeanScrollBar(ScrollBar):
 
 
 def changes(segments: Sequence[Segment]) -> list[tuple[int, Segment]]:
-    """Where a segment is another object than the one before."""
+    """Returns where a segment is another object than the one before."""
     return [(y, one) for y, (one, last) in enumerate(zip(segments, [None, *segments], strict=False)) if one is not last]
 
 

@@ -175,7 +175,7 @@ class FrameCompositor(Compositor):
 
 
 def lines_of(widget: Widget, crop: Region) -> list[Strip]:
-    """What a widget shows there."""
+    """Returns what a widget shows there."""
     if not isinstance(widget, Screen):
         return widget.render_lines(crop)
     below = behind(widget)
@@ -186,7 +186,7 @@ def lines_of(widget: Widget, crop: Region) -> list[Strip]:
 
 
 def behind(screen: Screen[object]) -> FrameCompositor | None:
-    """What can be seen through a screen, where it is of the same size and nothing else is drawn between."""
+    """Returns what can be seen through a screen, where it is of the same size and nothing else is drawn between."""
     stack, styles = screen.app.screen_stack, screen.styles
     at = stack.index(screen) if screen in stack else 0
     if at == 0 or styles.background.a == 1 or styles.gutter.totals != (0, 0) or styles.opacity < 1:

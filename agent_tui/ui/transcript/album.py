@@ -329,12 +329,12 @@ class PictureBlock(Block):
 
 
 def key_of(part: AttachmentPart) -> str:
-    """What a picture of this conversation is called between its line and what shows it."""
+    """Returns what a picture of this conversation is called between its line and what shows it."""
     return f"#{id(part)}"
 
 
 def more_of(part: AttachmentPart, tools: HasAlbum) -> str:
-    """What stands behind a picture's name where it is opened by it; nothing where it is not."""
+    """Returns what stands behind a picture's name where it is opened by it; nothing where it is not."""
     if not tools.opening:
         return ""
     size = base64_size(part.data or "")

@@ -30,11 +30,11 @@ class Block:
 
     @abstractmethod
     def pieces(self, is_open: bool) -> list[Piece]:
-        """What is on the screen. The header first where there is one."""
+        """Returns what is on the screen. The header first where there is one."""
 
     @property
     def default_open(self) -> bool | None:
-        """Whether it is open unless the user said otherwise; None: as all of its kind are."""
+        """True when it is open unless the user said otherwise; None: as all of its kind are."""
         return None
 
 
@@ -93,7 +93,7 @@ MOST_HANG = 30
 
 
 def _second_column(line: str) -> int:
-    """Where the second of two columns begins, set apart by more than one blank; else where the line begins."""
+    """Returns where the second of two columns begins, set apart by more than one blank; else where the line begins."""
     begins = len(line) - len(line.lstrip(" "))
     found = _COLUMNS.match(line)
     return min(begins, MOST_HANG) if found is None or found.end() > MOST_HANG else cell_len(found[0])

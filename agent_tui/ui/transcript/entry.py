@@ -271,7 +271,7 @@ def add_images(block: ToolBlock, tools: Tools) -> None:
 
 
 def _pictures(message: Message, tools: Tools) -> Iterable[Block]:
-    """What the user attached as images, below what was written with them."""
+    """Returns what the user attached as images, below what was written with them."""
     if images := images_in(message.parts):
         from agent_tui.ui.transcript.album import PictureBlock
 
@@ -297,7 +297,7 @@ def _user(message: Message, tools: Tools) -> list[Block]:
 
 
 def _all_named(parts: Sequence[AttachmentPart], tools: Tools) -> list[Named]:
-    """What was attached, each with what makes a line of it that opens, where it is an image."""
+    """Returns what was attached, each with what makes a line of it that opens, where it is an image."""
     out: list[Named] = []
     for part in parts:
         opens: Callable[[], str] | None = None
@@ -311,7 +311,8 @@ def _all_named(parts: Sequence[AttachmentPart], tools: Tools) -> list[Named]:
 
 
 def _named(part: AttachmentPart, root: Path) -> str:
-    """What was attached, by its path in the project: files are called so, and what tells of one names it as well."""
+    """Returns what was attached, by its path in the project: files are called so, and what tells of one names it as
+    well."""
     path = in_project(part.path, root) if part.path else ""
     # A file is called by its path, with the lines that were chosen of it.
     named = in_project(part.name, root)

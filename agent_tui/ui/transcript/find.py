@@ -157,7 +157,7 @@ class Finder:
         self.position = min(self.position, len(self.matches) - 1)
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Where it is in a row of the transcript: ranges of characters."""
+        """Returns where it is in a row of the transcript: ranges of characters."""
         if self._any:
             return spans(text, self._any)
         return [match.span() for match in self._pattern.finditer(text)]

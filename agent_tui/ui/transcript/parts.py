@@ -69,7 +69,7 @@ class UserBlock(Block):
         return plural(self._rows, "line") if self._rows > 1 else plural(len(self.text), "character")
 
     def _hidden(self) -> str:
-        """What opening it shows."""
+        """Returns what opening it shows."""
         more = self._rows - lines_in(self._short)
         return "what was pasted" if self._pasted else plural(more, "more line")
 
@@ -286,7 +286,7 @@ class ToolBlock(GrowingBlock):
 
     @property
     def shows_progress(self) -> bool:
-        """Whether the newest line of its output stands in its own line while it runs."""
+        """True when the newest line of its output stands in its own line while it runs."""
         return self.name == "subagent"
 
     def append(self, text: str) -> None:

@@ -36,7 +36,7 @@ class Reader(DocumentView):
 
     @property
     def show_reasoning(self) -> bool:
-        """Whether reasoning is open by default."""
+        """True when reasoning is open by default."""
         return self.folding.reasoning
 
     def toggle_reasoning(self) -> bool:

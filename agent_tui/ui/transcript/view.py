@@ -70,7 +70,7 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
 
     @property
     def follow(self) -> bool:
-        """Whether the end stays in view while new content arrives."""
+        """True when the end stays in view while new content arrives."""
         return self._follow
 
     @property
@@ -143,7 +143,7 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
             self.screen.check_idle()
 
     def _settle(self) -> bool:
-        """Whether there is something to draw."""
+        """Returns whether there is something to draw."""
         if not self.is_mounted or not (size := self.size):
             return False
         width, height = self.text_width(size), size.height

@@ -157,7 +157,7 @@ class Session:
     began: bool = False
 
     def typed(self, now: Text) -> Typed:
-        """What was typed, by what the text is now."""
+        """Returns what was typed, by what the text is now."""
         old, new = str(self.opened), str(now)
         at = len("\n".join((*self.opened.lines[: self.at[0]], self.opened.lines[self.at[0]][: self.at[1]])))
         head, tail = old[:at], old[at:]
@@ -179,7 +179,7 @@ class Session:
 
 
 def shared(one: str, two: str) -> int:
-    """How many characters both begin with."""
+    """Returns how many characters both begin with."""
     count = 0
     for a, b in zip(one, two, strict=False):
         if a != b:

@@ -71,8 +71,8 @@ class Repeats:
             self._last = replace(self._last, typed=typed)
 
     def begin(self, count: int | None) -> Repeatable | None:
-        """What is to be done again now, if anything: with this count from now on, where nothing was selected for it.
-        ``end`` has to follow."""
+        """Returns what is to be done again now, if anything: with this count from now on, where nothing was selected
+        for it. ``end`` has to follow."""
         if self._last is not None and count is not None and self._last.extent is None:
             self._last = replace(self._last, command=replace(self._last.command, count=count))
         self.running = self._last
@@ -118,7 +118,7 @@ class Vim:
         return selected(self.text, self.anchor, self.cursor, self.mode == "visual line")
 
     def register(self, name: str = "") -> str:
-        """What a register holds, the line break of whole lines included."""
+        """Returns what a register holds, the line break of whole lines included."""
         kept = self._registers.get(name)
         return kept.text + "\n" * kept.lines if kept is not None else ""
 
@@ -276,7 +276,7 @@ class Vim:
             self._do(operators.operate(command.key, self.text, span), Repeatable(command), command.register)
 
     def _span(self, command: Command) -> Span | None:
-        """What an operator is to work on."""
+        """Returns what an operator is to work on."""
         row, count = self.cursor[0], command.count or 1
         if command.motion == "lines":
             if count > 1 and row == self.text.last:

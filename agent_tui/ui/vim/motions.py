@@ -301,7 +301,8 @@ FINDS = "fFtT"
 
 
 def moved(key: str, argument: str, asked: Asked, found: tuple[str, str] | None) -> Move | None:
-    """Where the motion of that key leads. ``found``: the last ``f F t T`` and its character, for ``;`` and ``,``."""
+    """Returns where the motion of that key leads. ``found``: the last ``f F t T`` and its character, for ``;`` and
+    ``,``."""
     if key in FINDS:
         return find(key, argument, asked)
     if key in ";,":
@@ -338,7 +339,7 @@ class Marks:
             self._places[LAST_JUMP] = place
 
     def move(self, key: str, name: str, text: Text) -> Move | None:
-        """Where the motion ``key`` to a mark leads; None where there is none of that name, or not any more."""
+        """Returns where the motion ``key`` to a mark leads; None where there is none of that name, or not any more."""
         place = self._places.get(LAST_JUMP, (0, 0)) if name in MARKS else self._places.get(name)
         if place is None:
             return None

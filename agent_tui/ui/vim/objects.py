@@ -68,7 +68,7 @@ def _to(start: Place, walker: Walker, inclusive: bool) -> Span:
 
 
 def _run_start(text: Text, place: Place, big: bool) -> Place:
-    """Where the word or the blanks begin that ``place`` is in."""
+    """Returns where the word or the blanks begin that ``place`` is in."""
     walker = Walker(text, place, big)
     kind = walker.kind
     while walker.column > 0:
@@ -114,7 +114,7 @@ def _more_words(walker: Walker, around: bool, count: int) -> bool | None:
 
 
 def _blanks_before(text: Text, start: Place, big: bool) -> Place:
-    """Where the blanks before ``start`` begin; ``start`` itself where they are the line's indent."""
+    """Returns where the blanks before ``start`` begin; ``start`` itself where they are the line's indent."""
     if start[1] == 0 or kind_of(text.at(text.on((start[0], start[1] - 1))), big) != BLANK:
         return start
     blanks = _run_start(text, (start[0], start[1] - 1), big)

@@ -33,7 +33,8 @@ class Done:
 
 
 def span_by_motion(text: Text, cursor: Place, move: Move, operator: str) -> Span:
-    """What lies between the cursor and where a motion led, with vim's two exceptions for motions over several lines."""
+    """Returns what lies between the cursor and where a motion led, with vim's two exceptions for motions over several
+    lines."""
     start, end = min(cursor, move.to), max(cursor, move.to)
     if move.reach == "lines":
         return Span(start, end, lines=True)
@@ -45,12 +46,13 @@ def span_by_motion(text: Text, cursor: Place, move: Move, operator: str) -> Span
 
 
 def for_operator(text: Text, span: Span, operator: str) -> Span:
-    """Where a deletion leaves nothing but blanks of its lines, they go whole."""
+    """Returns where a deletion leaves nothing but blanks of its lines, they go whole."""
     return replace(span, lines=True) if operator == "d" and _is_of_lines(text, span) else span
 
 
 def span_of_lines(text: Text, span: Span) -> Span:
-    """What ends at the beginning of a line ends at the end of the one before; it is whole lines if it begins so."""
+    """Returns what ends at the beginning of a line ends at the end of the one before; it is whole lines if it begins
+    so."""
     if span.lines or span.end[1] or span.end[0] == span.start[0]:
         return span
     row = span.end[0] - 1
@@ -59,7 +61,7 @@ def span_of_lines(text: Text, span: Span) -> Span:
 
 
 def _is_of_lines(text: Text, span: Span) -> bool:
-    """Whether nothing but blanks is left of several lines without it."""
+    """Returns whether nothing but blanks is left of several lines without it."""
     start, end = span.start, span.end
     indented = start[1] <= text.indent(start[0])
     return end[0] > start[0] and indented and not text.lines[end[0]][end[1] :].strip(" \t")
@@ -300,7 +302,7 @@ def object_selected(
 
 
 def put_over(text: Text, span: Span, kept: Kept, count: int) -> Done:
-    """What is kept in place of what is selected, which is kept then."""
+    """Returns what is kept in place of what is selected, which is kept then."""
     if span.lines:
         gone = _kept(text, span)
         separator = "\n" if kept.lines else ""

@@ -31,7 +31,7 @@ def kind_of(character: str, big: bool) -> int:
 
 
 def joins(character: str) -> bool:
-    """Whether a character stands on the one before it, as accents do."""
+    """Returns whether a character stands on the one before it, as accents do."""
     return bool(unicodedata.combining(character)) or character in "\ufe0f\u200d"
 
 
@@ -92,7 +92,7 @@ class Text:
         return self.on((row, indent if indent < len(line) else max(0, len(line) - 1)))
 
     def indent(self, row: int) -> int:
-        """How many blanks the row begins with."""
+        """Returns how many blanks the row begins with."""
         line = self.lines[row]
         return len(line) - len(line.lstrip(" \t"))
 
@@ -298,7 +298,8 @@ class Undo:
 
 
 def _place(old: Text, new: Text, cursor: Place) -> Place:
-    """Where the change was made: the cursor's own place if it lies there, else the first line that is another."""
+    """Returns where the change was made: the cursor's own place if it lies there, else the first line that is
+    another."""
     shared = zip(old.lines, new.lines, strict=False)
     top = next((row for row, (one, two) in enumerate(shared) if one != two), min(len(old.lines), len(new.lines)))
     tail = 0

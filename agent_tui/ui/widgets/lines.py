@@ -132,7 +132,7 @@ class Activity(Lines):
 
     @property
     def waits(self) -> bool:
-        """Whether the user is waited for."""
+        """True when the user is waited for."""
         return bool(self.phase) and self._waits_since is not None
 
     @property
@@ -268,7 +268,7 @@ class StatusLine(Lines):
 
 
 def cache_pieces(forecast: CacheForecast, tight: int, gap: str, paint: Paint) -> list[Piece]:
-    """What the next request pays anew; where there is room, until when nothing."""
+    """Returns what the next request pays anew; where there is room, until when nothing."""
     from agent_tui.context.cache_forecast import forecast_words, price_words, short_words
 
     cold = forecast.cold

@@ -64,7 +64,7 @@ class _PermissionHeader(Lines):
         ]
 
     def _subject(self, width: int) -> str:
-        """What the tool would do it to, in at most ``width`` cells; nothing when the body below says it word by
+        """Returns what the tool would do it to, in at most ``width`` cells; nothing when the body below says it word by
         word."""
         display = self.asked.display or {}
         summary = self.asked.summary.removeprefix(f"{self.asked.tool} ")

@@ -311,7 +311,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
 
     @property
     def writing(self) -> bool:
-        """Whether keys are text now."""
+        """True when keys are text now."""
         return self.has_class("-feedback")
 
     async def on_key(self, event: events.Key) -> None:
@@ -425,6 +425,6 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         self.say(event.value.strip())
 
     def first_answer(self) -> bool:
-        """Whether nothing was answered yet; from now on something is."""
+        """Returns whether nothing was answered yet; from now on something is."""
         first, self._done = not self._done, True
         return first

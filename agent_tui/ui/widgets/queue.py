@@ -26,7 +26,7 @@ LEAST_TEXT = 24
 
 
 def word(waits: WaitingMessage, paused: bool) -> tuple[str, str]:
-    """What one is called, and its colour."""
+    """Returns what one is called, and its colour."""
     return ("waits", "warning") if paused and waits.kind in ("queued", "steer") else WORDS[waits.kind]
 
 
@@ -65,7 +65,7 @@ class Queue(Lines):
         return f"{sends} · Tab edits, orders, drops"
 
     def _sends(self) -> str:
-        """What Enter on an empty prompt would do with the first of them."""
+        """Returns what Enter on an empty prompt would do with the first of them."""
         match self.entries[0].kind:
             case "unanswered":
                 return "Enter sends it again"
@@ -101,7 +101,7 @@ class Queue(Lines):
         ]
 
     def _tail(self, y: int, last: bool, hidden: int) -> list[str]:
-        """What becomes of one, and its keys, the most important first: they stand where there is room."""
+        """Returns what becomes of one, and its keys, the most important first: they stand where there is room."""
         parts = []
         if y == 0:
             if self.entries[0].kind == "unanswered":

@@ -74,7 +74,7 @@ class RowList(Guarded, ScrollView, can_focus=True):
         """The pieces of a row, at most ``width`` cells of them."""
 
     def selectable(self, index: int) -> bool:
-        """Whether the cursor may stand on this row."""
+        """Returns whether the cursor may stand on this row."""
         return True
 
     # For users
