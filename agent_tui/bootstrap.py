@@ -61,8 +61,8 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
 
 
 def _only_own(layer: Layer) -> None:
-    """What keeps a project's commands in their place, and what is run unasked outside of it, is not the project's to
-    say, trusted or not."""
+    """Raises ConfigError where a project's configuration sets what keeps its commands in their place, or what is run
+    unasked outside of it: that is not the project's to say, trusted or not."""
     tools, rules, ui = (layer.values.get(table) for table in ("tools", "permissions", "ui"))
     for key, there in (
         ("sandbox", "sandbox" in layer.values),
@@ -128,7 +128,8 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
 
 
 def _brought_rules(options: Options, paths: Paths, root: Path, trusted: bool) -> list[str]:
-    """Returns what the project's configuration allows, as far as its user did not say the same on the command line."""
+    """Returns the rules by which the project's configuration allows something, as far as its user did not say the same
+    on the command line."""
     layers = [layer for layer in config_layers(options, paths, root, trusted) if layer.brought]
     rules = [rule for layer in layers for rule in layer.values.get("permissions", {}).get("allow") or ()]
     return [rule for rule in rules if rule not in options.allow]
@@ -336,7 +337,7 @@ def _folder(path: Path, flag: str) -> Path:
 
 
 def _appended(options: Options) -> list[str]:
-    """Returns what the command line adds to the system prompt."""
+    """Returns the texts that the command line adds to the system prompt."""
     return [text for text in ((options.append_system_prompt or "").strip(), *options.instructions) if text]
 
 

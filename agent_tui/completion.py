@@ -1,4 +1,5 @@
-"""What the prompt proposes: commands after ``/``, files and MCP resources after ``@``, shell commands after ``!``."""
+"""The proposals of the prompt: commands after ``/``, files and MCP resources after ``@``, shell commands after
+``!``."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Proposal(NamedTuple):
 
 
 def query_at(line: str, column: int, first_line: bool) -> Query | None:
-    """Returns what is being typed before the cursor, if it is something to complete."""
+    """Returns the query for what is being typed before the cursor, if it is something to complete."""
     before = line[:column]
     if first_line and before.startswith("/") and "\n" not in before:
         return Query("command", 0, before)
@@ -82,7 +83,7 @@ class FileIndex:
 
 
 def _resources(text: str, agent: Agent | None) -> list[Proposal]:
-    """Returns what MCP servers offer, named ``@server:uri``."""
+    """Returns the resources that MCP servers offer, named ``@server:uri``."""
     if agent is None:
         return []
     from agent_tui.text.search import match as match_texts

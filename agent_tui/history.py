@@ -1,4 +1,4 @@
-"""What was typed before, per project, and the draft that was not sent yet: small files in the state folder."""
+"""Keeps what was typed before, per project, and the draft that was not sent yet: small files in the state folder."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class History:
         return entries[-KEPT:]
 
     def load_draft(self) -> str:
-        """Returns what stood in the prompt when the program was left in this project."""
+        """Returns the text that stood in the prompt when the program was left in this project."""
         draft = self._drafts().get(self.project, "")
         return draft if isinstance(draft, str) else ""
 

@@ -1,4 +1,4 @@
-"""What was asked for on the command line, as one value."""
+"""The options of the command line, as one value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where files live. ``AGENT_TUI_HOME`` moves everything under one folder."""
+"""The folders and files of the program. ``AGENT_TUI_HOME`` moves everything under one folder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Paths(NamedTuple):
 
     @property
     def exports(self) -> Path:
-        """Where files go that are written on a key, without a path."""
+        """The folder for files that are written on a key, without a path."""
         return self.data / "exports"
 
     @property

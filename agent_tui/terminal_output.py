@@ -34,7 +34,7 @@ def tell(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """What went wrong, in one line on standard error, with the program's name."""
+    """Says what went wrong, in one line on standard error, with the program's name."""
     tell(f"agent-tui: {clean_line(text)}")
 
 

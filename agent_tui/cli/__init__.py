@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int
 
 
 def _give_up_stdout() -> None:
-    """What is still buffered and cannot be written must not be tried again at the end of the process."""
+    """Gives up what is still buffered and cannot be written: it must not be tried again at the end of the process."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -366,7 +366,7 @@ def decoded(data: bytes) -> str:
 
 
 def _brings_something() -> bool:
-    """Returns whether there is something to read, or the end, before ``PATIENCE`` is over."""
+    """Returns whether standard input has something to read, or ends, before ``PATIENCE`` is over."""
     try:
         return bool(select.select([sys.stdin.fileno()], [], [], PATIENCE)[0])
     except (OSError, ValueError):

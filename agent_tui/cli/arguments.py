@@ -46,7 +46,7 @@ def _flags(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def arguments_of(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
-    """Returns what a parser takes, in the order it was added."""
+    """Returns the arguments that a parser takes, in the order they were added."""
     return parser._actions
 
 
@@ -146,7 +146,7 @@ def _schema(text: str) -> Path | str:
 
 
 def given(values: argparse.Namespace, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Returns what was said of each flag that was given, by its field in ``Options``: on the command line, else by its
+    """Returns the value of each flag that was given, by its field in ``Options``: from the command line, else from its
     variable; of lists both. ``variables`` counts those that came from one. Raises ConfigError for a variable whose
     value does not fit."""
     variables = os.environ if environ is None else environ
@@ -168,7 +168,7 @@ def given(values: argparse.Namespace, environ: Mapping[str, str] | None = None) 
 
 
 def named_as_given(problem: str, arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
-    """Returns what is said of a flag, said of its variable where that gave the value and nothing was typed."""
+    """Returns a problem with a flag, said of its variable where that gave the value and nothing was typed."""
     variables = os.environ if environ is None else environ
     for flag in FLAGS:
         long = f"--{flag.name}"

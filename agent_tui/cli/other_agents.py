@@ -116,7 +116,7 @@ def own_rules(text: str) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """Returns what commas and blanks set apart outside of brackets."""
+    """Returns the parts of a text that commas and blanks set apart outside of brackets."""
     parts, deep = [""], 0
     for sign in text:
         deep += (sign == "(") - (sign == ")")
@@ -157,7 +157,7 @@ def _is_rules(argument: str) -> bool:
 
 
 def did_you_mean(flag: str, known: Iterable[str]) -> str:
-    """Returns what a flag that does not exist was meant to be, in brackets after a blank; empty where nothing is
+    """Returns the flag that one that does not exist was meant to be, in brackets after a blank; empty where nothing is
     near."""
     name = flag.partition("=")[0]
     if nearest := _NEAREST.get(name):

@@ -1,4 +1,4 @@
-"""What goes with a message: what the user gave, and the files and resources that its text names with ``@``."""
+"""Collects what goes with a message: what the user gave, and the files and resources that its text names with ``@``."""
 
 from __future__ import annotations
 

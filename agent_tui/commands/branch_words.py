@@ -1,4 +1,4 @@
-"""What is said of going back and to other branches, before and after."""
+"""Words about going back and to other branches, before and after."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def moved_text(moved: Moved, root: Path) -> str:
 
 
 def tree(path: Sequence[Message], branches: Sequence[Branch]) -> Iterator[Message | Branch]:
-    """Where one can go back to, from the newest on: the user's messages, and below the message that took its place
-    each branch."""
+    """Yields the places that one can go back to, from the newest on: the user's messages, and below the message that
+    took its place each branch."""
     at: dict[str | None, list[Branch]] = {}
     fork: str | None = None
     for branch in branches:
@@ -51,7 +51,7 @@ def tree(path: Sequence[Message], branches: Sequence[Branch]) -> Iterator[Messag
 
 
 def head_of(entry: Message | Branch) -> str | None:
-    """Returns what the conversation ends with once it is chosen."""
+    """Returns the id of the message that the conversation ends with once the entry is chosen."""
     return entry.end if isinstance(entry, Branch) else entry.parent_id
 
 
@@ -71,7 +71,7 @@ def words_of(branch: Branch, width: int) -> str:
 
 
 def files_text(files: FilesMoved, root: Path, key: str = "Ctrl+R") -> str:
-    """Returns what ``key`` would do beside going there; empty where no file differs."""
+    """Returns words for what ``key`` would do beside going there; empty where no file differs."""
     text = f"{key} puts {plural(len(files.put), 'file')} back too: {_names(files.put, root)}." if files.put else ""
     if files.left:
         lines = [one_line(line, 200).replace(f"{root}/", "") for line in files.left[:2]]
@@ -81,7 +81,7 @@ def files_text(files: FilesMoved, root: Path, key: str = "Ctrl+R") -> str:
 
 
 def leaves_text(count: int) -> str:
-    """Returns what going back takes out of the conversation."""
+    """Returns words for what going back takes out of the conversation."""
     leave = "leaves the conversation and stays" if count == 1 else "leave the conversation and stay"
     return f"{plural(count, 'message')} {leave} here as a branch."
 

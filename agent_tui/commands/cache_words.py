@@ -27,7 +27,7 @@ def miss_words(miss: CacheMiss) -> str:
 
 
 def read_words(entry: CacheEntry) -> str:
-    """Returns which part of a call's input was read from the cache."""
+    """Returns words for the part of a call's input that was read from the cache."""
     if entry.read is None or not entry.input:
         return "not reported"
     return f"{tokens(entry.read, False)} ({whole_percent(entry.read, entry.input)})"
@@ -84,7 +84,8 @@ def cache_json(steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def forecast_json(forecast: CacheForecast | None) -> dict[str, Any] | None:
-    """Returns what the next request is expected to find in the provider's cache; None where nothing is known of it."""
+    """Returns the forecast of what the next request finds in the provider's cache; None where nothing is known of
+    it."""
     if forecast is None:
         return None
     cold = forecast.cold

@@ -118,7 +118,7 @@ def row_text(agent: Agent, path: str) -> str:
 
 
 def why_text(agent: Agent) -> str:
-    """Returns how the number was made, the proof, and why it compacts or does not."""
+    """Returns the text about how the number was made, the proof, and why it compacts or does not."""
     report = replace(ContextReport.of(agent), read_only="")
     why = report.usage.why
     return "\n".join([*proof_sentences(report), *([one_line(why, 2_000)] if why else [])])
@@ -138,7 +138,7 @@ def _past(agent: Agent, number: int, compared: int | None = None) -> PastView:
 
 
 def cache_text(agent: Agent) -> str:
-    """Returns what each call read from the provider's cache and should have read, the newest first."""
+    """Returns a text of what each call read from the provider's cache and should have read, the newest first."""
     entries = cache_entries(agent.conversation.steps)
     if not entries:
         return "No call has been answered yet."
@@ -151,7 +151,7 @@ def cache_text(agent: Agent) -> str:
 
 
 async def exact_line(agent: Agent) -> str:
-    """Returns what the provider says of the size of the next request."""
+    """Returns a line with what the provider says of the size of the next request."""
     if agent.settings.context.exact_counting == "off":
         return EXACT_OFF
     return exact_text(await agent.context.count_exact())

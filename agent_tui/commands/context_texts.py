@@ -1,4 +1,4 @@
-"""What can be read behind a row: the text of a fixed part, a message, a compaction, as they are sent."""
+"""The texts that can be read behind a row: a fixed part, a message, a compaction, as they are sent."""
 
 from __future__ import annotations
 

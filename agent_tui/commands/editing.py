@@ -18,8 +18,9 @@ class Edited(NamedTuple):
 
 
 def edit_text(text: str, name: str, configured: str | None) -> Edited:
-    """Returns what becomes of ``text`` in the editor, in a file called ``name``. ``configured`` is its command; without
-    it the environment names one. Blocks until the editor ends; the terminal is the editor's meanwhile."""
+    """Lets the user edit ``text`` in the editor, in a file called ``name``, and returns what became of it.
+    ``configured`` is its command; without it the environment names one. Blocks until the editor ends; the terminal is
+    the editor's meanwhile."""
     editor = configured or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory(prefix="agent-tui-") as folder:
         path = Path(folder, name)

@@ -25,7 +25,7 @@ def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 
 def state_word(job: JobInfo) -> str:
-    """Returns how one is, in a word or two."""
+    """Returns how a job is doing, in a word or two."""
     if job.state == "running":
         return "kept" if job.kept else "running"
     if job.state == "stopped":

@@ -68,8 +68,8 @@ def quote_path(path: str) -> str:
 
 
 def outside(typed: str, cwd: Path, folders: Iterable[Path]) -> list[Path]:
-    """Returns where the existing files lead that a text names and that are in none of ``folders``, links followed, each
-    once. Asks the file system: call in a thread."""
+    """Returns the paths of the existing files that a text names and that are in none of ``folders``, links followed,
+    each once. Asks the file system: call in a thread."""
     found = [path for mention in mentions(typed) if (path := _existing(mention.path, cwd)) is not None]
     within = list(folders)
     return [path for path in dict.fromkeys(map(_real, found)) if not is_within(path, within)]

@@ -52,8 +52,8 @@ def title(view: PastView, now: float | None = None) -> str:
 
 
 def outcome(moment: PastMoment) -> str:
-    """Returns what was expected of the step, and what was billed: ``Expected ~21,400, billed 21,380 (−0.1 %), 18,000 of
-    it read from the cache.``"""
+    """Returns the input that was expected of the step, and what was billed: ``Expected ~21,400, billed 21,380 (−0.1 %),
+    18,000 of it read from the cache.``"""
     step = moment.step
     expected = "" if step.estimated_input is None else f"Expected {tokens(step.estimated_input, True, full=True)}"
     if step.status == "running":
@@ -77,7 +77,7 @@ def outcome(moment: PastMoment) -> str:
 
 
 def error_of(step: Step) -> int | None:
-    """Returns what was expected less what was billed, in tokens; None where one of both is not known."""
+    """Returns the expected input less the billed one, in tokens; None where one of both is not known."""
     usage = step.usage
     if usage is None or usage.source == "estimated" or step.estimated_input is None:
         return None
@@ -103,7 +103,7 @@ def honesty(moment: PastMoment) -> str:
 
 
 def since(view: PastView) -> str:
-    """Returns what is different since the step it is compared with, and why, in one line."""
+    """Returns the differences since the step it is compared with, and why, in one line."""
     found, before = view.difference, view.before
     if found is None or before is None:
         return ""
@@ -176,7 +176,7 @@ def past_text(view: PastView) -> str:
 
 
 def changes_text(view: PastView) -> str:
-    """Returns what is different since the step it is compared with: reasons, rows, what came, what went."""
+    """Returns the differences since the step it is compared with: reasons, rows, what came, what went."""
     return FIRST if view.before is None else "\n".join(_changes(view))
 
 
@@ -254,7 +254,8 @@ def _leaf(leaf: Leaf) -> dict[str, Any]:
 
 
 def _add_deltas(data: list[dict[str, Any]], now: Sequence[ContextRow], before: Sequence[ContextRow]) -> None:
-    """What went has no row here, so the deltas of the children may add up to more than that of their parent."""
+    """Adds to each row its ``delta``, by how much it changed. What went has no row here, so the deltas of the children
+    may add up to more than that of their parent."""
     for entry, pair in zip(data, (p for p in pairs(now, before) if p.now is not None), strict=True):
         entry["delta"] = pair.change
         if pair.now is not None:

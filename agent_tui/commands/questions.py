@@ -1,4 +1,4 @@
-"""What can be answered to the agent's questions: permissions, plans, and what the model asks."""
+"""The answers that the agent's questions can get: permissions, plans, and what the model asks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PermissionChoice:
 
 
 def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
-    """Returns what can be answered: once, always by pattern, no, no with a word about what to do instead. A choice
+    """Returns the possible answers: once, always by pattern, no, no with a word about what to do instead. A choice
     remembers the one pattern it names; of very many the first are offered, and the others are asked about when they
     come."""
     always = [

@@ -1,4 +1,4 @@
-"""What a command answers. Whoever ran it, the screen or a script, decides how to show that."""
+"""The answers of commands. Whoever ran one, the screen or a script, decides how to show that."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def call_label(name: str, summary: str) -> str:
 
 
 def about_a_path(name: str) -> bool:
-    """Returns whether what follows the tool's name in its label is a path, which is cut at its beginning."""
+    """Returns whether a path follows the tool's name in its label; such a path is cut at its beginning."""
     return name in _OF_A_PATH
 
 
@@ -77,7 +77,7 @@ def progress(items: list[Item]) -> str:
 
 
 def shown(result: ToolResultPart) -> tuple[str, str]:
-    """Returns what people are shown of a result: its kind (``diff``, ``command``, ``text``) and text."""
+    """Returns the part of a result that people are shown: its kind (``diff``, ``command``, ``text``) and text."""
     display = result.display or {}
     text = display.get("text")
     kind = display.get("kind")
@@ -93,7 +93,7 @@ def diff_size(text: str) -> tuple[int, int]:
 
 
 def result_facts(result: ToolResultPart) -> Iterator[str]:
-    """What came of a call: how much it said, what it changed, why it failed, and how long it took."""
+    """Yields what came of a call: how much it said, what it changed, why it failed, and how long it took."""
     kind, text = shown(result)
     items = items_of(result)
     if items:
@@ -112,7 +112,7 @@ def result_facts(result: ToolResultPart) -> Iterator[str]:
 
 
 def _lines(result: ToolResultPart, text: str) -> Iterator[str]:
-    """How many lines there are, and where not all of them were sent to the model, how many of them."""
+    """Yields how many lines there are, and where not all of them were sent to the model, how many of them."""
     display = result.display or {}
     count, sent = display.get("lines"), display.get("sent")
     if isinstance(count, int) and isinstance(sent, int):
@@ -123,7 +123,7 @@ def _lines(result: ToolResultPart, text: str) -> Iterator[str]:
 
 
 def _refusal(text: str) -> str:
-    """Returns what the user answered, without what is said to the model around it."""
+    """Returns the user's answer, without what is said to the model around it."""
     if not text.startswith(REFUSED):
         return ""
     word = text.removeprefix(REFUSED).strip().partition("\n")[0]

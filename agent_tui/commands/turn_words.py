@@ -1,4 +1,4 @@
-"""How a turn ended, in words and as an exit code."""
+"""Tells how a turn ended, in words and as an exit code."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def says_itself(messages: Sequence[Message]) -> bool:
 
 
 def told_by_what_follows(message: Message, step: Step) -> bool:
-    """Returns whether a step was refused for its size before a word of an answer: it is made again in another way, or
-    the turn ends with the reason."""
+    """Returns whether a step was refused for its size before a word of an answer, so that what follows tells of it: it
+    is made again in another way, or the turn ends with the reason."""
     return step.failure is not None and step.failure.kind == "context_overflow" and not message.parts
 
 
 class Told:
-    """What was told of a turn, so that its end does not repeat it."""
+    """The texts that were told of a turn, so that its end does not repeat them."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
@@ -65,8 +65,8 @@ class Told:
         return step.failure.message
 
     def ending(self, ended: TurnEnded, interruption_told: bool, cost: bool) -> Iterator[tuple[str, str]]:
-        """What is said at the end of a turn, with its level; the next one begins anew. ``cost``: with what the turn
-        cost."""
+        """Returns what is said at the end of a turn, each line with its level; the next turn begins anew. ``cost``:
+        with what the turn cost."""
         lines = list(_ending_lines(ended, self._texts, interruption_told, cost))
         self._texts.clear()
         return iter(lines)

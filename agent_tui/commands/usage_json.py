@@ -71,7 +71,7 @@ def context_json(usage: ContextUsage, steps: Sequence[Step] = ()) -> dict[str, A
 
 
 def by_kind_json(totals: SessionTotals) -> dict[str, Any]:
-    """Returns what the calls of each kind used and cost; of a kind that there was none of, all is 0 or null."""
+    """Returns the use and cost of the calls of each kind; of a kind that there was none of, all is 0 or null."""
     return {kind: _kind(totals.by_kind.get(kind, KindTotals())) for kind in get_args(StepKind)}
 
 

@@ -86,7 +86,7 @@ class ContextReport:
         return " ".join(replace(self, in_flight=0).sentences())
 
     def sentences(self) -> list[str]:
-        """Returns how full it is, what takes most, and when it compacts."""
+        """Returns sentences on how full it is, what takes most, and when it compacts."""
         usage, in_flight = self.usage, self.in_flight
         rough = usage.approximate or in_flight > 0
         used = tokens(usage.total + in_flight, rough)
@@ -100,8 +100,9 @@ class ContextReport:
         return said
 
     def facts(self) -> str:
-        """Returns what else there is to know at a glance: the model, the share of the window, how the number was made,
-        and what the next request is expected to cost. A step of the past was made, and what came of it is known."""
+        """Returns the other facts to know at a glance: the model, the share of the window, how the number was made, and
+        what the next request is expected to cost. That is left out of a step of the past, which was made: what came of
+        it is known."""
         usage, in_flight = self.usage, self.in_flight
         rough, total = usage.approximate or in_flight > 0, usage.total + in_flight
         parts = [one_line(usage.model, 60)]
@@ -143,8 +144,8 @@ class ContextReport:
         return "\n".join([*lines, "", *(f"{entry.name:<12} {entry.text}" for entry in self.entries())])
 
     def entries(self) -> list[Entry]:
-        """Returns how the number was made and how well such numbers were met so far, the session's sums, the proof, and
-        why it compacts or does not; none where there are no numbers."""
+        """Returns the entries of the bookkeeping: how the number was made and how well such numbers were met so far,
+        the session's sums, the proof, and why it compacts or does not; none where there are no numbers."""
         if self.problem:
             return []
         usage = self.usage
@@ -182,8 +183,8 @@ class ContextReport:
 
 
 def row_notes(row: ContextRow) -> list[str]:
-    """Returns what is said of a row beside its number: how that was made, what of it was read from the cache, and how
-    it goes back."""
+    """Returns the notes on a row beside its number: how that was made, what of it was read from the cache, and how it
+    goes back."""
     notes: list[str] = [row.basis]
     if row.estimated_tokens and row.basis != "estimated":
         notes.append(f"{tokens(row.estimated_tokens, True, full=True)} estimated")
@@ -211,8 +212,8 @@ def basis_text(usage: ContextUsage) -> str:
 
 
 def expectation(usage: ContextUsage, prices: Prices | None) -> str:
-    """Returns what the next request's input is expected to cost and to find in the provider's cache; empty where
-    nothing is known. What will be answered to it is not in it.
+    """Returns words for what the next request's input is expected to cost and to find in the provider's cache; empty
+    where nothing is known. What will be answered to it is not in it.
 
     Where the provider does not report what it writes to its cache, nobody knows what the next request will find
     there: what the last one found is said, and named as that.
@@ -389,7 +390,7 @@ _KINDS: tuple[tuple[StepKind, str], ...] = (("turn", "turns"), ("subagent", "sub
 
 
 def usage_text(totals: SessionTotals, steps: Sequence[Step]) -> str:
-    """Returns what a session used and cost, as ``/usage`` shows it: as the providers reported it."""
+    """Returns the text of ``/usage``: what a session used and cost, as the providers reported it."""
     rows = [*_used(totals), ("Cost", money(totals.cost)), *_by_kind(totals)]
     if totals.doubted:
         rows.append(("Doubted", f"{plural(totals.doubted, 'report')}  not believed, and counted here as it came"))
@@ -418,6 +419,6 @@ def _figure(name: str, value: str) -> str:
 
 
 def _by_kind(totals: SessionTotals) -> list[tuple[str, str]]:
-    """Returns what each kind of call cost, where there was more than one; exact counts are free."""
+    """Returns the cost of each kind of call, where there was more than one; exact counts are free."""
     found = [(f"  {label}", money(totals.by_kind[kind].cost)) for kind, label in _KINDS if kind in totals.by_kind]
     return found if len(found) > 1 else []

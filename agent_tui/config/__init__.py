@@ -54,11 +54,11 @@ def _names(value: Compared) -> list[str]:
 
 @dataclass(slots=True, frozen=True, kw_only=True, eq=False, repr=False)
 class ModelSettings(Compared):
-    """What can be set for a model. It travels whole, to where requests are made of it, so that a new setting is added
-    here, to the schema, to the example, and where it is used. ``via``: ``litellm`` calls the model through that library
-    also where it could be called directly. ``prices`` are US dollars per million tokens: ``input``,
-    ``output``, ``cache_read``, ``cache_write`` (for 5 minutes) and ``cache_write_1h``.
-    ``cache_ttl``: how long the provider is to keep prompts, where it sells that; None is its usual."""
+    """The settings of a model. It travels whole, to where requests are made of it, so that a new setting is added here,
+    to the schema, to the example, and where it is used. ``via``: ``litellm`` calls the model through that library also
+    where it could be called directly. ``prices`` are US dollars per million tokens: ``input``, ``output``,
+    ``cache_read``, ``cache_write`` (for 5 minutes) and ``cache_write_1h``. ``cache_ttl``: how long the provider is to
+    keep prompts, where it sells that; None is its usual."""
 
     api_base: str | None = None
     api_key_env: str | None = None
@@ -82,7 +82,7 @@ class ModelConfig(ModelSettings):
 
 @dataclass(slots=True, eq=False, repr=False)
 class ContextConfig(Compared):
-    """What the context may hold. ``compact_at`` is a share of the window, ``max_output_reserve`` tokens."""
+    """The limits of the context. ``compact_at`` is a share of the window, ``max_output_reserve`` tokens."""
 
     auto_compact: bool = True
     compact_at: float | None = None
@@ -93,8 +93,8 @@ class ContextConfig(Compared):
 
 @dataclass(slots=True, eq=False, repr=False)
 class BudgetConfig(Compared):
-    """What may be spent before a call is not made: US dollars of a turn, a session, and a day on this machine; tokens
-    sent and answered of a session. None is no limit."""
+    """The limits of what may be spent before a call is not made: US dollars of a turn, a session, and a day on this
+    machine; tokens sent and answered of a session. None is no limit."""
 
     turn_usd: float | None = None
     session_usd: float | None = None
@@ -116,9 +116,9 @@ class ToolsConfig(Compared):
 
 @dataclass(slots=True, eq=False, repr=False)
 class SandboxConfig(Compared):
-    """What commands are held to. ``network`` is that of commands that may write, ``loopback`` their ports on 127.0.0.1
-    and ::1 while it is closed: their ``own``, those of the ``machine`` (macOS), or none (``deny``); ``readable``
-    and ``writable`` are folders besides the project."""
+    """The limits that commands are held to. ``network`` is that of commands that may write, ``loopback`` their ports on
+    127.0.0.1 and ::1 while it is closed: their ``own``, those of the ``machine`` (macOS), or none (``deny``);
+    ``readable`` and ``writable`` are folders besides the project."""
 
     mode: Literal["auto", "required", "off"] = "auto"
     network: Literal["ask", "allow", "deny", "registries"] = "ask"
@@ -161,10 +161,10 @@ AUTO_THEME = "auto"
 
 @dataclass(slots=True, eq=False, repr=False)
 class UiConfig(Compared):
-    """How the screen looks and is used. ``editor`` and ``status_command`` are commands, the second one of a shell;
-    ``scrollback``: the conversation is left on the terminal; ``vim``: its keys on the prompt; ``mouse``: whether the
-    screen takes it from the terminal; ``plain``: lines of text instead of the screen, None where the environment
-    says whether; ``images``: how pictures are shown."""
+    """The settings of the screen, its looks and its use. ``editor`` and ``status_command`` are commands, the second one
+    of a shell; ``scrollback``: the conversation is left on the terminal; ``vim``: its keys on the prompt; ``mouse``:
+    whether the screen takes it from the terminal; ``plain``: lines of text instead of the screen, None where the
+    environment says whether; ``images``: how pictures are shown."""
 
     theme: str = AUTO_THEME
     plain: bool | None = None
@@ -253,7 +253,7 @@ class Flag(NamedTuple):
 
     @property
     def headless(self) -> bool:
-        """True when it is for a run without a screen only."""
+        """True when the flag is for a run without a screen only."""
         return self.group == _PRINT
 
 

@@ -51,7 +51,7 @@ class Layer(NamedTuple):
     brought: bool = False
 
     def place(self, key: str, entry: str = "") -> str:
-        """Returns where a dotted key stands, or an entry of the list under it, as error lines name it: with the line of
+        """Returns the place of a dotted key, or an entry of the list under it, as error lines name it: with the line of
         a file where that is certain: its own or that of a table it is in."""
 
         parts = key.split(".")
@@ -61,7 +61,7 @@ class Layer(NamedTuple):
         return self.where
 
     def name(self, key: str) -> str:
-        """Returns how the user wrote a dotted key: where a whole table came in one variable, that variable and the
+        """Returns a dotted key as the user wrote it: where a whole table came in one variable, that variable and the
         rest."""
         parts = key.split(".")
         for length in range(len(parts), 0, -1):
@@ -265,8 +265,8 @@ def early_settings(file: Path | None, paths: Paths) -> Settings:
 
 
 def why_plain(flag: bool | None, setting: bool | None, environ: Mapping[str, str]) -> str:
-    """Why the chat is to be plain, empty where it is not: the flag wins over the setting, the setting over what the
-    environment suggests."""
+    """Returns why the chat is to be plain, empty where it is not: the flag wins over the setting, the setting over what
+    the environment suggests."""
     if flag is not None:
         return "by --plain" if flag else ""
     if setting is not None:

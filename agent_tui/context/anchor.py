@@ -1,4 +1,4 @@
-"""Which earlier steps the next request continues, and what each sent: reasoning, tool results, its branch.
+"""Finds which earlier steps the next request continues, and what each sent: reasoning, tool results, its branch.
 
 A finished step may be built on where its list of messages, plus its answer, begins the list to be sent now. So
 compaction, undo, rewind and fork need no rule of their own, and because steps are stored, neither does a restart.
@@ -160,7 +160,7 @@ class ResultStates:
         return set(then) == set(self._active if now is None else now)
 
     def within(self, then: list[str]) -> bool:
-        """Returns whether all records of then are still in force."""
+        """Returns whether all records of ``then`` are still in force."""
         return set(then) <= set(self._active)
 
     def state(self, record_ids: list[str] | None, message_id: str) -> str:

@@ -35,9 +35,9 @@ from agent_tui.text.numbers import clock_time, money, tokens, whole_percent
 
 @dataclass(slots=True, frozen=True)
 class ForecastBasis:
-    """What is known of the next request's cache whatever time passes until it is sent: ``step`` is what it would send,
-    ``newest`` the one before; of its input ``again`` tokens were sent before, and ``found`` is what of it can be read
-    while it lives. ``ours`` says in words what of ours differs first from the step before."""
+    """The facts known of the next request's cache whatever time passes until it is sent: ``step`` is what it would
+    send, ``newest`` the one before; of its input ``again`` tokens were sent before, and ``found`` is what of it can be
+    read while it lives. ``ours`` says in words what of ours differs first from the step before."""
 
     step: Step
     newest: Step
@@ -82,7 +82,7 @@ def _expected_to_tell(step: Step, earlier: Sequence[Step], newest: Step, caching
 
 
 def forecast(known: ForecastBasis, now: float) -> CacheForecast:
-    """Returns what the next request will find if it is sent at a time (seconds since the epoch)."""
+    """Returns what the next request will find if it is sent at the time ``now`` (seconds since the epoch)."""
     step, caching, prices = known.step, known.caching, known.prices
     total = step.counted.input if step.counted is not None else 0
     could = min(total, max((reach.tokens for reach in known.found), default=0))
@@ -115,8 +115,8 @@ def input_usd(step: Step, total: int, read: int, caching: Caching, prices: Price
 
 
 def forecast_words(forecast: CacheForecast | None) -> str:
-    """Returns what is to be known at a glance: what will be paid anew, or until when nothing will; empty where neither
-    is."""
+    """Returns in words what is to be known at a glance: what will be paid anew, or until when nothing will; empty where
+    neither is."""
     if forecast is None:
         return ""
     if forecast.cold is not None:
@@ -161,7 +161,8 @@ def until_words(until: float) -> str:
 
 
 def expected_words(forecast: CacheForecast, total: int) -> str:
-    """Returns what the next request, of ``total`` tokens, is expected to cost and to find, or to pay anew and why."""
+    """Returns in words what the next request, of ``total`` tokens, is expected to cost and to find, or to pay anew and
+    why."""
     if forecast.cold is not None:
         return f"next input: expected {_why_and_price(forecast.cold)}"
     until = f" until {clock_time(forecast.until)}" if forecast.until is not None else ""

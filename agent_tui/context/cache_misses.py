@@ -1,4 +1,4 @@
-"""What of a request a provider's cache should have given back, and why it gave less.
+"""Judges what of a request a provider's cache should have given back, and why it gave less.
 
 The facts, with the documentation they are from, are in ``providers.dialects``.
 """
@@ -77,9 +77,9 @@ class Sizes:
 
 @dataclass(slots=True, frozen=True)
 class Reach:
-    """What an earlier step left for a request. ``tokens`` can be read as long as it lives; ``touched`` is when that was
-    last used, ``life`` how long it is kept from then on. ``place`` is the number of messages before its end. ``whole``:
-    the request begins with all of that step, and the tokens are no estimate."""
+    """The part of a request that an earlier step left in the cache. ``tokens`` can be read as long as it lives;
+    ``touched`` is when that was last used, ``life`` how long it is kept from then on. ``place`` is the number of
+    messages before its end. ``whole``: the request begins with all of that step, and the tokens are no estimate."""
 
     step: Step
     tokens: int
@@ -164,8 +164,8 @@ def _size(same: int, fixed_whole: bool, depth: int, sizes: Sizes) -> int:
 
 
 def _counted(step: Step, other: Step, depth: int) -> int:
-    """Returns where providers leave out what they were sent of earlier reasoning, the prompt that they read differs
-    from there on, although what we sent is the same."""
+    """Returns how many of the first ``depth`` messages the provider read alike: where it leaves out what it was sent of
+    earlier reasoning, the prompt that it reads differs from there on, although what we sent is the same."""
     if other.sent_reasoning is None or step.sent_reasoning is None:
         return depth
     first = next(differences(other.sent_reasoning, step.sent_reasoning, depth), None)
@@ -240,7 +240,7 @@ def read_of(step: Step, earlier: Sequence[Step], newest: Step, caching: Caching)
 
 
 def caches(usage: TokenUsage | None) -> bool:
-    """Returns whether a call was read from a cache or written to it."""
+    """Returns whether a call read from a cache or wrote to it."""
     return usage is not None and bool(usage.cache_read or usage.cache_write)
 
 
@@ -275,7 +275,8 @@ def repeated(step: Step, newest: Step, paths: SentPaths, sizes: Sizes) -> int:
 
 @dataclass(slots=True, frozen=True)
 class Parts:
-    """What was expected, what of it could be read whatever time had passed, what was still alive, what was read."""
+    """The parts of a request's input: what was expected, what of it could be read whatever time had passed, what was
+    still alive, what was read."""
 
     expected: int
     could: int
@@ -320,8 +321,8 @@ def matters(difference: Difference | None, caching: Caching) -> bool:
 
 
 def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[str] = ()) -> Difference | None:
-    """Returns what of ours differs first from an earlier step, of the fixed parts in words for all; None where it only
-    goes on from it."""
+    """Returns the first difference of ours from an earlier step, of the fixed parts in words for all; None where it
+    only goes on from it."""
     names = differing_settings(before, step)
     first = next((name for name in names if name in (MODEL, SERVER)), None)
     if first is not None:

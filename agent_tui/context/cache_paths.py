@@ -1,4 +1,4 @@
-"""What all steps of a session sent, as one tree of messages, and where two requests begin to differ."""
+"""Holds what all steps of a session sent, as one tree of messages, and finds where two requests begin to differ."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class SentPaths:
 
     @contextmanager
     def ahead(self, step_id: str, messages: SentMessages) -> Iterator[None]:
-        """What a step would send that is not sent yet: it is here inside the block only."""
+        """Adds what a step would send and has not sent yet: it is here inside the ``with`` block only."""
         length, last = len(self._parent), self._last
         depth = min(messages.same, self._depth[last])
         start = self.ancestor(last, depth)
@@ -121,7 +121,7 @@ class SentPaths:
         return node
 
     def end(self, step: Step) -> int | None:
-        """Returns where a step ends; None where what it sent is not known."""
+        """Returns the node at which a step ends; None where what it sent is not known."""
         return self._ends.get(step.id)
 
     def depth(self, node: int) -> int:
@@ -129,7 +129,7 @@ class SentPaths:
         return self._depth[node]
 
     def blocks(self, node: int) -> int:
-        """Returns how many content blocks they are on the wire."""
+        """Returns how many content blocks the messages that lead to a node are on the wire."""
         return self._blocks[node]
 
     def ancestor(self, node: int, depth: int) -> int:
@@ -139,7 +139,7 @@ class SentPaths:
         return node
 
     def shared(self, one: int, other: int) -> int:
-        """Returns how many messages two ways begin with in common."""
+        """Returns how many messages the ways to two nodes begin with in common."""
         depth = min(self._depth[one], self._depth[other])
         one, other = self.ancestor(one, depth), self.ancestor(other, depth)
         while one != other:
@@ -194,8 +194,8 @@ _MOST_NAMED = 3
 
 @dataclass(slots=True, frozen=True)
 class Difference:
-    """Where a request differs first from an earlier one, in the order in which providers read it: the settings that
-    change everything, tools, system prompt, other settings, messages.
+    """The first place where a request differs from an earlier one, in the order in which providers read it: the
+    settings that change everything, tools, system prompt, other settings, messages.
 
     ``name`` is the setting, the row or the message's key, ``index`` how many fixed parts or messages are the same
     before it. ``what`` says it in words.
@@ -230,7 +230,7 @@ def differing_settings(before: Step, after: Step) -> list[str]:
 
 
 def model_of(step: Step) -> tuple[str, str, str]:
-    """Returns what makes another cache in any case."""
+    """Returns the provider, API and model of a step: where one of them is another, so is the cache in any case."""
     return step.provider, step.api, step.model
 
 

@@ -159,7 +159,7 @@ class FollowedReasoning:
     def _follow(
         self, view: Sequence[SentMessage], target: Target, fixed_fingerprint: str, effort: Effort, rule: ReplayRule
     ) -> bool:
-        """Returns whether the step has to run without thinking."""
+        """Takes in a request's messages and settings; returns whether the step has to run without thinking."""
         setting = (target, fixed_fingerprint, effort, rule.bound, frozenset(rule.left_out))
         keys = [item.key for item in view]
         kept = common_prefix(self._keys, keys)
@@ -335,7 +335,7 @@ class _KeptSplit:
 
 @dataclass(slots=True, frozen=True)
 class _KeptDropped:
-    """What the first ``messages`` of an anchor's input lost."""
+    """The loss of the first ``messages`` of an anchor's input, kept for the next call."""
 
     anchor: str
     messages: int

@@ -72,7 +72,7 @@ def effort_of(step: Step) -> Effort:
 
 
 def rule_of(step: Step) -> ReplayRule:
-    """Returns what was known of how the server takes reasoning back."""
+    """Returns the replay rule of a step: what was known of how the server takes reasoning back."""
     given = step.given
     return ReplayRule() if given is None else ReplayRule(bound=given.bound, ask_drop=given.ask_drop)
 
@@ -252,7 +252,7 @@ class History:
 
     @property
     def count(self) -> int:
-        """How many steps there are: the model calls of the turns, those of branches that were left included."""
+        """The number of steps: the model calls of the turns, those of branches that were left included."""
         steps = self._session.steps
         while self._counted < len(steps):
             if steps[self._counted].kind == "turn":
@@ -314,7 +314,7 @@ class History:
         return PastMoment(number, step, usage, "", inputs.view, path, records)
 
     def inputs(self, number: int) -> ContextInputs | str:
-        """Returns what the calculator was given before a step; a string says why that cannot be had."""
+        """Returns the inputs that the calculator was given before a step; a string says why they cannot be had."""
         with self._lock:
             return self._rebuilder.inputs(self._place(number))
 

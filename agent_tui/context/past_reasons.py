@@ -1,4 +1,4 @@
-"""What differs between two moments of a session: signed tokens by row, what came, what went, and why."""
+"""The differences between two moments of a session: signed tokens by row, what came, what went, and why."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ class Leaf:
 
 @dataclass(slots=True, frozen=True)
 class Difference:
-    """What of the later of two moments was not in the earlier one, what of the earlier one is gone, and why. Where one
-    of both cannot be shown there are only reasons, without tokens."""
+    """The difference of two moments: what of the later one was not in the earlier one, what of the earlier one is gone,
+    and why. Where one of both cannot be shown there are only reasons, without tokens."""
 
     entered: list[Leaf]
     left: list[Leaf]
@@ -241,7 +241,7 @@ def _compactions(before: Sequence[CompactionRecord], now: Sequence[CompactionRec
 
 
 def _done(records: Iterable[CompactionRecord], *, stood: bool = False) -> str:
-    """Returns what the records of one operation do; ``stood``: what they did while they were in force."""
+    """Returns in words what the records of one operation do; ``stood``: what they did while they were in force."""
     words: list[str] = []
     for record in records:
         if record.left_out:

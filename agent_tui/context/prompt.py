@@ -171,7 +171,7 @@ Answer in Markdown, in the user's language, as briefly as the question allows: l
 
 @dataclass(slots=True, frozen=True)
 class GitFacts:
-    """What git says of a project; all empty outside a repository."""
+    """The facts that git tells of a project; all empty outside a repository."""
 
     branch: str = ""
     status: str = ""

@@ -175,7 +175,7 @@ INTERRUPTED_RAW = 4
 
 @dataclass(slots=True, frozen=True)
 class MessageEstimate:
-    """What one message costs without its reasoning: ``tokens`` is the sum of ``shares``.
+    """The cost of one message without its reasoning: ``tokens`` is the sum of ``shares``.
 
     ``approximate``: not counted yet, the character rule stands in. ``rough``: an image or file is in it. ``exact`` is
     the estimate before it was rounded up; ``media`` is the part of it that is no text.

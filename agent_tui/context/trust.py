@@ -1,4 +1,5 @@
-"""Whether a folder is trusted, and what it brings along: what the user saw and said yes to holds, nothing else."""
+"""Trust in folders: whether one is trusted, and what it brings along; what the user saw and said yes to holds, nothing
+else."""
 
 from __future__ import annotations
 
@@ -114,7 +115,8 @@ def stamps(root: Path) -> Stamps:
 
 
 def places(root: Path) -> list[str]:
-    """Returns what of it is read from trusted folders alone, with what it is: ``.mcp.json (MCP servers)``."""
+    """Returns the places in a folder that are read from trusted folders alone, each with
+    what it is: ``.mcp.json (MCP servers)``."""
     return [f"{place.as_posix()} ({what})" for place, what in READ if next(_walk(root / place), None) is not None]
 
 
@@ -131,7 +133,7 @@ class Change:
 
 
 def changes(before: Content, now: Content) -> list[Change]:
-    """Returns what is different, by path."""
+    """Returns the differences, by path."""
     found: list[Change] = []
     for path in sorted(before.files.keys() | now.files.keys()):
         if before.files.get(path) == now.files.get(path):
@@ -185,7 +187,7 @@ def _read(path: Path, limit: int) -> bytes | None:
 
 
 def _link(path: Path) -> bytes:
-    """Returns where a link leads is part of what it is."""
+    """Returns where a link leads, which is part of what it is; empty where the path is no link."""
     try:
         return os.fsencode(path.readlink()) + b"\0" if path.is_symlink() else b""
     except OSError:

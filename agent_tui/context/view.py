@@ -1,4 +1,4 @@
-"""What would be sent: the stored conversation with its compactions applied, always valid for a provider.
+"""Builds what would be sent: the stored conversation with its compactions applied, always valid for a provider.
 
 Valid means: each tool call has exactly one result, directly after the message that made it; there is no result
 without its call; nothing is empty and nothing is still streaming.
@@ -298,7 +298,7 @@ def _text(message: Message) -> bool:
 
 
 def _settled(item: SentMessage) -> bool:
-    """Returns whether what is sent does not wait for the count of what is stored."""
+    """Returns whether a message as it is sent need not wait for the count of the stored one."""
     return item.stored is None or item.message.raw_tokens is not None
 
 

@@ -37,7 +37,7 @@ from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 
 
 class Project:
-    """What the project brings along and allows; changes only trust and remembered rules."""
+    """The project: what it brings along and what it allows. Changes only trust and remembered rules."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Project:
 
     @property
     def folders(self) -> list[Path]:
-        """Where files are read and attached without asking: the project and the folders added to it."""
+        """The folders in which files are read and attached without asking: the project and the folders added to it."""
         return [self._parts.root, *self._parts.added_dirs]
 
     def heard(self, own_words: str) -> None:
@@ -171,11 +171,11 @@ class Project:
         return [words.status_line(sandbox), *domains, *([meaning] if meaning else [])]
 
     def tell_pictures(self, detail: str) -> None:
-        """How the terminal shows pictures, by whoever asked it."""
+        """Keeps how the terminal shows pictures, as told by whoever asked the terminal."""
         self._pictures = detail
 
     def tell_drawing(self, problem: str) -> None:
-        """What of the installed Textual cannot be used, by whoever draws with it."""
+        """Keeps what of the installed Textual cannot be used, as told by whoever draws with it."""
         self._drawing = problem
 
     async def doctor(self) -> list[Row]:

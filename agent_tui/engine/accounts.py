@@ -238,7 +238,8 @@ class Accounts:
         return History(Session(c.messages, c.steps, c.every_record, c.summaries, runtime.policy(), c.inherited))
 
     def _to_be_told(self) -> bool:
-        """Returns whether something has become known, or another, without anything having changed."""
+        """Returns whether there is news without anything having changed: something has become known, or is another
+        now."""
         if self._unsettled:
             return not self._fixed.tools_starting
         return self._forecaster is not None and self._forecaster.passed()
@@ -370,7 +371,7 @@ class Accounts:
         return tokens
 
     def count_exact_soon(self) -> None:
-        """Where there is nothing to build on and the context is long: an exact count, off the hot path."""
+        """Starts an exact count, off the hot path, where there is nothing to build on and the context is long."""
         binding = self._bindings.current
         if binding.described and not binding.conversation.read_only and worth_counting(binding.runtime):
             self._hub.spawn(self.count_exact(), "exact count")

@@ -126,12 +126,12 @@ class Agent:
 
     @property
     def runtime(self) -> Runtime:
-        """What its next request is made with."""
+        """The runtime of the session in front: what its next request is made with."""
         return self._bindings.current.runtime
 
     @property
     def budget(self) -> SpendingBudget:
-        """What may be spent in it."""
+        """The budget of the session in front: what may be spent in it."""
         budget = self.runtime.budget
         assert budget is not None, "every session of an agent has its budget"
         return budget

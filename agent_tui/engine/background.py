@@ -67,7 +67,7 @@ class Background:
                 job.tell()
 
     def _news(self) -> list[Job]:
-        """Returns what the model does not know."""
+        """Returns the commands of which there is something that the model does not know."""
         return [j for j in self.jobs.all() if (j.id in self._lost_sight if j.running else not j.told)]
 
     def attach(self, message: Message, view: Sequence[SentMessage]) -> None:
@@ -127,8 +127,8 @@ class Background:
         return (await self.jobs.stop(id, "the user")).state_line() + "."
 
     def keep(self, id: str, going_on: bool = True) -> str:
-        """Returns whether one goes on when the program ends; a line that says so. Raises ToolError when there is none
-        of that id, or it has ended."""
+        """Sets whether a background command goes on when the program ends, and returns a line that says so. Raises
+        ToolError when there is none of that id, or it has ended."""
         info = self.jobs.keep(id, going_on).info
         if not going_on:
             return f"{id} ends with the session."
@@ -143,7 +143,7 @@ class Background:
 
 
 def _said(part: object) -> str:
-    """Returns what a part may say of background commands."""
+    """Returns the text of a part that may speak of background commands."""
     if isinstance(part, ToolResultPart):
         return part.text
     return part.text or "" if isinstance(part, AttachmentPart) and part.name == NEWS else ""

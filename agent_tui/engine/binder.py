@@ -48,8 +48,8 @@ class Binder:
         self._told: set[str] = set()
 
     def first_model(self, conversation: Conversation) -> ModelSpec:
-        """Returns what the first session is continued with: the model asked for, else its own, else the default. Raises
-        ConfigError for an unknown name."""
+        """Returns the model that the first session is continued with: the one asked for, else the session's own, else
+        the default. Raises ConfigError for an unknown name."""
         catalogue, key = self._parts.catalogue, self._parts.model_key
         if key is not None:
             return catalogue.find(key)
@@ -163,7 +163,7 @@ class Binder:
         await self._accounts.prepare_step()
 
     def tell_problems(self, info: ModelInfo) -> None:
-        """What the user should know of a model whose limits have just become known."""
+        """Tells the user what they should know of a model whose limits have just become known."""
         if info.problem:
             self._hub.publish(Notice("warning", info.problem, "model_problem"))
         if info.limits.source == "chosen" and info.limits.window:
@@ -193,6 +193,6 @@ class Binder:
 
 
 def provisional_info(spec: ModelSpec) -> ModelInfo:
-    """Returns what is known of a model before it has been described: what the configuration says."""
+    """Returns the facts of a model before it has been described: what the configuration says."""
     limits = Limits(spec.context_window, None, spec.max_output, "config" if spec.context_window else "unknown")
     return ModelInfo(spec, resolve_target(spec), limits, Prices())

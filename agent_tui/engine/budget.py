@@ -1,4 +1,5 @@
-"""What may be spent: the budgets of a session, its subagents and its summaries, asked before every call."""
+"""The limits on what may be spent: the budgets of a session, its subagents and its summaries, asked before every
+call."""
 
 from __future__ import annotations
 
@@ -59,11 +60,11 @@ class SpendingBudget:
         return self._conversation
 
     def begin_turn(self) -> None:
-        """What is spent from here on is the turn's."""
+        """Begins a turn: what is spent from here on is the turn's."""
         self._turn_from = len(self._conversation.steps)
 
     def limit(self, name: BudgetName) -> float | None:
-        """Returns what may be spent; None where nothing is set."""
+        """Returns the most that may be spent; None where no limit is set."""
         said = self._conversation.info.state.budget
         if name in said:
             return said[name]
@@ -105,7 +106,8 @@ class SpendingBudget:
             return NO_COST, 0.0
 
     def set(self, name: BudgetName, limit: float | None) -> None:
-        """What the user says for this session; None is no limit. Raises AgentError where it cannot be kept."""
+        """Sets what the user says may be spent in this session; None is no limit. Raises AgentError where it cannot be
+        kept."""
         if name == "run":
             raise AgentError("The budget of a run is set by --budget alone.")
         conversation = self._conversation
@@ -120,7 +122,7 @@ class SpendingBudget:
         return None if broken is None else stop_text(broken, call, what)
 
     def unpriced(self, model: str, call: ExpectedCall) -> Notice | None:
-        """Returns what to tell, once, of a model for which a budget in dollars cannot be held."""
+        """Returns the notice to give, once for each model, when a budget in dollars cannot be held for it."""
         names = [name for name in SETTINGS if name != "tokens" and self.limit(name) is not None]
         if call.usd is not None or not names or model in self._told:
             return None

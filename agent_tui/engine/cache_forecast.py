@@ -1,4 +1,4 @@
-"""What the next request of a session will find in the provider's cache, asked for whenever nothing runs."""
+"""Forecasts what the next request of a session will find in the provider's cache; asked for whenever nothing runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_tui.providers.reasoning import decide
 
 @dataclass(slots=True)
 class _Seen:
-    """What an answer was made of; while it is all the same, only time makes it another."""
+    """The inputs that an answer was made of; while they are all the same, only time makes it another."""
 
     view: list[SentMessage]
     request_prefix: RequestPrefix
@@ -45,7 +45,7 @@ class CacheForecaster:
         self._said: CacheForecast | None = None
 
     def passed(self) -> bool:
-        """Returns whether nothing but the time that has passed makes the last answer another one."""
+        """Returns whether the last answer no longer holds for the mere reason that time has passed."""
         made, said = (self._seen.made, self._said) if self._seen is not None else (None, None)
         if made is None or said is None:
             return False

@@ -207,7 +207,7 @@ class Conversation:
         self._unsaved[f"waiting {message.id}"] = lambda: self.store.waiting.remove(self.info.id, message.id)
 
     def order_waiting(self, ids: Sequence[str]) -> None:
-        """What waits goes out in this order; ``save`` stores that."""
+        """Sets the order in which waiting messages go out; ``save`` stores it."""
         # Behind what is kept or forgotten before: those change what there is to order.
         self._unsaved.pop("waiting", None)
         self._unsaved["waiting"] = lambda: self.store.waiting.order(self.info.id, ids)

@@ -1,5 +1,5 @@
-"""What users and projects add to a session (memory files, skills, commands, MCP servers), the project's trust, and the
-prompt's own blocks of text."""
+"""The extensions of a session: what users and projects add to it (memory files, skills, commands, MCP servers), the
+project's trust, and the prompt's own blocks of text."""
 
 from __future__ import annotations
 
@@ -319,8 +319,8 @@ class Workspace:
         return resolved
 
     def stamps(self, pinned: Sequence[str]) -> dict[Path, Stamp | None]:
-        """Returns what tells whether memory files and pinned files are as they were. Only looks at them; may be called
-        in a thread."""
+        """Returns the stamps that tell whether memory files and pinned files are as they were. Only looks at them; may
+        be called in a thread."""
         return {path: stamp(path) for path in (*self._watched(), *map(Path, pinned))}
 
     def documents(self, pinned: Sequence[str]) -> tuple[list[SystemBlock], list[str]]:

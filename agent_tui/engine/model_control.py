@@ -1,4 +1,4 @@
-"""Which model the session talks to, how much it thinks, and what it may do without a question."""
+"""Controls of a session: which model it talks to, how much that thinks, and what it may do without a question."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class ModelControl:
 
     @property
     def info(self) -> ModelInfo | None:
-        """What is known of it; None until it has been described."""
+        """The facts known of the model; None until it has been described."""
         binding = self._bindings.current if self._bindings.opened else None
         return binding.runtime.info if binding is not None and binding.described else None
 
     @property
     def effort(self) -> Effort:
-        """How much it thinks, from the user's next message on."""
+        """The level of the model's thinking, from the user's next message on."""
         return self._bindings.current.runtime.wanted_effort
 
     async def until_described(self) -> None:
@@ -132,8 +132,8 @@ class ModelControl:
         return count
 
     def set_effort(self, effort: Effort) -> LostReasoning | None:
-        """Returns how much the model thinks, from the user's next message on; kept with the session. Returns the
-        reasoning that is no longer sent then."""
+        """Sets how much the model thinks, from the user's next message on; kept with the session. Returns the reasoning
+        that is no longer sent then."""
         binding = self._bindings.current
         before = replace(binding.runtime.inputs(), effort=binding.runtime.wanted_effort)
         binding.runtime.think(effort, in_turn=self._states.in_turn)
@@ -182,8 +182,8 @@ class ModeControl:
         return self._permissions.mode
 
     def domain(self) -> Domain:
-        """Returns what commands are held to that run without a question and of which nothing else is said. What a rule
-        allows in ``ask`` is meant to work."""
+        """Returns the domain that commands are held to that run without a question and of which nothing else is said.
+        What a rule allows in ``ask`` is meant to work."""
         return "work" if self.now == "ask" else domain_for(self.now)
 
     def set(self, mode: PermissionMode) -> None:

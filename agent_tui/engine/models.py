@@ -42,7 +42,7 @@ class ModelCatalogue:
         self._detected: list[ModelSpec] = []
 
     def add_detected(self, specs: Sequence[ModelSpec]) -> None:
-        """What was found on this machine comes after what is configured."""
+        """Adds the models that were found on this machine; they come after the configured ones."""
         self._detected += specs
 
     def all(self) -> list[ModelSpec]:
@@ -70,8 +70,8 @@ class ModelCatalogue:
         )
 
     def default(self) -> ModelSpec:
-        """Returns what a new session starts with: the configured default, else the first configured, else the first
-        detected, else the demo model."""
+        """Returns the model that a new session starts with: the configured default, else the first configured, else the
+        first detected, else the demo model."""
         if self._settings.default_model:
             return self.find(self._settings.default_model)
         return self._with_key(self.all()[0])
@@ -191,7 +191,7 @@ def _no_levels(info: ModelInfo) -> str:
 
 
 def _same(one: Thinking, other: Thinking) -> bool:
-    """Returns whether two levels are the same request. What is merely called off is."""
+    """Returns whether two levels lead to the same request: a level that is off in name only does."""
     return one.kwargs == other.kwargs
 
 
@@ -203,7 +203,7 @@ def _words(thinking: Thinking, group: list[Effort]) -> str:
 
 
 def _asks(thinking: Thinking) -> str:
-    """Returns what the request says of thinking; empty where that is nothing, or that there is to be none."""
+    """Returns in words what the request says of thinking; empty where that is nothing, or that there is to be none."""
     given = thinking.kwargs
     wanted = given.get("thinking") or (given.get("extra_body") or {}).get("thinking")
     if isinstance(wanted, dict) and wanted.get("budget_tokens"):

@@ -1,4 +1,4 @@
-"""What the Agent is built from; ``bootstrap`` fills it in."""
+"""The parts that the Agent is built from; ``bootstrap`` fills them in."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ class QuestionDesk:
         self._questions: dict[str, tuple[QuestionAsked, asyncio.Future[QuestionAnswer]]] = {}
 
     async def approve(self, plan: str) -> PlanAnswer | None:
-        """Returns what the user says to a plan; None when nobody is there. Raises ToolError outside plan mode."""
+        """Asks the user about a plan and returns the answer; None when nobody is there. Raises ToolError outside plan
+        mode."""
         mode = self._permissions.mode
         if mode != "plan":
             raise ToolError(NOT_IN_PLAN_MODE.format(mode=mode))
@@ -75,7 +76,7 @@ class QuestionDesk:
         return answer
 
     async def choose(self, question: str, choices: tuple[str, ...], several: bool) -> QuestionAnswer:
-        """Returns what the user answers. Raises ToolError when nobody is there."""
+        """Asks the user a question and returns the answer. Raises ToolError when nobody is there."""
         if not self._permissions.can_ask:
             raise ToolError(NOBODY)
         asked = QuestionAsked(new_id("ask"), question, choices, several)
@@ -117,10 +118,10 @@ class QuestionDesk:
 
 @dataclass(slots=True, frozen=True)
 class Verdict:
-    """Whether a call may run. ``text`` tells the model why not. ``domain`` is what a command is held to and
-    ``network`` what it may reach; None: what the mode and the configuration say. ``remotes`` are what its git commands
-    may reach besides. ``again`` is there for a command that
-    is only let look: the verdict on running it once more, to do what was stopped, for which the user is asked."""
+    """The verdict on whether a call may run. ``text`` tells the model why not. ``domain`` is what a command is held to
+    and ``network`` what it may reach; None: what the mode and the configuration say. ``remotes`` are what its git
+    commands may reach besides. ``again`` is there for a command that is only let look: the verdict on running it once
+    more, to do what was stopped, for which the user is asked."""
 
     allowed: bool
     text: str = ""
@@ -165,8 +166,8 @@ class PermissionDesk:
         permissions.when_mode_changes(self.mode_changed)
 
     async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent, asker: str = "") -> Verdict:
-        """Returns whether a call may run; waits for the user where the rules say ask. ``asker`` is who makes the call,
-        where that is not the session itself."""
+        """Returns the verdict on whether a call may run; waits for the user where the rules say ask. ``asker`` is who
+        makes the call, where that is not the session itself."""
         async with self._one_at_a_time:
             name = intent.tool or tool.schema.name
             # What commands may read is no question for a file tool either.
@@ -194,7 +195,8 @@ class PermissionDesk:
     async def _again(
         self, call: ToolCallPart, name: str, intent: Intent, question: Decision, asker: str, stopped: Stopped
     ) -> Verdict:
-        """Returns whether a command that was let look may run once more and do what the sandbox ``stopped``."""
+        """Returns the verdict on whether a command that was only let look may run once more and do what the sandbox
+        ``stopped``."""
         async with self._one_at_a_time:
             open_already = self.permissions.granted_network is not None and self.permissions.opens(stopped.hosts)
             network = question.network or (
@@ -281,7 +283,7 @@ class PermissionDesk:
         return Verdict(True, domain=decision.domain, network=network, remotes=reaches, again=again)
 
     def _where(self, intent: Intent, decision: Decision, again: bool) -> str:
-        """Returns what the answer "yes" means for a command where the sandbox holds others."""
+        """Returns in words what the answer "yes" means for a command where the sandbox holds others."""
         if intent.kind != "command" or not self.permissions.holds("work"):
             return ""
         if decision.domain == "free":

@@ -317,7 +317,7 @@ def _files(blocks: Iterable[SystemBlock]) -> dict[Key, SystemBlock]:
 
 
 def _others(request_prefix: RequestPrefix) -> str:
-    """Returns what else the beginning is made of: prompt, environment, skills and tools."""
+    """Returns the fingerprint of what else the beginning is made of: prompt, environment, skills and tools."""
     blocks = [content_fingerprint(block.text) for block in request_prefix.system if block.row not in FILE_ROWS]
     return fingerprint([*blocks, "tools", *(content_fingerprint(schema_text(tool)) for tool in request_prefix.tools)])
 

@@ -121,7 +121,8 @@ class TurnRelay:
         return ended.stop_reason not in ("interrupted", "error", "budget")
 
     def _note_reach(self, added: Message) -> None:
-        """What the user attached of outside the project counts as read; what has been read is kept with the session."""
+        """Counts what the user attached from outside the project as read, and keeps with the session what has been
+        read."""
         permissions, conversation = self._desk.permissions, self._bindings.current.conversation
         if added.role == "user":
             permissions.attached(Path(p.path) for p in added.parts if isinstance(p, AttachmentPart) and p.path)
@@ -133,7 +134,7 @@ class TurnRelay:
                 log.warning("What was read outside the project was not stored: %s", error)
 
     def _keep_what_failed(self, ended: TurnEnded, unsent: Sequence[Message], asked: Sequence[Message]) -> None:
-        """What could not be sent waits for the user's word, and so does what got no word of an answer."""
+        """Makes what could not be sent wait for the user's word, and so what got no word of an answer."""
         why = ended.failure.message if ended.failure is not None else ""
         if ended.stop_reason == "interrupted":
             self._waiting.put_back(unsent)
@@ -155,7 +156,7 @@ class TurnRelay:
         self._accounts.tell()
 
     def catch_up(self) -> None:
-        """What came meanwhile counts from now on."""
+        """Makes what came meanwhile count from now on."""
         self._accounts.catch_up()
 
     def _take_steering(self) -> list[Message]:

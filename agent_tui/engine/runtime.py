@@ -1,4 +1,4 @@
-"""What a turn needs to run, gathered in one place, and the requests that are made with it."""
+"""The runtime: all that a turn needs to run, gathered in one place, and the requests that are made with it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Runtime:
 
     @property
     def sent_log(self) -> SentLog:
-        """What its steps sent. Needed once a request is on its way, and not before."""
+        """The log of what the conversation's steps sent. Needed once a request is on its way, and not before."""
         if self._sent_log is None:
             from agent_tui.engine.sent_log import SentLog
 
@@ -126,17 +126,17 @@ class Runtime:
             self.parent.save_if_possible()
 
     def begin_with(self, request_prefix: RequestPrefix) -> None:
-        """What the next request begins with."""
+        """Sets what the next request begins with."""
         self.request_prefix = request_prefix
 
     @property
     def wanted_effort(self) -> Effort:
-        """How much the model is to think, from the next turn on at the latest."""
+        """The level of thinking that is wanted of the model, from the next turn on at the latest."""
         return self.effort if self.next_effort is None else self.next_effort
 
     def think(self, effort: Effort, *, in_turn: bool = False) -> None:
-        """How much the model thinks from the next request on; in the middle of a turn that would have the provider read
-        the conversation anew, so it waits for the end of it."""
+        """Sets how much the model thinks from the next request on. In the middle of a turn (``in_turn``) that would
+        have the provider read the conversation anew, so it waits for the end of the turn."""
         if in_turn:
             self.next_effort = effort
         else:
@@ -147,15 +147,15 @@ class Runtime:
         self.cold_read = read
 
     def turn_over(self) -> None:
-        """What waited for the end of the turn holds from now on."""
+        """Ends a turn: what waited for the end of it holds from now on."""
         self.think(self.wanted_effort)
 
     def replay_by(self, rule: ReplayRule) -> None:
-        """How the server takes reasoning back."""
+        """Sets how the server takes reasoning back."""
         self.replay = rule
 
     def expect(self, schema: Metadata | None, due: bool) -> None:
-        """What the answers from now on have to fit."""
+        """Sets what the answers from now on have to fit."""
         self.output_schema, self.output_due = schema, due
 
     def without_schema(self) -> None:
@@ -206,7 +206,7 @@ class Runtime:
         )
 
     def rule(self) -> ReplayRule:
-        """Returns which reasoning the next request may not bring back, as the calculator sees it."""
+        """Returns the rule on which reasoning the next request may not bring back, as the calculator sees it."""
         return self.accounts.rule(self.inputs())
 
     def usage(self) -> ContextUsage:

@@ -127,7 +127,7 @@ class SessionControl:
             self._hub.publish(Notice("warning", READ_ONLY, "read_only"))
 
     def tell_missing(self) -> None:
-        """What of a damaged session could not be read."""
+        """Tells the user what of a damaged session could not be read."""
         conversation = self._bindings.current.conversation
         if conversation.missing:
             where = f"agent-tui sessions repair {conversation.info.id}"
@@ -212,7 +212,7 @@ class BranchControl:
         return self._bindings.current.conversation
 
     def all(self) -> list[Branch]:
-        """Returns what is in the session beside the conversation."""
+        """Returns the branches of the session beside the conversation."""
         conversation = self._conversation
         target = self._bindings.current.runtime.info.target
         return branches(conversation.messages, conversation.path, family_of(target))

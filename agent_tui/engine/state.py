@@ -1,4 +1,4 @@
-"""How the agent stands: what runs, the session and model in force, who hears what happens."""
+"""The state of the agent: what runs, the session and model in force, who hears what happens."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Bindings:
 
     @property
     def image_limits(self) -> ImageLimits:
-        """What the model in use takes of images; the usual before the first session is opened."""
+        """The limits of the model in use on images; the usual ones before the first session is opened."""
         return images_of(self._current.runtime.info.target) if self._current is not None else USUAL_IMAGES
 
     def is_current(self, binding: Binding) -> bool:

@@ -53,7 +53,7 @@ _LEAST, _MOST = 4, 100
 
 
 def called(name: str) -> str:
-    """Returns what a terminal says that it is called, as people may be shown it."""
+    """Returns the name that a terminal gives itself, as people may be shown it."""
     return plain_line(name, 60)
 
 
@@ -103,8 +103,8 @@ class Replies:
 
 
 def asked_of(term: str, apple: bool) -> str:
-    """Returns what a terminal of this ``TERM`` is asked first; ``apple`` is the one of macOS, which prints what it does
-    not know."""
+    """Returns the questions that a terminal of this ``TERM`` is asked first; ``apple`` is the one of macOS, which
+    prints what it does not know."""
     if apple:
         return ATTRIBUTES
     kitty = PLACEHOLDERS + DRAWS if term in KITTY_TERMS else ""
@@ -122,7 +122,7 @@ TMUX_PATIENCE = 2.0
 
 
 def ask_tmux(*words: str) -> str:
-    """Returns what tmux says to a command; empty where it says nothing, or is not there."""
+    """Runs a tmux command and returns what tmux says; empty where it says nothing, or is not there."""
     program = shutil.which("tmux")
     if program is None:
         return ""
@@ -209,7 +209,7 @@ def graphics(
 
 
 def _next_question(setting: Images, first: str, replies: Replies | None) -> str:
-    """Returns what is asked now: first what it can, then how large and colourful sixels may be."""
+    """Returns the questions to ask now: first what it can, then how large and colourful sixels may be."""
     if replies is None:
         return first
     wanted = replies.sixels or setting == "sixel"
@@ -231,7 +231,7 @@ def _answered(replies: Replies, environment: Mapping[str, str], question: str) -
 
 
 def _program(environment: Mapping[str, str]) -> str:
-    """Returns what the terminal calls itself where it was not asked."""
+    """Returns the name the terminal gives itself where it was not asked."""
     return called(environment.get("TERM_PROGRAM") or environment.get("LC_TERMINAL", ""))
 
 

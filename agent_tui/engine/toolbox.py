@@ -38,7 +38,7 @@ class ExtraTools(Protocol):
 
     @property
     def starting(self) -> bool:
-        """True when some may still come that are on their way."""
+        """True when some tools are on their way and may still come."""
 
     def late(self) -> list[str]:
         """The servers without whose tools the next request goes out because they are still starting; each once."""
@@ -124,7 +124,7 @@ class Toolbox:
         return self._extra.late() if self._extra is not None else []
 
     def context(self) -> ToolContext:
-        """Returns what a call made now may use."""
+        """Returns the context of a call made now: what it may use."""
         session = self._conversation().info.id
         return ToolContext(
             cwd=self._cwd,
@@ -160,7 +160,7 @@ class Toolbox:
         self.memory = ToolMemory()
 
     def files(self) -> FileHistory:
-        """Returns what is kept of the files that tools and commands changed in this session."""
+        """Returns the history that is kept of the files that tools and commands changed in this session."""
         current = self._conversation()
         return FileHistory(current.store.snapshots.all(current.info.id))
 
@@ -216,7 +216,7 @@ class ToldMode:
 
     @property
     def text(self) -> str:
-        """What the model has to know now."""
+        """The text on the mode that the model has to know now."""
         mode = self._permissions.mode
         meaning = MEANINGS.get(mode, "")
         if self._subagent and mode == "plan":

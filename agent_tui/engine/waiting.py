@@ -38,7 +38,7 @@ class _Entry:
 
 
 class Inbox:
-    """What the user typed and did not send, in the order in which it would go out.
+    """The messages that the user typed and did not send, in the order in which they would go out.
 
     ``held`` and ``failed`` ones stand first and go nowhere until ``release``; then come the steering ones, then the
     queue.
@@ -129,7 +129,7 @@ class Inbox:
         return None if entry is None else entry.message
 
     def to_send(self) -> list[Message]:
-        """Returns what goes out by itself, next first."""
+        """Returns the messages that go out by themselves, next first."""
         return [entry.message for entry in self._entries if entry.kind in GOES_BY_ITSELF]
 
     def messages(self) -> list[Message]:
@@ -164,13 +164,13 @@ class Waiting:
 
     @property
     def listed(self) -> list[WaitingMessage]:
-        """What waits, the next first."""
+        """All messages that wait, the next first."""
         unanswered = [WaitingMessage(m.id, m.text, "unanswered", self._why) for m in self._unanswered]
         return [*unanswered, *self._inbox.listed()]
 
     @property
     def count(self) -> int:
-        """How many go out by themselves."""
+        """The number of messages that go out by themselves."""
         return len(self._inbox.to_send())
 
     def add(self, message: Message, steering: bool = False, behind: str | None = None) -> None:
@@ -289,7 +289,7 @@ class Waiting:
             self._tell()
 
     def tell_held(self) -> None:
-        """What was typed and not sent when the session was last left."""
+        """Tells the user what was typed and not sent when the session was last left."""
         count = sum(waits.kind == "held" for waits in self.listed)
         if count:
             waits = f"{plural(count, 'message')} {'waits' if count == 1 else 'wait'}"
@@ -323,7 +323,8 @@ class Waiting:
         return self._bindings.opened and not self._bindings.current.conversation.read_only
 
     def _withdraw(self) -> list[Message]:
-        """Returns what was not answered leaves the conversation; what waits for a word is a message of its own."""
+        """Takes what was not answered out of the conversation and returns it; what waits for a word is a message of its
+        own."""
         conversation, taken = self._bindings.current.conversation, self._unanswered
         self._unanswered = []
         gone = conversation.path[conversation.path.index(taken[0]) :]

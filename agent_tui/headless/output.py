@@ -1,4 +1,4 @@
-"""What a run without a screen prints: events become text, one JSON object, or a line of JSON each.
+"""Prints the output of a run without a screen: events become text, one JSON object, or a line of JSON each.
 
 Standard output is data, standard error is narration.
 """
@@ -250,7 +250,7 @@ class Printer:
         self._notice("warning", text, code)
 
     def _tell_problem(self) -> None:
-        """What is wrong with the model, unless the turn failed of it and says the same."""
+        """Tells what is wrong with the model, unless the turn failed of it and says the same."""
         problem, self._problem = self._problem, None
         if problem is not None and (self.failure is None or problem.text not in self.failure.message):
             self._notice(problem.level, problem.text, problem.code)
@@ -306,7 +306,7 @@ class Printer:
 
 
 def bill(steps: Sequence[Step]) -> Metadata:
-    """Returns what model calls used and cost, of whatever kind, together and by kind; what nobody reported is null."""
+    """Returns the use and cost of model calls, of whatever kind, together and by kind; what nobody reported is null."""
     totals = session_totals(steps)
     return {
         "steps": totals.steps,
@@ -349,7 +349,7 @@ def own_input() -> BinaryIO:
 
 
 async def incoming(stream: BinaryIO) -> AsyncGenerator[UserMessage | Interrupt, None]:
-    """What comes in, in order, as it comes. Raises ConfigError for a line that is no message, naming it."""
+    """Yields what comes in, in order, as it comes. Raises ConfigError for a line that is no message, naming it."""
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[bytes | OSError] = asyncio.Queue(maxsize=64)
 

@@ -128,7 +128,7 @@ class Run:
             self._over.set()
 
     def fail(self, error: ConfigError) -> None:
-        """What came in cannot be sent: a stream of events ends as every other does."""
+        """Reports that what came in cannot be sent: a stream of events ends as every other does."""
         if self.agent.opened:
             self._write(lambda: self.printer.fail(str(error)))
 

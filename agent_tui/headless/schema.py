@@ -32,7 +32,7 @@ _FENCE = re.compile(r"\s*```[A-Za-z]*\n(.*?)\n?```\s*", re.DOTALL)
 
 
 class SchemaFaultError(Exception):
-    """Whether an answer fits cannot be told, whatever it is; the message says why."""
+    """Raised when nobody can tell whether an answer fits, whatever it is; the message says why."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -43,7 +43,7 @@ class OutputSchema:
 
     @property
     def instructions(self) -> str:
-        """What the system prompt says of it."""
+        """The words of the system prompt about the schema."""
         text = json.dumps(self.schema, ensure_ascii=False, separators=(",", ":"))
         return (
             "Your last answer, after all tool calls, is read by a program: it must be one JSON value that fits this "
@@ -68,7 +68,7 @@ class OutputSchema:
         return value
 
     def _worst(self, value: Any) -> str | None:
-        """Returns what fits least, in one line; None where all does."""
+        """Returns the worst misfit, in one line; None where all fits."""
         from jsonschema.exceptions import best_match
         from referencing.exceptions import Unresolvable
 

@@ -67,7 +67,7 @@ class Calculation:
 
 @dataclass(slots=True)
 class Accuracy:
-    """How good the estimates of this model were: errors of the newest step and over ``calls`` verified steps.
+    """The accuracy of the estimates for this model: errors of the newest step and over ``calls`` verified steps.
 
     ``p95_error_tokens`` is the 95th percentile over the newest steps that were built on a measured one."""
 

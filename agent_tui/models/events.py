@@ -258,7 +258,8 @@ class WaitingMessage:
 
 @dataclass(slots=True, frozen=True)
 class QueueChanged:
-    """What waits, the next first. ``paused``: nothing of it goes out by itself, until the user sends something."""
+    """The messages that wait, the next first. ``paused``: none of them goes out by itself, until the user sends
+    something."""
 
     waiting: list[WaitingMessage]
     paused: bool = False
@@ -277,7 +278,7 @@ LOADING = ("starting", "litellm_loading")
 
 @dataclass(slots=True, frozen=True)
 class BackendChanged:
-    """How far the process that talks to providers is: ``stopped``, ``starting``, ``ready``, ``litellm_loading``,
+    """The state of the process that talks to providers: ``stopped``, ``starting``, ``ready``, ``litellm_loading``,
     ``litellm_ready``. For the screen only: a first request waits until it is loaded."""
 
     state: str

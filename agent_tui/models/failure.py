@@ -45,7 +45,7 @@ nothing; of a call that was cut off nobody knows what it cost."""
 
 @dataclass(slots=True, frozen=True)
 class Overflow:
-    """What a refusal says about sizes, in tokens; None is what it does not say.
+    """The sizes that a refusal states, in tokens; None is what it does not say.
 
     ``input`` is the prompt as the provider counted it (``exact`` unless it says "about" or "at least"), ``output`` the
     answer that was asked for. ``total`` is a size of which the text does not say whether it holds the output.

@@ -68,7 +68,7 @@ class TextPart:
 
 @dataclass(slots=True)
 class ReasoningPart:
-    """What a model thought. ``text`` may be empty while the metadata (a signature, an encrypted item) is not.
+    """A thought of a model. ``text`` may be empty while the metadata (a signature, an encrypted item) is not.
 
     ``prefix`` is the fingerprint of everything that was sent before it was made (see ``fingerprint``): some
     providers refuse a signature once any of that has changed. ``seconds`` is how long it took to arrive, None where
@@ -105,7 +105,7 @@ class ToolCallPart:
 
 @dataclass(slots=True)
 class ToolResultPart:
-    """What a tool answered. ``text`` is for the model; ``display`` is for the transcript and is never sent."""
+    """The answer of a tool. ``text`` is for the model; ``display`` is for the transcript and is never sent."""
 
     call_id: str
     name: str
@@ -216,8 +216,8 @@ class Message:
 
 
 class Written(NamedTuple):
-    """What the user wrote: the text with every paste in place, what goes with it, and where in it the pastes are
-    (``TextPart.pasted``)."""
+    """The part of a message that the user wrote: the text with every paste in place, what goes with it, and where in it
+    the pastes are (``TextPart.pasted``)."""
 
     text: str
     attachments: list[AttachmentPart]
@@ -239,14 +239,14 @@ def user_message(
 
 
 def own_output(message: Message) -> str | None:
-    """Returns what the user's own ``!command`` printed; None for every other message."""
+    """Returns the output of the user's own ``!command``; None for every other message."""
     if message.role != "user" or not message.text.startswith("!"):
         return None
     return next((p.text for p in message.parts if isinstance(p, AttachmentPart) and p.name == OWN_OUTPUT), None)
 
 
 def written_in(message: Message) -> Written:
-    """Returns what the user wrote of a message of theirs."""
+    """Returns the part of a user's message that they wrote."""
     pasted = next((part.pasted for part in message.parts if isinstance(part, TextPart)), None)
     return Written(message.text, [p for p in message.parts if isinstance(p, AttachmentPart)], pasted or [])
 

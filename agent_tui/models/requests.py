@@ -1,4 +1,4 @@
-"""What goes to a provider and what comes back, independent of any provider."""
+"""Requests to a provider and what comes back, independent of any provider."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ModelSpec(ModelSettings):
 
 @dataclass(slots=True, frozen=True)
 class Target:
-    """Where a request goes, resolved: what ``Origin`` will say of the answer, and the tokenizer family."""
+    """The destination of a request, resolved: what ``Origin`` will say of the answer, and the tokenizer family."""
 
     provider: str
     api: str
@@ -40,7 +40,7 @@ class Target:
 
 @dataclass(slots=True)
 class ModelInfo:
-    """What is known about a model before calling it. ``reasoning`` None: not known."""
+    """The facts known about a model before calling it. ``reasoning`` None: not known."""
 
     spec: ModelSpec
     target: Target
@@ -99,7 +99,7 @@ class SystemBlock:
 
 @dataclass(slots=True)
 class ReplayRule:
-    """What is known, beside the conversation itself, about which reasoning may go back.
+    """The facts known, beside the conversation itself, about which reasoning may go back.
 
     ``left_out`` are answers whose reasoning was left out of the prefix that the provider has in its cache: sent again
     it would silently rewrite all of it. ``bound``: this model at this server was seen to refuse signatures behind
@@ -113,8 +113,8 @@ class ReplayRule:
 
 @dataclass(slots=True, frozen=True)
 class Reckoned:
-    """What ``/context`` says of a request as it is sent, in its words: ``total`` tokens of input, the ``limit`` beyond
-    which would be compacted (None: not known), and whether it would."""
+    """The figures of a request as it is sent, in the words of ``/context``: ``total`` tokens of input, the ``limit``
+    beyond which would be compacted (None: not known), and whether it would."""
 
     total: int
     limit: int | None

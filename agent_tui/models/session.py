@@ -140,8 +140,8 @@ class SessionHit:
 
 @dataclass(slots=True, frozen=True)
 class IndexState:
-    """How a search gets at texts: from an index of ``done`` of all messages, of which ``total`` there are, or
-    (``missing``, for the reason in ``why``) by reading them all. Both ways find the same."""
+    """The way in which a search gets at texts: from an index of ``done`` of all messages, of which ``total`` there are,
+    or (``missing``, for the reason in ``why``) by reading them all. Both ways find the same."""
 
     kind: Literal["whole", "building", "missing"] = "missing"
     done: int = 0
@@ -151,7 +151,7 @@ class IndexState:
 
 @dataclass(slots=True, frozen=True)
 class IndexHealth:
-    """What there is of the index: ``sessions`` of ``total`` are in it with all that was said, in ``size`` bytes.
+    """The state of the index: ``sessions`` of ``total`` are in it with all that was said, in ``size`` bytes.
     ``problem`` is why it is of no use, where a file is there and is not; ``possible``: there can be one here."""
 
     sessions: int = 0

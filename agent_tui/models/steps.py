@@ -38,7 +38,8 @@ class CacheMiss:
 
 @dataclass(slots=True)
 class Sent:
-    """What one step sent, beside its fixed parts (``Step.fixed``): stored as the difference to an earlier step.
+    """The content that one step sent, beside its fixed parts (``Step.fixed``): stored as the difference to an earlier
+    step.
 
     The first ``kept`` messages are as step ``base`` sent them (no base: none is). Of the others ``keys`` are the keys
     (``SentMessage.key``), ``digests`` tell what they were on the wire, treatment included (cleared, clipped, reasoning
@@ -60,9 +61,9 @@ class Sent:
 
 @dataclass(slots=True, frozen=True)
 class ColdRequest:
-    """What the next request is expected to pay anew of what was sent before: ``tokens`` of its input; ``whole`` where
-    nothing is read from the cache. ``usd`` are the dollars of its input, ``warm_usd`` those if all had been read; None
-    where a price is not known."""
+    """The part of what was sent before that the next request is expected to pay anew: ``tokens`` of its input;
+    ``whole`` where nothing is read from the cache. ``usd`` are the dollars of its input, ``warm_usd`` those if all had
+    been read; None where a price is not known."""
 
     cause: Literal["ours", "expired"]
     what: str
@@ -74,7 +75,8 @@ class ColdRequest:
 
 @dataclass(slots=True, frozen=True)
 class CacheForecast:
-    """What the next request is expected to find in the provider's cache: ``read`` tokens, ``usd`` for its whole input.
+    """The forecast of what the next request will find in the provider's cache: ``read`` tokens, ``usd`` for its whole
+    input.
 
     ``cold`` says why that is less than it could have been; None where it is not, or not worth a word. ``until`` is when
     what the last call left there expires (seconds since the epoch); None where that is not known, or it has."""
@@ -176,7 +178,8 @@ SentRun = tuple[int, float, int]
 
 @dataclass(slots=True, frozen=True)
 class Given:
-    """What the calculator was given for a step beside what is stored anyway, so that its answer can be made again.
+    """The inputs that the calculator was given for a step beside what is stored anyway, so that its answer can be made
+    again.
 
     ``head`` is the id of the last message of the conversation then; ``ratio`` the calibration; ``effort`` and
     ``family`` the thinking and the tokenizer of the model; ``bound`` and ``ask_drop`` what was known of how its server
@@ -271,7 +274,7 @@ class Step:
 
     @property
     def cost(self) -> Cost:
-        """What the call cost; while it runs, what is known by now.
+        """The cost of the call; while it runs, what is known by now.
 
         An exact count costs nothing: counting is free to use at Anthropic (docs.anthropic.com, token counting), not
         billed at Gemini (ai.google.dev, pricing), and OpenAI lists no price for ``responses/input_tokens``.
@@ -356,7 +359,7 @@ class CompactionRecord:
 
     @property
     def cost(self) -> Cost | None:
-        """What its model calls cost; None where it made none, or an older version did not know."""
+        """The cost of its model calls; None where it made none, or an older version did not know."""
         if self.cost_known_usd is not None:
             return Cost(self.cost_known_usd, self.unpriced_calls)
         return None if self.cost_usd is None else Cost(self.cost_usd)

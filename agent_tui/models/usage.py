@@ -83,7 +83,7 @@ class Limits:
 
     @property
     def origin(self) -> str:
-        """Where the window is known from, in words."""
+        """The source from which the window is known, in words."""
         if self.source == "chosen":
             return "chosen by us, the model is not loaded yet"
         if self.source != "learned":
@@ -102,8 +102,8 @@ class Limits:
 
 @dataclass(slots=True, frozen=True)
 class LearnedLimit:
-    """What the refusals of a server said of a model: ``model`` is LiteLLM's name, ``server`` the configured address or
-    empty. Tokens; None was not said.
+    """The limits of a model that a server's refusals stated: ``model`` is LiteLLM's name, ``server`` the configured
+    address or empty. Tokens; None was not said.
 
     ``believed`` was thought to be the window, ``configured_window`` and ``configured_output`` stood in the
     configuration when it was learned: where one of them has changed, it is out of date. ``learned_at`` is in seconds

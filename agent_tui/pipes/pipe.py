@@ -45,7 +45,7 @@ class UnknownNameError(BadLineError):
 
 @dataclass(slots=True, frozen=True)
 class Refused:
-    """What was asked failed; ``error`` says why."""
+    """The answer to a request that failed; ``error`` says why."""
 
     error: str
 

@@ -246,7 +246,7 @@ class Commands:
         }
 
     def knows(self, line: str) -> bool:
-        """Returns whether it is a command of plain mode's own."""
+        """Returns whether a line is a command of plain mode's own."""
         return line.startswith("/") and registry.split(line)[0].lower() in self.own
 
     async def run(self, line: str) -> None:

@@ -101,7 +101,7 @@ def ago(then: float) -> str:
 
 
 def earlier(messages: Sequence[Message], exchanges: int | None) -> int:
-    """Returns how many messages are before the newest so many of the user's; none where that is None."""
+    """Returns how many messages come before the user's newest ``exchanges`` messages; 0 where that is None."""
     if exchanges is None:
         return 0
     mine = [at for at, message in enumerate(messages) if message.role == "user"]
@@ -117,7 +117,7 @@ def attached(message: Message) -> Iterator[str]:
 
 
 def printed(message: Message) -> str | None:
-    """Returns what the user's own command printed, to be said; None where the message is none."""
+    """Returns the output of the user's own command, to be said; None where the message is none."""
     output = own_output(message)
     return None if output is None else program_output(output).strip("\n")
 
@@ -145,7 +145,7 @@ def tell_messages(writer: LineWriter, messages: Sequence[Message]) -> None:
 
 
 def tell_result(writer: LineWriter, label: str, result: ToolResultPart) -> None:
-    """What came of a tool call."""
+    """Prints what came of a tool call."""
     first, *rest = result_lines(label, result)
     writer.quote(first)
     for line in rest:

@@ -249,7 +249,7 @@ class Keys:
         return bool(self._rest)
 
     def forget(self) -> None:
-        """What has begun was Esc alone, or nothing that came to its end: that means nothing here."""
+        """Drops what has begun: it was Esc alone, or nothing that came to its end, which means nothing here."""
         self._rest = ""
 
     def feed(self, data: bytes) -> Iterator[str]:
@@ -315,7 +315,7 @@ async def propose(line: Line, completes: Completes) -> str:
 
 
 def beginning(texts: Sequence[str]) -> str:
-    """Returns what all of the texts begin with."""
+    """Returns the beginning that all of the texts share."""
     first, last = min(texts), max(texts)
     same = next((at for at, letter in enumerate(first) if last[at : at + 1] != letter), len(first))
     return first[:same]
@@ -391,7 +391,7 @@ class Row:
 
     @staticmethod
     def _lead(prompt: str, width: int) -> tuple[str, str]:
-        """Returns what of a prompt stands in rows of its own, and what before the text."""
+        """Returns the part of a prompt that stands in rows of its own, and the part before the text."""
         return (prompt, "") if cell_len(prompt) > max(0, width - LEAST) and len(prompt) > 6 else ("", prompt)
 
     def _paint(self, row: str, at: int) -> None:

@@ -219,7 +219,7 @@ class LineWriter:
             self.reach_nobody(error)
 
     def reach_nobody(self, error: OSError) -> None:
-        """What is written reaches nobody any more."""
+        """Notes that what is written reaches nobody any more."""
         if self._reaches:
             self._reaches = False
             self._lost(error)
@@ -247,7 +247,7 @@ class ProgressTicker:
 
     @property
     def seconds(self) -> float:
-        """How long it goes on, without the time in which somebody was asked."""
+        """The seconds that it has been going on, without the time in which somebody was asked."""
         if self._since is None:
             return 0.0
         now = asyncio.get_running_loop().time()

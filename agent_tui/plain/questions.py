@@ -141,7 +141,7 @@ class Numbered(Question):
         raise NotImplementedError
 
     def words(self, text: str) -> None:
-        """What was written instead of choosing."""
+        """Takes what was written instead of choosing."""
         raise NotImplementedError
 
 
@@ -248,7 +248,7 @@ class PlanQuestion(Numbered):
 
 
 class AskQuestion(Numbered):
-    """What the model asks. A line that is no number is an answer in other words."""
+    """A question that the model asks. A line that is no number is an answer in other words."""
 
     DECLINE = "Decline to answer"
 

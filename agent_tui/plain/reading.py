@@ -1,4 +1,4 @@
-"""What is read, and when: the chat says what it wants, and is told of what was typed.
+"""Reads lines when the chat wants them: the chat says what it wants, and is told of what was typed.
 
 Lines that somebody else edits (a script, a pipe, a terminal whose output goes elsewhere, an editor's shell) are read
 here; those of a terminal in ``typed``."""
@@ -19,16 +19,16 @@ PASTE = 0.05
 
 
 class Want(NamedTuple):
-    """What the chat wants read: a message (``edit``), the answer to a question (``answer``), whatever is typed while
-    the agent works (``nothing``), and no more (``end``). ``prompt`` stands before it."""
+    """The input that the chat wants read: a message (``edit``), the answer to a question (``answer``), whatever is
+    typed while the agent works (``nothing``), and no more (``end``). ``prompt`` stands before it."""
 
     kind: Literal["edit", "answer", "nothing", "end"]
     prompt: str = ""
 
 
 def what_is_there(descriptor: int) -> bytes | None:
-    """Returns what can be read now: None where it is nothing after all, empty at the end and where the terminal is
-    gone."""
+    """Returns the bytes that can be read now: None where there is nothing after all, empty at the end and where the
+    terminal is gone."""
     try:
         return os.read(descriptor, 1 << 16)
     except (BlockingIOError, InterruptedError):
@@ -51,8 +51,8 @@ class Listener(NamedTuple):
 
 
 class Reads(Protocol):
-    """Where lines come from. Everything happens on the running loop: nothing waits in a call that a signal would have
-    to end."""
+    """A source of lines. Everything happens on the running loop: nothing waits in a call that a signal would have to
+    end."""
 
     @property
     def drawn(self) -> bool:
@@ -70,7 +70,7 @@ class Reads(Protocol):
         """Begins to listen."""
 
     def want(self, want: Want) -> None:
-        """What is wanted from now on."""
+        """Sets what is wanted from now on."""
 
     def keep(self, text: str) -> None:
         """Text that stands in the next message that is typed."""
@@ -79,7 +79,7 @@ class Reads(Protocol):
         """A draft of an earlier run stands in the line, unless something is typed before it can be seen."""
 
     def drop(self) -> bool:
-        """Returns what stands in the line is not wanted; False where nothing does."""
+        """Drops what stands in the line, which is not wanted; returns False where nothing does."""
 
     def typed_ahead(self) -> str:
         """Takes what was typed before a question is put, which cannot be its answer: whole lines are returned, the
@@ -246,7 +246,8 @@ class Lines:
 
 
 def unfinished(descriptor: int) -> bytes:
-    """Returns what was typed and can be read at once, the beginning of a line that is not finished included."""
+    """Returns the bytes that were typed and can be read at once, the beginning of a line that is not finished
+    included."""
     before = termios.tcgetattr(descriptor)
     raw = [*before[:3], before[3] & ~termios.ICANON, *before[4:6], [*before[6]]]
     raw[6][termios.VMIN], raw[6][termios.VTIME] = 0, 0

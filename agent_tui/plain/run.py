@@ -208,7 +208,7 @@ class Session:
     # The line that was not sent
 
     def _restore_draft(self) -> None:
-        """What stood in the line when the program was left here."""
+        """Brings back what stood in the line when the program was left here."""
         draft = self.history.load_draft() if self.reads.drawn else ""
         if draft:
             self.reads.bring_back(draft)
@@ -263,7 +263,8 @@ class Session:
         return begins or (found if len(found) == 1 else [])
 
     async def _edited(self, text: str, name: str) -> str | None:
-        """Returns what becomes of a text in the user's editor; None where it stays as it is. Raises AgentError."""
+        """Lets the user edit a text in their editor and returns the new text; None where it stays as it is. Raises
+        AgentError."""
         if not self.reads.drawn:
             raise AgentError("An editor needs a terminal; type the text here instead.")
         from agent_tui.commands.editing import edit_text

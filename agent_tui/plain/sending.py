@@ -1,4 +1,4 @@
-"""What is typed goes to the agent, or waits for its turn."""
+"""Hands what is typed to the agent, or lets it wait for its turn."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class Queue:
         return len(self._waiting)
 
     def named(self, number: str) -> WaitingMessage | None:
-        """Returns what stands in the list under a number."""
+        """Returns the waiting message that stands in the list under a number."""
         at = int(number) if number.isdecimal() else 0
         return self._waiting[at - 1] if 0 < at <= len(self._waiting) else None
 
     def lines(self) -> list[str]:
-        """Returns what waits, the next first."""
+        """Returns a line for each message that waits, the next first."""
         found = []
         for number, message in enumerate(self._waiting, 1):
             why = f": {one_line(message.why, 200)}" if message.why else ""
@@ -66,7 +66,7 @@ class Queue:
         return found
 
     def queued_words(self, steered: bool) -> str:
-        """Returns what is said when something is typed while the agent works."""
+        """Returns the words that are said when something is typed while the agent works."""
         when = "goes in at the next step" if steered else "goes when the turn is over"
         return f"queued, {when}. {plural(self.count, 'message waits', 'messages wait')}; /queue lists, /queue drop."
 

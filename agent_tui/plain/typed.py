@@ -41,7 +41,7 @@ class Modes:
             termios.tcsetattr(self._descriptor, termios.TCSANOW, raw)
 
     def restore(self) -> None:
-        """What was before. Waits for nothing."""
+        """Brings back the modes from before. Waits for nothing."""
         if self._before is not None:
             with contextlib.suppress(termios.error, OSError):
                 termios.tcsetattr(self._descriptor, termios.TCSANOW, self._before)
@@ -49,8 +49,8 @@ class Modes:
 
 
 class Window:
-    """What happens to the terminal around the program: it goes to the background and comes back (``back``), the window
-    gets another size (``resized``). ``step_aside`` is called before it goes."""
+    """Handles what happens to the terminal around the program: it goes to the background and comes back (``back``), the
+    window gets another size (``resized``). ``step_aside`` is called before it goes."""
 
     def __init__(
         self, modes: Modes, step_aside: Callable[[], None], back: Callable[[], None], resized: Callable[[], None]
@@ -101,7 +101,7 @@ YIELDED = "Note: You had typed before your draft was here: Up brings the draft b
 
 
 class Draft(NamedTuple):
-    """What stood in the line when the program was left here, and until when nobody can have seen it."""
+    """The text that stood in the line when the program was left here, and until when nobody can have seen it."""
 
     text: str
     unseen_until: float

@@ -101,7 +101,7 @@ class Accumulator:
         return self._out.error
 
     def feed(self, chunk: Any) -> list[StreamItem]:
-        """Returns what a chunk of LiteLLM's stream, and everything the provider sent until now, adds."""
+        """Returns the items that a chunk of LiteLLM's stream, and everything the provider sent until now, adds."""
         self._drain()
         if not self._own:
             self._held.append(chunk)
@@ -110,7 +110,8 @@ class Accumulator:
         return self._items()
 
     def pump(self) -> list[StreamItem]:
-        """Returns what the provider sent until now adds, without a chunk of LiteLLM's (see ``Tap.on_data``)."""
+        """Returns the items that everything the provider sent until now adds, without a chunk of LiteLLM's (see
+        ``Tap.on_data``)."""
         self._drain()
         return self._items()
 
@@ -299,8 +300,8 @@ def _possible(usage: TokenUsage, window: int | None) -> bool:
 
 
 def estimated(raw: Mapping[str, Any] | None, output_chars: int) -> TokenUsage:
-    """Returns what stands in for a report that did not come: the client library's own count where it made one, else
-    four characters a token of the answer. Never anchors."""
+    """Returns the stand-in for a report that did not come: the client library's own count where it made one, else four
+    characters a token of the answer. Never anchors."""
     made = _read(raw) if raw else None
     if made is not None and made.input >= 0 and made.output >= 0:
         return TokenUsage(made.input, made.output, source="estimated", reasoning_source="estimated")

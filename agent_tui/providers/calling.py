@@ -183,7 +183,7 @@ def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None
 
 
 class Transport(Protocol):
-    """How a call goes out and its answer comes back."""
+    """The way in which a call goes out and its answer comes back."""
 
     async def read(self, wire: WireCall, clock: asyncio.Timeout) -> None:
         """Sends a call and has its answer read into the accumulator."""
@@ -395,7 +395,8 @@ class Answer:
         self._emit_failure(StreamError(said) if said is not None else odd or error)
 
     def _no_answer(self) -> NotAnAnswerError | None:
-        """Returns what came with status 200 and is nothing that a model's API sends."""
+        """Returns the error for an answer that came with status 200 and is nothing that a model's API sends; None for
+        any other."""
         known = self.started or self.accumulator.independent
         found = None if known else self.accumulator.tap.no_answer()
         return NotAnAnswerError(*found) if found is not None else None
@@ -439,7 +440,8 @@ class Answer:
             raise self.broken
 
     def _remains(self) -> list[StreamItem]:
-        """Returns what the accumulator still holds of a broken stream: usage reported at its start, open parts."""
+        """Returns the items that the accumulator still holds of a broken stream: usage reported at its start, open
+        parts."""
         if self.source is None and not self.accumulator.tap.seen:
             return []
         try:

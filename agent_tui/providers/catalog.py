@@ -96,7 +96,7 @@ def is_direct(spec: ModelSpec, target: Target) -> bool:
 
 
 def is_for_litellm(name: str) -> bool:
-    """Returns whether an argument speaks to that library: it is no field of a body, and may be a credential."""
+    """Returns whether an argument speaks to LiteLLM itself: it is no field of a body, and may be a credential."""
     return name in _FOR_LITELLM or name.startswith(_FOR_LITELLM_STARTS)
 
 
@@ -336,7 +336,7 @@ class Called:
 
     @property
     def give_key(self) -> str:
-        """What to do about a key that is refused."""
+        """The advice on a key that is refused."""
         if self.key_env:
             return f"Check the key in {self.key_env}."
         if self.own:

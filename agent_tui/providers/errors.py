@@ -135,8 +135,8 @@ def chain(error: BaseException) -> list[BaseException]:
 
 
 def unwrap(error: BaseException) -> BaseException:
-    """Returns what happened in truth: LiteLLM wraps errors of a running stream in ``MidStreamFallbackError``, whose own
-    status and class (503, unavailable) say nothing."""
+    """Returns the error that happened in truth: LiteLLM wraps errors of a running stream in ``MidStreamFallbackError``,
+    whose own status and class (503, unavailable) say nothing."""
     for _ in range(5):
         original = getattr(error, "original_exception", None)
         if type(error).__name__ != "MidStreamFallbackError" or not isinstance(original, BaseException):

@@ -1,5 +1,5 @@
-"""What users read when a call fails: what happened, whether their text is safe, what to do. What a server says in the
-body of an error, and what its refusals teach."""
+"""The lines that users read when a call fails: what happened, whether their text is safe, what to do. Also what a
+server says in the body of an error, and what its refusals teach."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _auth(called: Called, detail: str, status: int | None) -> str:
 
 
 def _package(provider: str, detail: str) -> str:
-    """Returns what the provider is known to need; otherwise the name that could not be imported."""
+    """Returns the package that the provider is known to need; otherwise the name that could not be imported."""
     if needed := dialect_of(provider).needs_package:
         return f" ({needed})"
     match = MISSING_PACKAGE.search(detail)
@@ -167,7 +167,7 @@ def _said(detail: str) -> str:
 
 
 def _words(detail: str) -> str:
-    """Returns what a text around an error says: the heading of a page, the message of an object, else its first
+    """Returns the words of a text around an error: the heading of a page, the message of an object, else its first
     line."""
     if page := PAGE.search(detail):
         return words_of(detail[page.start() :])
@@ -186,7 +186,7 @@ def _unwrapped(words: str) -> str:
 
 
 def _of_object(detail: str) -> str:
-    """Returns what the first object in a text says, whatever it calls its words: JSON, or as Python writes it."""
+    """Returns the words of the first object in a text, whatever it calls them: JSON, or as Python writes it."""
     start = detail.find("{")
     if start < 0:
         return ""

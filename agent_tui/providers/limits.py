@@ -1,4 +1,4 @@
-"""What is known about a model before it is called: limits, prices, abilities. LiteLLM's table of models is read from
+"""The facts known about a model before it is called: limits, prices, abilities. LiteLLM's table of models is read from
 its file: looking a model up needs no import of LiteLLM (3–6 s, 165 MB)."""
 
 from __future__ import annotations
@@ -323,7 +323,7 @@ def is_local(spec: ModelSpec, target: Target) -> bool:
 
 
 def _prices(found: dict[str, Any] | None, exact: bool, spec: ModelSpec, target: Target) -> Prices:
-    """Returns what the user says comes first; a server people run themselves sends no bill."""
+    """Returns a model's prices: what the user says comes first; a server people run themselves sends no bill."""
     if spec.prices:
         return Prices.per_million(spec.prices)
     if dialect_of(target.provider).local and not _RENTED.search(target.model):

@@ -1,5 +1,5 @@
-"""What can be used on this machine without configuration: keys in the environment, and local servers that run; and
-what context those have loaded (Ollama, LM Studio, llama.cpp, vLLM).
+"""Finds what can be used on this machine without configuration: keys in the environment, and local servers that run;
+and what context those have loaded (Ollama, LM Studio, llama.cpp, vLLM).
 
 Cheap enough for the UI process before its first model: plain sockets and ``urllib`` in threads, at most 300 ms.
 """
@@ -134,7 +134,7 @@ def server_root(spec: ModelSpec, target: Target) -> str | None:
 
 
 def default_base(provider: str) -> str | None:
-    """Returns where a local provider listens: as its environment variable says, else its usual port."""
+    """Returns the address where a local provider listens: as its environment variable says, else its usual port."""
     dialect = dialect_of(provider)
     if not dialect.local:
         return None

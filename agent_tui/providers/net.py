@@ -1,4 +1,5 @@
-"""What is read of a provider at most, and the lines that say so: beyond these bounds nobody answers in good faith.
+"""The bounds on what is read of a provider, and the lines that say so: beyond these bounds nobody answers in good
+faith.
 
 The guard of what httpx reads, and everything of httpx that it does not promise: methods put in the place of its own,
 names of events and modules. LiteLLM and the OpenAI SDK below it make clients of their own, so the class is the only way
@@ -160,7 +161,7 @@ class LineBuffer:
         return whole
 
     def close(self) -> bytes:
-        """Returns what is left: a last line without an end."""
+        """Returns the rest: a last line without an end."""
         rest = b"".join(self._pieces)
         self._pieces.clear()
         self._size = 0

@@ -167,7 +167,7 @@ _LIST = re.compile(r"\s*\(([^)]{1,200})\)")
 
 
 def sizes(text: str) -> Overflow | None:
-    """Returns what a provider's refusal says of sizes; None when it says none, or none that can be believed."""
+    """Returns the sizes that a provider's refusal states; None when it states none, or none that can be believed."""
     text = " ".join(text[:_READ_LIMIT].split())
     if _RATE.search(text):
         return None

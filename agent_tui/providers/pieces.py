@@ -171,8 +171,8 @@ class _Encoder:
         self._fields = fields_of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
 
     def known(self, item: SentMessage, earlier: Known) -> tuple[str, int] | None:
-        """Returns what an earlier version of this maker found, of a message that can only be sent in one way: a stored
-        message does not change, but its reasoning and images may be left out."""
+        """Returns what an earlier version of this maker found of a message, where that can only be sent in one way: a
+        stored message does not change, but its reasoning and images may be left out."""
         if any(part.type in ("reasoning", "attachment") for part in item.message.parts):
             return None
         return earlier.get(item.key)
@@ -185,7 +185,7 @@ class _Encoder:
         return hashlib.blake2b(data, digest_size=8).hexdigest(), sum(map(_block_count, wire))
 
     def _body(self, items: Sequence[SentMessage], carriers: int) -> list[Metadata]:
-        """Returns what a body has of the messages behind the first ``carriers``."""
+        """Returns a body's part for the messages behind the first ``carriers``."""
         if self._info.target.api == "responses":
             return response_input(items, self._plan, self._info.images)[carriers:]
         messages = chat_messages(items, self._plan, self._form)[carriers:]
@@ -210,7 +210,7 @@ def _block_count(message: Metadata) -> int:
 
 
 def _settings(request: ModelRequest, info: ModelInfo, kwargs: Metadata) -> dict[str, str]:
-    """Returns what else of a request a cache may depend on, by name."""
+    """Returns the settings of a request, by name: what else of it a cache may depend on."""
     target = info.target
     settings = {"model": f"{target.provider}/{target.api}/{target.model}", PROGRAM: __version__}
     dialect = dialect_of(target.provider)

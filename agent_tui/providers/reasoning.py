@@ -89,8 +89,8 @@ def turn_is_closed(items: Sequence[SentMessage]) -> bool:
 
 
 def prefix_fingerprint(items: Sequence[SentMessage], fixed_fingerprint: str = "") -> str:
-    """Returns what ``ReasoningPart.prefix`` holds for an answer to ``items``: the fixed parts and every id that was
-    sent."""
+    """Returns the value that ``ReasoningPart.prefix`` holds for an answer to ``items``: the fixed parts and every id
+    that was sent."""
     value = fixed_fingerprint
     for item in items:
         value = _extend(value, item.key)
@@ -140,7 +140,8 @@ def _unusable(message: Message, part: ReasoningPart, index: int, target: Target,
 
 
 def _has_thought_signature(message: Message) -> bool:
-    """Returns where thoughts are never shown whole a signature, on any part of the answer, stands for them."""
+    """Returns whether any part of the answer carries a signature, which stands for thoughts where they are never shown
+    whole."""
     return any((part.provider_metadata or {}).get("thought_signature") for part in message.parts)
 
 

@@ -41,10 +41,11 @@ from agent_tui.text.clean import encodable
 
 @dataclass(slots=True, frozen=True)
 class ChatForm:
-    """How one model takes a conversation, as the records of its provider and family say. ``blocks``: reasoning goes
-    back as ``thinking_blocks``; ``lists``: text is sent as content blocks, so that cache markers can be put on them
-    without changing anything else; ``images`` False: the model cannot see; ``joined``: user messages in a row are sent
-    as one, because the model's chat template may refuse them; ``named``: a tool's result carries its name."""
+    """The form in which one model takes a conversation, as the records of its provider and family say. ``blocks``:
+    reasoning goes back as ``thinking_blocks``; ``lists``: text is sent as content blocks, so that cache markers can be
+    put on them without changing anything else; ``images`` False: the model cannot see; ``joined``: user messages in a
+    row are sent as one, because the model's chat template may refuse them; ``named``: a tool's result carries its
+    name."""
 
     dialect: Dialect
     blocks: bool

@@ -166,7 +166,7 @@ class MaskedStream:
         self._held = ""
 
     def feed(self, text: str) -> str:
-        """Returns what can be shown now."""
+        """Takes the next piece of the text and returns what can be shown now."""
         text = mask(self._held + text, self._values)
         held = self._beginning(text)
         self._held = text[len(text) - held :]

@@ -439,7 +439,7 @@ def _copy(response: Any, tap: Tap) -> None:
 
 
 def _below(tap: Tap, data: bytes) -> bytes:
-    """Returns what LiteLLM gets of whole lines."""
+    """Returns whole lines as LiteLLM gets them."""
     return b"".join(_json_line(line) for line in data.split(b"\n")) if tap.json_lines and data else data
 
 

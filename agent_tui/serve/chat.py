@@ -158,7 +158,7 @@ def _is_page(url: str) -> bool:
 
 
 def _last_words(said: str) -> bytes:
-    """Returns what the page shows of a chat that has ended."""
+    """Returns the bytes that the page shows of a chat that has ended."""
     lines = [*said.splitlines(), "", "The chat has ended. Reload the page to go on."]
     # The terminal's own screen again, empty, with a cursor.
     return ("\x1b[?1049l\x1b[?1003l\x1b[?1000l\x1b[?25h\x1b[2J\x1b[H" + "\r\n".join(lines)).encode()
@@ -179,7 +179,7 @@ MOST = 1 << 25
 
 
 def data(payload: bytes) -> bytes:
-    """Returns what was typed."""
+    """Returns the packet for what was typed."""
     return b"D%s%s" % (len(payload).to_bytes(4, "big"), payload)
 
 

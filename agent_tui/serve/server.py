@@ -73,7 +73,7 @@ class Gate:
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether nobody but this machine reaches a server that listens there."""
+    """Returns whether nobody but this machine reaches a server that listens at ``host``."""
     found = _address(host.strip("[]"))
     return host.lower() == "localhost" if found is None else found.is_loopback
 

@@ -168,7 +168,7 @@ class Database:
             raise damaged(self.path, what) from error
 
     def wait_for_lock(self, seconds: float) -> None:
-        """How long a statement blocks for another program's write from now on."""
+        """Sets how many seconds a statement waits for another program's write from now on."""
         self.run(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
 
     def close(self) -> None:

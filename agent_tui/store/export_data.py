@@ -43,7 +43,7 @@ def export_session(
 
 
 def session_cost(steps: Sequence[Step]) -> Cost:
-    """Returns what all its model calls cost."""
+    """Returns the cost of all model calls of a session."""
     return sum((step.cost for step in steps), NO_COST)
 
 

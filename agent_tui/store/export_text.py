@@ -80,7 +80,7 @@ def _paragraph(lines: list[str]) -> str:
 
 
 def _spans(text: str) -> set[tuple[int, int]]:
-    """Returns where code spans begin and end: a run of backticks to the next one of the same length."""
+    """Returns the beginnings and ends of code spans: a run of backticks to the next one of the same length."""
     runs = [(m.start(), m.end()) for m in _RUN.finditer(text)]
     found: set[tuple[int, int]] = set()
     i = 0

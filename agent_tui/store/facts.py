@@ -47,7 +47,7 @@ FACTS = ("token_count", "growth", "trusted", "permission_rule", "learned_limit",
 
 
 class Measured:
-    """What is known of token counts over all sessions: those of contents, and how far estimates were off."""
+    """The facts known of token counts over all sessions: those of contents, and how far estimates were off."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -94,7 +94,7 @@ class Measured:
 
 
 class Trust:
-    """What the user trusted, by project root."""
+    """The user's decisions on trust, by project root."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -187,18 +187,19 @@ _COLUMNS = "max_window, max_input, max_output, believed, configured_window, conf
 
 
 def forgotten_text(count: int) -> str:
-    """Returns what is said after so many models' learned limits were forgotten."""
+    """Returns the line that says that the learned limits of so many models were forgotten."""
     return f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned."
 
 
 class Learned:
-    """What servers told by refusing requests, which outlives the session: limits, and how reasoning goes back."""
+    """The facts that servers told by refusing requests, which outlive the session: limits, and how reasoning goes
+    back."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def limit(self, model: str, server: str) -> LearnedLimit | None:
-        """Returns what was learned of a model (LiteLLM's name) at a server (its address, or empty); None when nothing
+        """Returns the limit learned of a model (LiteLLM's name) at a server (its address, or empty); None when nothing
         was."""
         row = self._db.one(
             f"SELECT {_COLUMNS} FROM learned_limit WHERE model = ? AND server = ?", (encode(model), encode(server))
@@ -251,7 +252,7 @@ class Learned:
             self._db.run("DELETE FROM learned_limit WHERE model = ? AND server = ?", (encode(model), encode(server)))
 
     def replay_facts(self, model: str, server: str) -> set[str]:
-        """Returns what was learned of how a model at a server takes reasoning back (``failures.refusals``)."""
+        """Returns the facts learned of how a model at a server takes reasoning back (``failures.refusals``)."""
         rows = self._db.all(
             "SELECT fact FROM replay_fact WHERE model = ? AND server = ?", (encode(model), encode(server))
         )
@@ -274,7 +275,7 @@ class Learned:
 
 
 class Offers:
-    """What MCP servers offered when they were last seen, by project."""
+    """The offers of MCP servers when they were last seen, by project."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

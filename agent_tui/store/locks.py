@@ -255,7 +255,7 @@ def _is_private(about: os.stat_result) -> bool:
 
 @contextlib.contextmanager
 def _unused(folder: Path) -> Iterator[bool]:
-    """Whether the process that made a folder is gone; nobody else removes it meanwhile."""
+    """Yields whether the process that made a folder is gone; nobody else removes it meanwhile."""
     try:
         mark = os.open(folder / _MARK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     except OSError:

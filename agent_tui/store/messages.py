@@ -75,7 +75,7 @@ class Messages:
         return self._load(session_id, in_tree=False)
 
     def tree_size(self, session_id: str) -> tuple[int, int]:
-        """Returns how many messages a session has on all its branches, and how many branches beside the
+        """Returns the number of messages a session has on all its branches, and the number of branches beside the
         conversation."""
         with self._db.reading():
             self._sessions.require(session_id)
@@ -198,7 +198,8 @@ class Waiting:
             self._db.run("DELETE FROM waiting WHERE session_id = ? AND id = ?", (session_id, message_id))
 
     def order(self, session_id: str, ids: Sequence[str]) -> None:
-        """What waits is to go out in this order; what is not among ``ids`` stays in front of it, as it was."""
+        """Puts the waiting messages into the order in which they are to go out; what is not among ``ids`` stays in
+        front of it, as it was."""
         place = {message_id: n for n, message_id in enumerate(ids)}
         with self._db.writing():
             rows = self._db.all("SELECT id, data FROM waiting WHERE session_id = ? ORDER BY n", (session_id,))
@@ -209,12 +210,13 @@ class Waiting:
                 )
 
     def move(self, source: str, target: str) -> None:
-        """What waits in one session waits in another from now on."""
+        """Moves the messages that wait in one session to another."""
         with self._db.writing():
             self._db.run("UPDATE OR REPLACE waiting SET session_id = ? WHERE session_id = ?", (target, source))
 
     def all(self, session_id: str) -> tuple[list[Message], int]:
-        """Returns what waits in a session, in the order it was typed, and how many of those cannot be read."""
+        """Returns the messages that wait in a session, in the order they were typed, and how many of those cannot be
+        read."""
         try:
             rows = self._db.all("SELECT data FROM waiting WHERE session_id = ? ORDER BY n", (session_id,))
         except StoreError as error:

@@ -31,7 +31,8 @@ _PAGE = 4096
 
 @dataclass(slots=True)
 class Report:
-    """What was found: problems of the ``file`` as a whole, and of each session what is ``missing`` (empty: nothing)."""
+    """The findings of a check: problems of the ``file`` as a whole, and of each session what is ``missing`` (empty:
+    nothing)."""
 
     file: list[str] = field(default_factory=list)
     sessions: list[tuple[SessionInfo, list[str]]] = field(default_factory=list)
@@ -107,8 +108,9 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _version(old: sqlite3.Connection, path: Path) -> int:
-    """Returns how many migrations a damaged file has had: up to the last that made something it has. What later ones do
-    to the rows still has to be done; the number in the file may be what is damaged, so it decides nothing alone."""
+    """Returns the number of migrations a damaged file has had: up to the last that made something it has. What later
+    ones do to the rows still has to be done; the number in the file may be what is damaged, so it decides nothing
+    alone."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         there = _columns(old)
         known: set[tuple[str, str]] = set()
@@ -242,7 +244,7 @@ def check(store: Store, session_id: str | None = None) -> Report:
 
 
 def file_problems(connection: sqlite3.Connection) -> list[str]:
-    """Returns what SQLite finds wrong with the file, at most ten lines."""
+    """Returns the problems that SQLite finds in the file, at most ten lines."""
     try:
         rows = connection.execute("PRAGMA quick_check(10)").fetchall()
     except FAULTS as error:
@@ -394,7 +396,8 @@ def _copied(path: Path, folder: Path, busy_timeout: float) -> Database:
 
 
 def _salvaged(path: Path, folder: Path, busy_timeout: float) -> Database:
-    """Returns what can be read of a damaged database. Raises OSError and ``StoreError``, also when that is nothing."""
+    """Returns a database of all that can be read of a damaged one. Raises OSError and ``StoreError``, also when that is
+    nothing."""
 
     if not rebuild(path, folder).sessions:
         raise StoreError("nothing can be read")

@@ -55,7 +55,8 @@ def scan(
 
 
 def salvage(connection: sqlite3.Connection, session_id: str, head_id: str | None) -> Content:
-    """Returns what can be read of a session whose rows do not all make sense. Never raises for what is in the file."""
+    """Returns the part that can be read of a session whose rows do not all make sense. Never raises for what is in the
+    file."""
     before = connection.text_factory
     connection.text_factory = _text
     try:
@@ -65,7 +66,7 @@ def salvage(connection: sqlite3.Connection, session_id: str, head_id: str | None
 
 
 def lacks(missing: Sequence[str]) -> str:
-    """Returns what is missing, as a list in one line."""
+    """Lists what is missing, in one line."""
     shown = missing[:4]
     more = len(missing) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")

@@ -31,7 +31,7 @@ PUNCTUATION = "".join(chr(code) for code in range(0x21, 0x7F) if not chr(code).i
 
 
 def grams(text: str) -> str:
-    """Returns what is put into the index for a text."""
+    """Returns the runs of characters that stand for a text in the index."""
     flat = " ".join(fold(text).split())
     runs = {flat[at : at + _SIZE] for at in range(len(flat))}
     return " ".join({run.partition(" ")[0] for run in runs})
@@ -80,7 +80,7 @@ def text_of(connection: sqlite3.Connection, n: int) -> str:
 
 
 def created_of(data: str) -> float:
-    """When a message was said, from the fields that have no column."""
+    """Returns when a message was said, from the fields that have no column."""
     created = _object(data).get("created")
     return float(created) if isinstance(created, (int, float)) else 0.0
 
@@ -139,7 +139,7 @@ _TABLES = (
 
 
 def index_file(database: Path) -> Path:
-    """Returns where the index of a database is."""
+    """Returns the path of the index of a database."""
     return database.with_name(f"{database.stem}-search.db")
 
 
@@ -157,7 +157,7 @@ def remove_damaged(database: Path) -> None:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Returns whether it says that a file holds nonsense, and not that it cannot be reached."""
+    """Returns whether an error says that a file holds nonsense, and not that it cannot be reached."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -326,7 +326,7 @@ def read_only(path: Path) -> str:
 
 
 def why_not(error: Exception, path: Path) -> str:
-    """Why there is no index, as part of a line."""
+    """Returns why there is no index, as part of a line."""
     if isinstance(error, sqlite3.OperationalError) and "fts5" in str(error):
         return "the SQLite of this Python has no full-text search (FTS5)"
     if is_damage(error):
@@ -357,7 +357,7 @@ def is_of(main: sqlite3.Connection, high: int, last: str) -> bool:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Returns what tells a file from another of the same name; None where there is none."""
+    """Returns the device and inode, which tell a file from another of the same name; None where there is no file."""
     try:
         found = path.stat()
     except OSError:

@@ -62,7 +62,7 @@ class SearchReader:
             self._connection = None
 
     def state(self) -> IndexState:
-        """Returns how a search gets at texts now. Raises ``StoreError``."""
+        """Returns the way a search gets at texts now. Raises ``StoreError``."""
         connection = self._opened()
         if connection is None or self._why:
             return IndexState("missing", why=self._why)
@@ -225,7 +225,7 @@ _LEFT = "(m.n < ?1 OR m.n > ?2 OR m.n IN (SELECT n FROM search.waits))"
 
 
 def index_health(database: Path) -> IndexHealth:
-    """Returns how the index of a database is. Raises ``StoreError`` where the database cannot be read."""
+    """Returns the health of the index of a database. Raises ``StoreError`` where the database cannot be read."""
     path = index_file(database)
     try:
         with closing(sqlite3.connect(read_only(database), uri=True)) as connection:
@@ -274,7 +274,7 @@ class SessionSearch:
         return SearchReader(self._file, self._fill)
 
     def health(self) -> IndexHealth:
-        """Returns how the index of texts is; reads all of it. Raises ``StoreError``."""
+        """Returns the health of the index of texts; reads all of it. Raises ``StoreError``."""
         return index_health(self._db.path)
 
     def filler(self) -> Filler:

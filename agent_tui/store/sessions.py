@@ -119,7 +119,7 @@ class Sessions:
         return [row[1:] for row in rows if isinstance(row[1], str)]
 
     def _readable_sessions(self, project: str | Path | None, empty: bool, subagents: bool) -> list[SessionInfo]:
-        """Returns what ``all`` gives, of a damaged table."""
+        """Returns the sessions that ``all`` gives, read from a damaged table."""
         found = [
             info
             for info in infos_of(self._readable_rows())
@@ -200,7 +200,7 @@ class Sessions:
         )
 
     def _length(self, session_id: str, head_id: str | None) -> int:
-        """Returns how many messages the conversation has that ends with ``head_id``."""
+        """Returns the number of messages of the conversation that ends with ``head_id``."""
         row = self._db.one(
             "WITH RECURSIVE way (id, parent_id) AS ("
             "SELECT id, parent_id FROM message WHERE session_id = ?1 AND id = ?2 AND in_tree UNION "

@@ -27,7 +27,7 @@ def day_of(moment: float) -> str:
 
 
 class Spending:
-    """What model calls cost, by the day they were made: the sum of a day over all sessions of this machine. The rows
+    """The cost of model calls, by the day they were made: the sum of a day over all sessions of this machine. The rows
     outlive their sessions: what was deleted has been paid for. A store that is thrown away keeps them in the
     ``database`` of the others."""
 
@@ -35,8 +35,8 @@ class Spending:
         self._db = database
 
     def on(self, day: str) -> tuple[Cost, float]:
-        """Returns what the calls of a day cost, of all sessions and processes, and the dollars that calls under way, or
-        that never said what they cost, were expected to cost beyond that."""
+        """Returns the cost of the calls of a day, of all sessions and processes, and the dollars that calls under way,
+        or that never said what they cost, were expected to cost beyond that."""
         row = self._db.one(
             "SELECT COALESCE(SUM(usd), 0), COALESCE(SUM(unpriced), 0), COALESCE(SUM(held), 0) FROM spending "
             "WHERE day = ?",

@@ -24,7 +24,7 @@ def shorten_path(path: str, width: int) -> str:
 
 
 def tail_of(text: str, width: int) -> int:
-    """Returns where the last characters begin that fit into ``width`` cells."""
+    """Returns the index at which the last characters begin that fit into ``width`` cells."""
     at, left = len(text), width
     while at and (left := left - cell_len(text[at - 1])) >= 0:
         at -= 1

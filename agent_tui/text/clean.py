@@ -86,8 +86,8 @@ _HIDDEN = ("Cf", "Co", "Cs", "Cn", "Cc")
 
 
 def plain(text: object, limit: int) -> str:
-    """Returns what others say of themselves (servers, their tools, packages), without escape sequences, control and
-    invisible characters, at most ``limit`` characters long."""
+    """Returns the words of others about themselves (servers, their tools, packages), without escape sequences, control
+    and invisible characters, at most ``limit`` characters long."""
     shown = program_output(str(text)[: limit * 4])
     shown = "".join(c for c in shown if c in "\n\t" or unicodedata.category(c) not in _HIDDEN).strip()
     return cut(shown, limit)
@@ -109,7 +109,7 @@ _ACTING = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 
 
 def program_output(text: str) -> str:
-    """Returns what a program wrote for a terminal, as text: escape sequences removed, lines overwritten with ``\\r`` as
+    """Turns what a program wrote for a terminal into text: escape sequences removed, lines overwritten with ``\\r`` as
     they ended, no control characters."""
     if "\x1b" in text or "\x9b" in text:
         text = re.sub(_ESCAPES, "", text)

@@ -37,8 +37,8 @@ def plural(count: int, noun: str, nouns: str = "") -> str:
 
 
 def lines_in(text: str) -> int:
-    """Returns how many lines a text has, as people count: a newline at its end begins no other one; none where it is
-    empty."""
+    """Returns the number of lines of a text, as people count: a newline at its end begins no other one; none where it
+    is empty."""
     return text.count("\n") + (not text.endswith("\n")) if text else 0
 
 
@@ -117,15 +117,15 @@ def share(tenths: int | None, some: bool = False) -> str:
 
 
 def share_in(part: int, whole: int, approximate: bool = False) -> str:
-    """Returns which share of ``whole`` (> 0) ``part`` is: ``42.1 %``, ``<0.1 %``; ``~42.1 %`` where that is an
-    estimate."""
+    """Returns the share of ``whole`` (> 0) that ``part`` is, in percent: ``42.1 %``, ``<0.1 %``; ``~42.1 %`` where that
+    is an estimate."""
     text = share(tenths_of(part, whole), part > 0)
     return text if not approximate or text.startswith("<") else f"~{text}"
 
 
 def whole_percent(part: int, whole: int) -> str:
-    """Returns which part of ``whole`` (> 0) that is, in whole percent: ``81 %``; 0 and 100 only where it is nothing or
-    all, else ``<1 %`` and ``>99 %``."""
+    """Returns the share of ``whole`` (> 0) that ``part`` is, in whole percent: ``81 %``; 0 and 100 only where it is
+    nothing or all, else ``<1 %`` and ``>99 %``."""
     value = (200 * part + whole) // (2 * whole)
     if part <= 0 or part == whole or 0 < value < 100 or part > whole:
         return percent(value, 0)
@@ -133,8 +133,8 @@ def whole_percent(part: int, whole: int) -> str:
 
 
 def tenths_of(part: int, whole: int) -> int:
-    """Returns which share of ``whole`` (> 0) ``part`` is, in tenths of a percent, halves rounded up. In whole numbers,
-    so that everyone who shows it shows the same digit."""
+    """Returns the share of ``whole`` (> 0) that ``part`` is, in tenths of a percent, halves rounded up. In whole
+    numbers, so that everyone who shows it shows the same digit."""
     return (2_000 * part + whole) // (2 * whole)
 
 

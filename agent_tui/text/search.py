@@ -28,8 +28,8 @@ def fold(text: str) -> str:
 
 
 def search_words(query: str) -> list[str]:
-    """Returns what a query asks for, folded, each once: its words, and as one what stands ``"in quotes"``. Nothing else
-    in it means anything but itself."""
+    """Returns the texts a query asks for, folded, each once: its words, and as one what stands ``"in quotes"``. Nothing
+    else in it means anything but itself."""
     found: list[str] = []
     at = 0
     while (match := _WORD.search(query, at)) is not None:
@@ -45,7 +45,7 @@ def contains(folded: str, word: str) -> bool:
 
 
 def spans(text: str, words: Sequence[str]) -> list[Span]:
-    """Returns where ``search_words`` stand in a text as it is: ranges of characters in their order, none touching
+    """Returns the places of ``search_words`` in a text as it is: ranges of characters in their order, none touching
     another."""
     folded, places = _mapped(text)
     found: list[Span] = []

@@ -1,4 +1,4 @@
-"""What models call tools and arguments that they learned with other agents, and what it is called here.
+"""The names that models learned with other agents for tools and arguments, and the names used here.
 
 One table of names, and a few lines of code for arguments that mean the same in another shape. A call is put into our
 words before anything looks at it: rules about ``bash`` hold for ``shell``, and what is judged is what runs. What would
@@ -125,7 +125,7 @@ _TYPES: Mapping[str, str] = {
 
 
 def own_name(name: str) -> str:
-    """Returns what a tool is called here, by what a model called it; the same name where we know no tool like it."""
+    """Returns the name of a tool here, from the one a model used; the same name where we know no tool like it."""
     return _BY_NAME.get(_plain(name.rpartition(".")[2]), name)
 
 

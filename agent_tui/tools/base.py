@@ -1,4 +1,4 @@
-"""What a tool is: a schema the model sees, an intent that can be judged, and a run that answers."""
+"""The parts of a tool: a schema the model sees, an intent that can be judged, and a run that answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ServerTool:
 
 @dataclass(slots=True)
 class Intent:
-    """What a call would do, known before it is done: permissions judge it and the user is shown it.
+    """The intended effect of a call, known before it runs: permissions judge it and the user is shown it.
 
     ``summary`` is one line (``edit app.py``); ``display`` is ``{"kind": "diff"|"command"|"text", "text": …,
     "path": …}``. ``paths`` are absolute, links resolved. ``tool`` is the name that rules are asked about where the
@@ -80,11 +80,11 @@ class User(Protocol):
     """The user, as tools ask them."""
 
     async def approve(self, plan: str) -> PlanAnswer | None:
-        """Returns what the user says to a plan; None when nobody is there. Raises ToolError outside plan mode."""
+        """Returns the user's answer to a plan; None when nobody is there. Raises ToolError outside plan mode."""
         ...
 
     async def choose(self, question: str, choices: tuple[str, ...], several: bool) -> QuestionAnswer:
-        """Returns what the user answers. Raises ToolError when nobody is there."""
+        """Asks the user and returns the answer. Raises ToolError when nobody is there."""
         ...
 
 
@@ -104,15 +104,15 @@ class TodoItem:
 
 @dataclass(slots=True)
 class ToolMemory:
-    """What tools know as long as the session lives: the ``files`` the model has read, by path, and as they were then;
-    its todo list."""
+    """The memory of the tools as long as the session lives: the ``files`` the model has read, by path, and as they were
+    then; its todo list."""
 
     files: dict[str, FileVersion] = field(default_factory=dict)
     todo: list[TodoItem] = field(default_factory=list)
 
 
 class Keeping(Protocol):
-    """What a command destroys or changes comes back."""
+    """Keeps what a command destroys or changes, so that it comes back."""
 
     async def before(self) -> None:
         """A command is about to run."""
@@ -124,7 +124,7 @@ class Keeping(Protocol):
 
 @dataclass(slots=True)
 class ToolContext:
-    """What a running tool may use."""
+    """The services and settings that a running tool may use."""
 
     cwd: Path
     root: Path
@@ -179,7 +179,7 @@ class Tool(Protocol):
     def group(self) -> str: ...
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
-        """Returns what the call would do. Raises ToolError for arguments that make no sense."""
+        """Returns the effect the call would have. Raises ToolError for arguments that make no sense."""
         ...
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:

@@ -70,7 +70,7 @@ class Collector:
             self._tail = self._tail[-keep:]
 
     def finish(self) -> Capped:
-        """Returns what the model gets; closes the file."""
+        """Returns the output as the model gets it; closes the file."""
         lines = self._newlines + self._open_line
         if self._path is None:
             return Capped(self._head, None, self.characters, lines, lines)

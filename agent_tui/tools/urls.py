@@ -1,4 +1,4 @@
-"""What a URL may be, and whether its host is on the public internet."""
+"""Reads URLs, checks that they may be used, and tells whether a host is on the public internet."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ EARLY = ("cancel", "escape", "focus_prompt", "suspend_process")
 
 
 class Start(NamedTuple):
-    """How the chat begins and ends."""
+    """The way the chat begins and ends."""
 
     prompt: str = ""
     """Sent once the session is open."""
@@ -313,8 +313,9 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self.view.arrange(event.size.height)
 
     async def on_event(self, event: events.Event) -> None:
-        """What is typed or pasted while the conversation has the focus is the prompt's. The focus moves before the next
-        key is looked at: that one may have come along, and would else be one of the conversation's own, its letters."""
+        """Hands what is typed or pasted while the conversation has the focus to the prompt. The focus moves before the
+        next key is looked at: that one may have come along, and would else be one of the conversation's own, its
+        letters."""
         if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded and self._is_for_prompt(event):
             self.screen.set_focus(self.prompt)
         await super().on_event(event)

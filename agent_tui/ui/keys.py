@@ -46,7 +46,7 @@ class TypingGuard:
         self._typed = self._clock()
 
     def sent(self) -> None:
-        """What was typed is complete: the next key begins something new."""
+        """Notes that what was typed is complete: the next key begins something new."""
         self._typed = None
 
     @property

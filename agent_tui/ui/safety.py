@@ -1,4 +1,4 @@
-"""What happens when the screen's own code fails: one line, one entry in the log, and the chat goes on.
+"""Handles failures of the screen's own code: one line, one entry in the log, and the chat goes on.
 
 Textual ends the program with a traceback, and stops the widget whose handler failed. A conversation is worth more.
 """

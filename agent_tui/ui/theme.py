@@ -94,7 +94,7 @@ DEFAULT: dict[str, Any] = {
 
 
 class Themes(NamedTuple):
-    """What was found: themes by name and one line for each file that is no theme."""
+    """The themes that were found, by name, and one line for each file that is no theme."""
 
     themes: dict[str, Theme]
     problems: list[str]

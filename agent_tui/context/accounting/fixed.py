@@ -19,7 +19,7 @@ Reach = tuple[int, int, int] | str | None
 
 
 class Coverage:
-    """How far the newest turn step was read from the provider's cache.
+    """The part of the newest turn step that was read from the provider's cache.
 
     Whole requests that the reading covered give the place without any estimate: ``until`` is the index before which
     all messages were read, ``after`` the one from which on none was, and ``between`` the tokens read in between

@@ -1,4 +1,4 @@
-"""What the calculator is given, and what it says of the past: steps to build on, reasoning, the measured scale."""
+"""The inputs of the calculator, and what they say of the past: steps to build on, reasoning, the measured scale."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def counted_at(view: Sequence[SentMessage], target: Target, fixed_fingerprint: s
 
 
 def _asked(effort: Effort) -> Effort | None:
-    """Returns what the replay rule is asked with: whether a step thinks matters to it, not how long."""
+    """Returns the effort that the replay rule is asked with: whether a step thinks matters to it, not how long."""
     return effort if effort == "off" else None
 
 
@@ -195,7 +195,8 @@ def best_scale(
 
 
 def fixed_scale_at(number: int, step: Step, target: Target, family: Family) -> FixedScale | None:
-    """Returns what the step at ``number`` measured of the prefix parts, if it measured them."""
+    """Returns the scale of the prefix parts that the step at ``number`` measured; None where it did not measure
+    them."""
     usage, messages = step.counted, step.estimated_messages
     if messages is None or usage is None or not usage.anchors or step.status != "complete":
         return None

@@ -32,8 +32,8 @@ WHOLE = 0.99
 
 @dataclass(slots=True, frozen=True)
 class WayBack:
-    """How the user would take the change back (``words``: ``/model opus``), and what the calculator would then be
-    given. ``elsewhere``: what was left stays as it is, so that what is said meanwhile does not change it."""
+    """The way in which the user would take the change back (``words``: ``/model opus``), and what the calculator would
+    then be given. ``elsewhere``: what was left stays as it is, so that what is said meanwhile does not change it."""
 
     words: str
     inputs: ContextInputs
@@ -57,7 +57,8 @@ class LostReasoning:
 def lost_reasoning(
     before: ContextInputs, after: ContextInputs, way: WayBack | None = None, *, turn_open: bool = False
 ) -> LostReasoning | None:
-    """Returns what a change from ``before`` to ``after`` loses; None where that is nothing, or too little to speak of.
+    """Returns the reasoning that a change from ``before`` to ``after`` loses; None where that is nothing, or too little
+    to speak of.
 
     Only what counts in the next input is lost: a model that drops the reasoning of closed turns loses nothing of it.
     ``turn_open``: the change comes between two steps of a turn; else the next request begins with the user's message.
@@ -92,7 +93,7 @@ def lost_reasoning(
 
 
 def lost_words(lost: LostReasoning) -> str:
-    """Returns what is lost, without what is done about it: ``19.4k reasoning tokens ($0.29 to make)``."""
+    """Returns in words what is lost, without what is done about it: ``19.4k reasoning tokens ($0.29 to make)``."""
     price = money(lost.cost)
     made = "price unknown" if lost.cost.unpriced and not lost.cost.known else f"{price} to make"
     return f"{tokens(lost.tokens, lost.basis == 'estimated')} reasoning tokens ({made})"
@@ -175,8 +176,8 @@ def _sent(role: Literal["user", "assistant"], name: str, origin: Origin | None =
 
 
 def _cost(step: Step | None, reasoning: int, prices: Prices) -> Cost:
-    """Returns what so many tokens of a step's output cost, as it was billed: their share of its price is taken of the
-    list."""
+    """Returns the cost of so many reasoning tokens of a step's output, as it was billed: their share of the step's
+    price follows from the list prices."""
     usage = step.counted if step is not None else None
     if step is None or usage is None or step.cost_usd is None:
         return Cost(unpriced=1)

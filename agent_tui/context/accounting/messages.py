@@ -1,4 +1,4 @@
-"""What messages cost: measured by difference between two reports, estimated where no number covers them, and what of
+"""The cost of messages: measured by difference between two reports, estimated where no number covers them, and what of
 them is no longer sent."""
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ def estimate_rest(ground: Ground, new: Tally) -> None:
 
 
 def estimated_head(ground: Ground) -> tuple[int, bool]:
-    """Returns what the messages before the first measured answer are estimated at, and whether a count is still
-    missing."""
+    """Returns the estimate for the messages before the first measured answer, and whether a count is still missing."""
     weighed = [weigh(ground, i) for i in range(ground.head)]
     return sum(w.corrected(ground.ratio) for w in weighed), any(w.approximate for w in weighed)
 
@@ -169,7 +168,8 @@ def _shares_at(ground: Ground, anchor: Step) -> dict[str, float] | None:
 
 
 def _closed_at(ground: Ground, step: Step) -> bool:
-    """Returns whether it is a count of a conversation whose turn had ended: what the turn's end drops was not in it."""
+    """Returns whether the step is a count of a conversation whose turn had ended: what the turn's end drops was not in
+    it."""
     return step.kind == "count" and turn_is_closed(ground.view[step.sent_count - 1 : step.sent_count])
 
 
@@ -197,9 +197,9 @@ def _message(ground: Ground, message_id: str) -> Message | None:
 
 @dataclass(slots=True)
 class Measured:
-    """What the first ``steps`` of the chain measured. ``tally`` has every message from the first one's answer on,
-    ``turn`` the answers of the turn that is open there, ``left`` what of the provider's cache is left for the rows that
-    follow."""
+    """The costs that the first ``steps`` of the chain measured. ``tally`` has every message from the first one's answer
+    on, ``turn`` the answers of the turn that is open there, ``left`` what of the provider's cache is left for the rows
+    that follow."""
 
     tally: Tally
     left: int

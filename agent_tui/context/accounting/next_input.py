@@ -29,9 +29,9 @@ providers that count no reasoning would teach next to nothing."""
 
 @dataclass(slots=True, frozen=True)
 class Sizes:
-    """What the formula adds up, in the order of the conversation: the prefix parts; the ``head``, which are the
-    messages before the first measured answer, as estimated; what was ``measured``, up to the anchor; what is ``new``
-    since. ``dropped`` and ``removed`` are taken away."""
+    """The sizes that the formula adds up, in the order of the conversation: the prefix parts; the ``head``, which are
+    the messages before the first measured answer, as estimated; what was ``measured``, up to the anchor; what is
+    ``new`` since. ``dropped`` and ``removed`` are taken away."""
 
     fixed: FixedEstimate
     head: int

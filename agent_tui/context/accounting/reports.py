@@ -1,4 +1,4 @@
-"""What reports are worth: whether one can be true, how good the estimates were, and how fast a session grows.
+"""Judges what reports are worth: whether one can be true, how good the estimates were, and how fast a session grows.
 
 A report several times off our own estimate is a mistake of whoever counted (a gateway that adds up calls, a server that
 counts only what was not in its cache): the estimate is nearer to the truth than the report.

@@ -61,14 +61,14 @@ class BudgetLine:
 
     @property
     def left(self) -> float | None:
-        """What is left of the limit; less than 0 where more was spent."""
+        """The rest of the limit; less than 0 where more was spent."""
         if self.limit is None:
             return None
         return self.limit - (self.tokens if self.name == "tokens" else self.spent.known + self.held)
 
     def breaks(self, call: ExpectedCall) -> bool:
-        """Returns whether the call would go beyond it. One that costs nothing never does; one without a price does when
-        there is nothing left."""
+        """Returns whether the call would go beyond the limit. One that costs nothing never does; one without a price
+        does when there is nothing left."""
         if self.left is None:
             return False
         if self.name == "tokens":
@@ -142,8 +142,8 @@ def amount(line: BudgetLine, value: float | Cost) -> str:
 
 
 def rest_of(line: BudgetLine) -> str:
-    """Returns what is left of the limit, or how far it is over, so that the amounts add up as they are shown. Where a
-    part of what was spent is not known, it is a bound: less is left, and more over."""
+    """Returns in words what is left of the limit, or how far it is over, so that the amounts add up as they are shown.
+    Where a part of what was spent is not known, it is a bound: less is left, and more over."""
     digits = 2 if line.name == "tokens" else _places(line) or 2
     if line.spent.unpriced:
         return _bound_of(line, digits)

@@ -74,9 +74,9 @@ class Breakdown:
 
 @dataclass(slots=True, frozen=True)
 class _Fit:
-    """What the rows have to be so that they sum to the total: tokens of the prefix rows, of the messages before the
-    first measured answer, and what the measured rows have to give. ``spread``: the messages share so many tokens
-    instead. ``misfit`` is not 0 where it takes more than the errors of estimates."""
+    """The sizes that the rows have to have so that they sum to the total: tokens of the prefix rows, of the messages
+    before the first measured answer, and what the measured rows have to give. ``spread``: the messages share so many
+    tokens instead. ``misfit`` is not 0 where it takes more than the errors of estimates."""
 
     fixed: int
     head: int = 0

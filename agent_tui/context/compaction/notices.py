@@ -1,4 +1,4 @@
-"""What the user is told about compaction: one line each, with the numbers, and the preview."""
+"""The lines that tell the user about compaction: one each, with the numbers, and the preview."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXACT_NONE = "No exact count: the provider cannot count without answering, or di
 
 
 def exact_text(count: int | None) -> str:
-    """Returns what came of asking the provider for an exact count."""
+    """Returns the line on what came of asking the provider for an exact count."""
     return EXACT_NONE if count is None else f"Exact count of the provider: {count:,} tokens."
 
 
@@ -177,7 +177,7 @@ def _does_not_fit(usage: ContextUsage, model: str) -> str:
 
 
 def preview_text(plan: CompactionPlan) -> str:
-    """Returns what goes, what stays, and the expected numbers; for ``/compact preview``."""
+    """Returns the preview of a plan: what goes, what stays, and the expected numbers; for ``/compact preview``."""
     if plan.action in ("nothing", "not_worth_it") or plan.expected_after is None:
         head = "Nothing to compact" if plan.action == "nothing" else "Not worth it"
         if plan.stuck:

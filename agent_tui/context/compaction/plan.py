@@ -130,9 +130,10 @@ UNDO = "/compact undo"
 
 @dataclass(slots=True, frozen=True)
 class SummaryPlan:
-    """What a summary would replace. ``message_ids`` are all messages that it stands for, those of earlier summaries
-    included: everything before the cut but the newest message of the user. ``fresh`` are the ones no model has
-    summarised yet; ``previous`` is what the last summary says of the others. ``user_messages`` are kept word for word.
+    """The messages that a summary would replace. ``message_ids`` are all messages that it stands for, those of earlier
+    summaries included: everything before the cut but the newest message of the user. ``fresh`` are the ones no model
+    has summarised yet; ``previous`` is what the last summary says of the others. ``user_messages`` are kept word for
+    word.
 
     ``approved`` are the lines of the plan the user agreed to. ``left_out`` above 0: no model is asked, so many
     messages are left out behind a placeholder.
@@ -199,7 +200,7 @@ class CompactionPlan:
     before_estimated: bool = True
 
     def view_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> list[SentMessage]:
-        """Returns what would be sent with these further records."""
+        """Returns the messages that would be sent with these further records."""
         summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
         return build_view(self.path, [*self.inputs.records, *records], summaries)
 
@@ -274,7 +275,7 @@ def undo_target(records: Sequence[CompactionRecord], path: Sequence[Message]) ->
 
 
 def message_tokens(usage: ContextUsage) -> dict[str, int]:
-    """Returns what each sent message costs, from the breakdown's leaves: they add up to the messages' row."""
+    """Returns the cost of each sent message, from the breakdown's leaves: they add up to the messages' row."""
     costs: dict[str, int] = {}
     for row in usage.rows:
         if row.id == "messages":

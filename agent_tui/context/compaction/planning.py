@@ -134,7 +134,7 @@ class Situation:
         return self.reason == "overflow" or not fits_to_send(self.usage)
 
     def replaced(self, cut: int) -> list[Message]:
-        """Returns what a summary of everything before ``cut`` stands for."""
+        """Returns the messages that a summary of everything before ``cut`` stands for."""
         return [m for m in self.path[:cut] if m.id != self.pinned]
 
     def gone(self, cut: int) -> int:
@@ -269,8 +269,8 @@ def plan_compaction(
     focus: str = "",
     without_model: bool = False,
 ) -> CompactionPlan:
-    """Returns what a compaction would do now, by the mildest means that help: clear old tool results, summarise, clip
-    the newest turn's results, keep fewer messages word for word, leave out the oldest turns.
+    """Returns the plan of what a compaction would do now, by the mildest means that help: clear old tool results,
+    summarise, clip the newest turn's results, keep fewer messages word for word, leave out the oldest turns.
 
     ``usage`` must be the calculator's answer for ``inputs``. ``without_model``: the means that need no model call.
     """
@@ -326,7 +326,8 @@ class _Planner:
         return self._refused(tried)
 
     def _means(self) -> Iterator[CompactionPlan]:
-        """What could be done, the preferred first. Each is worked out only when those before it did not do."""
+        """Yields the plans that could be carried out, the preferred first. Each is worked out only when those before it
+        did not do."""
         s = self.s
         if self.asked:
             yield from self._summaries(s.keep_cut(True), clipping=False)
@@ -457,13 +458,13 @@ class _Planner:
         return max(1, own) if self.asked else max(1, own, int(self.s.scale * MIN_GAIN))
 
     def _good(self, plan: CompactionPlan) -> bool:
-        """Returns whether it does all that is wanted, so that nothing further has to be looked at."""
+        """Returns whether a plan does all that is wanted, so that nothing further has to be looked at."""
         after = plan.expected_after
         below = after is not None and (self.s.target is None or after <= self.s.target)
         return below and plan.fits and self._gain(plan) >= (1 if self.s.needed else self._enough())
 
     def _acceptable(self, plan: CompactionPlan) -> bool:
-        """Returns whether it is better than nothing: what it leaves can be sent."""
+        """Returns whether a plan is better than nothing: what it leaves can be sent."""
         if not plan.fits:
             return False
         if self.s.needed:

@@ -90,7 +90,7 @@ def assemble(
 
 
 def model_sections(text: str) -> dict[str, str]:
-    """Returns what a model wrote of a summary message's text, without what was collected."""
+    """Returns the sections of a summary message's text that a model wrote, without what was collected."""
     return {name: body for name, body in parse_sections(text).items() if name in MODEL_SECTIONS and body}
 
 
@@ -174,8 +174,8 @@ class Entry:
 
 @dataclass(slots=True, frozen=True)
 class SummaryInput:
-    """What the summary is made from. ``entries`` are rendered messages, oldest first; ``skipped`` counts those that
-    were left out to fit the model."""
+    """The input that the summary is made from. ``entries`` are rendered messages, oldest first; ``skipped`` counts
+    those that were left out to fit the model."""
 
     previous: str | None
     entries: tuple[Entry, ...]

@@ -1,5 +1,5 @@
-"""What a summary message keeps besides what a model writes: the user's own words, the plan they approved last, the todo
-list as it stands, and the files that were used."""
+"""The parts that a summary message keeps besides what a model writes: the user's own words, the plan they approved
+last, the todo list as it stands, and the files that were used."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def user_words(messages: Sequence[Message], budget: int, family: Family) -> tupl
 
 
 def _cost(message: Message, family: Family) -> int:
-    """Returns what the words alone cost, without attachments."""
+    """Returns the cost of the words alone, without attachments."""
     text_only = all(isinstance(p, TextPart) for p in message.parts)
     raw = message.raw_tokens if text_only else None
     return estimate_message(replace(message, parts=[TextPart(message.text)], raw_tokens=raw), family).tokens

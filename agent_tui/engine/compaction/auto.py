@@ -219,7 +219,8 @@ class AutoCompaction:
 
     @property
     def broke_budget(self) -> bool:
-        """True when a compaction was tried since the model last answered and not made for what it would have cost."""
+        """True when a compaction was tried since the model last answered and not made because of what it would have
+        cost."""
         return self._tried is not None and self._tried.failure is not None and self._tried.failure.kind == "budget"
 
     def held_back(self) -> HeldBack | None:
@@ -294,15 +295,16 @@ def _would_compact(usage: ContextUsage) -> bool:
 
 
 def _both(before: CompactionResult, now: CompactionResult) -> CompactionResult:
-    """Returns what came of two attempts at one step, of which neither was told: why the first failed as well."""
+    """Returns the result of two attempts at one step, of which neither was told; it says why the first failed as
+    well."""
     if before.outcome != "failed" or now.done:
         return now
     return replace(now, why=f"the summary failed ({before.why}) and {now.why}")
 
 
 def switch_check(new_usage: ContextUsage) -> str | None:
-    """Returns whether a conversation fits the model it is to be switched to. ``new_usage`` is the calculator's answer
-    for that model; None when it fits, else the line to tell before the old model compacts it."""
+    """Checks whether a conversation fits the model it is to be switched to. ``new_usage`` is the calculator's answer
+    for that model. Returns None when it fits, else the line to tell before the old model compacts it."""
     if new_usage.limit is None or new_usage.total <= new_usage.limit:
         return None
     return switch_text(new_usage, new_usage.model)

@@ -45,7 +45,7 @@ Outcome: TypeAlias = Literal["done", "not_worth_it", "failed", "cancelled", "not
 
 @dataclass(slots=True)
 class CompactionResult:
-    """How a compaction ended. ``records`` and ``summary`` are to be committed together, only when ``done``.
+    """The result of a compaction. ``records`` and ``summary`` are to be committed together, only when ``done``.
 
     ``steps`` are all model calls that were made, oldest first: their cost counts whatever came of them. ``before`` and
     ``after`` are the calculator's totals; ``text`` is the finished line for the user, ``why`` half a sentence.
@@ -203,8 +203,8 @@ class Compactor:
 
     @staticmethod
     def _sections(plan: CompactionPlan, answer: SummaryAnswer) -> Mapping[str, str]:
-        """Returns what the model wrote; where the earlier summary had to be left out of its input, with what that one
-        said."""
+        """Returns the sections that the model wrote, merged with those of the earlier summary where that had to be left
+        out of the model's input."""
         sections = {name: body for name, body in parse_sections(answer.text).items() if name in MODEL_SECTIONS}
         if answer.finish == "length":
             last = next(reversed(sections))

@@ -66,7 +66,7 @@ WORDS_PER_TOKEN = 0.6
 
 @dataclass(slots=True)
 class SummaryAnswer:
-    """What came of a call. ``saw_previous``: the earlier summary was in its input."""
+    """The result of a call for a summary. ``saw_previous``: the earlier summary was in its input."""
 
     text: str = ""
     finish: FinishReason | None = None

@@ -39,7 +39,7 @@ class Again:
 
 
 class OverflowRecovery:
-    """What is tried for one step whose request was refused for its size."""
+    """Tries what is left to try for one step whose request was refused for its size."""
 
     def __init__(self, runtime: Runtime, compaction: CompactionService, emit: Emit, prepare: Prepare) -> None:
         self._runtime = runtime
@@ -340,7 +340,7 @@ class TurnExecutor:
         return await StepRunner(runtime, self.emit).run(max_output)
 
     async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool) -> bool:
-        """Returns whether the turn ends with what they did."""
+        """Runs the tool calls; returns whether the turn ends with what they did."""
         conversation = self._runtime.conversation
 
         def finished(message: Message) -> None:

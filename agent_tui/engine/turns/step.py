@@ -133,7 +133,7 @@ MOST_ADAPTED = 2
 
 @dataclass(slots=True)
 class StepResult:
-    """How a step ended: ``failure`` is None when the model ended it, and then ``finish`` says why."""
+    """The result of a step: ``failure`` is None when the model ended it, and then ``finish`` says why."""
 
     message: Message
     step: Step
@@ -263,7 +263,7 @@ class StepRunner:
         return Notice("info", text, "schema_refused")
 
     def _note_dropped(self, request: ModelRequest, dropped: list[str], result: StepResult) -> None:
-        """What the provider says it dropped was not counted in this step, and is not sent again."""
+        """Notes what the provider says it dropped: that was not counted in this step, and is not sent again."""
         if not dropped:
             return
         step, view = result.step, request.messages
@@ -311,13 +311,13 @@ class StepRunner:
                         result.failure = failure
 
     def _store_sent(self) -> None:
-        """What the request is made of, once it is on its way."""
+        """Stores what the request is made of, once it is on its way."""
         remember, self._remember = self._remember, None
         if remember is not None:
             remember()
 
     def _judge_cache(self, step: Step) -> None:
-        """What of it should have been read from the cache. An answer is not lost over that."""
+        """Judges what of a step's input should have been read from the cache. An answer is not lost over that."""
         runtime, conversation = self._runtime, self._runtime.conversation
         try:
             self._store_sent()
@@ -432,7 +432,8 @@ class StepRunner:
 
     @staticmethod
     def _with_input(usage: TokenUsage, step: Step) -> TokenUsage:
-        """Returns where nobody counted the input, ours is the best number there is."""
+        """Returns the usage with our estimate of the input where nobody counted it: that is the best number there
+        is."""
         counted = usage.source == "provider" or usage.input
         return usage if counted else replace(usage, input=step.estimated_input or 0)
 
@@ -459,5 +460,5 @@ def _wordless(message: Message) -> bool:
 
 
 def _from_user(view: list[SentMessage]) -> bool:
-    """Returns whether the newest of what was sent is the user's."""
+    """Returns whether the newest message that was sent is the user's."""
     return bool(view) and view[-1].message.role == "user"

@@ -1,4 +1,4 @@
-"""What runs beside the conversation's own steps: a subagent with one task, and the user's own shell command."""
+"""Work beside the conversation's own steps: a subagent with one task, and the user's own shell command."""
 
 from __future__ import annotations
 

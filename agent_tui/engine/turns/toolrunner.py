@@ -204,7 +204,7 @@ class ToolRunner:
         looked: ToolOutcome,
         stopped: Stopped,
     ) -> ToolOutcome:
-        """Returns what becomes of a command that wanted more than to look: it runs again with that, or what it said
+        """Returns the outcome of a command that wanted more than to look: it runs again with that, or what it said
         stands."""
         self._kept[job.call.call_id] = self._context().secrets.mask(looked.text)
         asked = time.monotonic()
@@ -278,8 +278,7 @@ def _unexpected(call: ToolCallPart, error: Exception) -> str:
 
 
 async def _fitted(outcome: ToolOutcome, limits: ImageLimits) -> ToolOutcome:
-    """Returns what a tool answered with its images as the model takes them, and a line for each that is not what it
-    was."""
+    """Returns a tool's answer with its images as the model takes them, and a line for each that is not what it was."""
     if not needs_fitting(outcome.attachments, limits):
         return outcome
     kept, changed, refused = await asyncio.to_thread(fit_attachments, outcome.attachments, limits)
@@ -295,7 +294,7 @@ def _summary(outcome: ToolOutcome) -> list[str]:
 
 
 def _masked(outcome: ToolOutcome, secrets: Redactor) -> ToolOutcome:
-    """Returns what a tool said, without the user's keys: from here on it is stored, shown and sent."""
+    """Returns a tool's answer without the user's keys: from here on it is stored, shown and sent."""
     return replace(
         outcome,
         text=secrets.mask(outcome.text),
@@ -328,7 +327,7 @@ def _over_a_secret(call: ToolCallPart, intent: Intent, context: ToolContext) -> 
 
 
 def _versions(intent: Intent) -> list[tuple[int, ...] | None]:
-    """Returns what the files of an edit are now, so that nothing is changed but what was looked at."""
+    """Returns the versions that the files of an edit have now, so that nothing is changed but what was looked at."""
     return [_version(path) for path in intent.paths] if intent.kind == "edit" else []
 
 

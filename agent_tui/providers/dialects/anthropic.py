@@ -375,7 +375,7 @@ class AnthropicStream(StreamReader):
             self.out.finish = "stop"
 
     def _transformed(self, *places: dict[str, Any]) -> None:
-        """What the API changed in the request before the model read it; the last report holds all of it."""
+        """Reads what the API changed in the request before the model read it; the last report holds all of it."""
         for place in places:
             listed = place.get("input_transformations")
             if isinstance(listed, list):

@@ -313,7 +313,8 @@ def _same_detail(known: Metadata, new: Metadata) -> bool:
 
 
 def _extra_signature(value: dict[str, Any]) -> str | None:
-    """Returns where Google's OpenAI-compatible endpoint puts thought signatures."""
+    """Returns the thought signature from where Google's OpenAI-compatible endpoint puts it; None where there is
+    none."""
     google = (value.get("extra_content") or {}).get("google") or {}
     signature = google.get("thought_signature")
     return signature if isinstance(signature, str) else None

@@ -1,4 +1,4 @@
-"""What the readers of streams share: an answer as ordered parts, thoughts between tags, numbers of usage."""
+"""Parts that the readers of streams share: an answer as ordered parts, thoughts between tags, numbers of usage."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class PartBuilder:
 
 
 def _require_text(*values: object) -> None:
-    """What providers send is only typed in their documentation."""
+    """Raises TypeError for a value that is no text: what providers send is only typed in their documentation."""
     for value in values:
         if not isinstance(value, str):
             raise TypeError(f"{type(value).__name__} where text belongs")
@@ -260,7 +260,8 @@ def usage_of(prompt: int, output: int, reasoning: int | None, read: int | None, 
 
 
 def with_hour(usage: TokenUsage, hour: Any) -> TokenUsage:
-    """Returns how much of what was written to the cache is kept for an hour."""
+    """Returns the usage with how much of what was written to the cache is kept for an hour; unchanged where ``hour``
+    cannot be that."""
     count = integer(hour)
     if count is None or not 0 <= count <= (usage.cache_write or 0):
         return usage

@@ -1,5 +1,5 @@
-"""What the encoders share: which images are sent, calls with their results, what of old reasoning goes back, how much
-thinking is asked for."""
+"""Parts that the encoders share: which images are sent, calls with their results, what of old reasoning goes back, how
+much thinking is asked for."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def attachment_block(part: AttachmentPart, images: bool | None) -> Metadata:
 
 
 def not_taken(items: Sequence[SentMessage], limits: ImageLimits) -> int:
-    """Returns how many images of a conversation would be told in a line."""
+    """Returns how many images of a conversation would not be sent, but told in a line of text."""
     sent = sendable(items, limits)
     return sum(part.media_type == NOT_SENT for item in sent for part in item.message.parts if part.type == "attachment")
 

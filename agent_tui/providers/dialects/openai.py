@@ -1,4 +1,4 @@
-"""What is known of OpenAI, of Azure, and of the GPT models wherever they are served. How they are spoken to is in
+"""The facts known of OpenAI, of Azure, and of the GPT models wherever they are served. How they are spoken to is in
 ``chat`` and ``responses``."""
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ MEBI = 1024 * 1024
 
 
 class Source(NamedTuple):
-    """Where a fact is from."""
+    """The source of a fact."""
 
     page: str
     checked: str
@@ -44,8 +44,8 @@ class Source(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Caching:
-    """What a provider says of its prompt cache. Only what is documented stands here: where nothing is said of how long
-    an entry lives, ``life`` and ``gone`` are None, and nobody may call it expired."""
+    """The facts that a provider states of its prompt cache. Only what is documented stands here: where nothing is said
+    of how long an entry lives, ``life`` and ``gone`` are None, and nobody may call it expired."""
 
     keeping: Literal["markers", "automatic"] = "automatic"
     """Up to the places that a request marks, or whatever was sent."""
@@ -84,7 +84,7 @@ and give it up when another request needs the room."""
 
 @dataclass(slots=True, frozen=True)
 class ImageLimits:
-    """What one provider takes of images; None: it says no limit."""
+    """The limits of one provider on images; None: it says no limit."""
 
     size: int | None = 5 * MEBI
     """Bytes of one image after base64."""
@@ -170,7 +170,7 @@ ONE_OF = MappingProxyType({"oneOf": "anyOf"})
 
 @dataclass(slots=True, frozen=True)
 class Subset:
-    """What a provider reads of JSON Schema. A schema with a keyword neither kept nor dropped does not fit."""
+    """The part of JSON Schema that a provider reads. A schema with a keyword neither kept nor dropped does not fit."""
 
     kept: frozenset[str]
     dropped: frozenset[str] = _NOTES
@@ -189,7 +189,7 @@ class Subset:
 
 @dataclass(slots=True, frozen=True)
 class Schemas:
-    """How one provider holds an answer to a schema."""
+    """The way in which one provider holds an answer to a schema."""
 
     when: Beside
     """``always``, in every request, as it holds for the answer alone and tools are called as ever; ``at the end``,
@@ -258,7 +258,7 @@ class Wire:
 
 @dataclass(slots=True, frozen=True)
 class Dialect:
-    """What is known of one provider."""
+    """The facts known of one provider."""
 
     name: str
     """LiteLLM's name of it."""
@@ -362,7 +362,7 @@ class Dialect:
 
 @dataclass(slots=True, frozen=True)
 class ModelFamily:
-    """What is known of a family of models, wherever it is served. Tokenizer constants are in ``tokens.families``."""
+    """The facts known of a family of models, wherever it is served. Tokenizer constants are in ``tokens.families``."""
 
     name: str
     pattern: re.Pattern[str] | None = None
@@ -413,7 +413,7 @@ class ModelFamily:
 
 @dataclass(slots=True, frozen=True)
 class RetentionRule:
-    """What becomes of resent reasoning where all conditions hold."""
+    """A rule on what becomes of resent reasoning where all conditions hold."""
 
     name: str
     retention: Retention

@@ -1,4 +1,4 @@
-"""What passes between the UI process and the provider worker: the messages, and what makes their lines cheap.
+"""The protocol between the UI process and the provider worker: the messages, and what makes their lines cheap.
 
 Requests of many sessions share the pipe. A stream is answered by its items, the last being Finished or Failed;
 everything else by one message, or Refused.
@@ -190,7 +190,7 @@ class RequestEncoder:
 
 
 def _same(known: SentMessage, entry: SentMessage) -> bool:
-    """Returns whether the kept JSON still is that of an entry: of the same message, everything beside it being
+    """Returns whether the kept JSON is still that of an entry: of the same message, everything beside it being
     equal."""
     return known.message is entry.message and _beside_message(known) == _beside_message(entry)
 

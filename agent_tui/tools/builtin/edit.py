@@ -265,7 +265,7 @@ def _require_known(path: Path, context: ToolContext) -> os.stat_result | None:
 
 
 def _content(path: Path) -> str:
-    """Returns what stands in the file now, for the diff; empty where there is no text to show."""
+    """Returns the present text of the file, for the diff; empty where there is no text to show."""
     try:
         return files.load(path, path.name)[0]
     except ToolError:
@@ -284,8 +284,8 @@ class ApplyPatchArguments:
 
 @dataclass(slots=True)
 class _PatchedFile:
-    """What becomes of one file. ``before`` and ``info`` None: it is not there; ``after`` None: it goes. ``mode`` are
-    the permission bits of a file that is moved here."""
+    """The change that a patch makes to one file. ``before`` and ``info`` None: it is not there; ``after`` None: it
+    goes. ``mode`` are the permission bits of a file that is moved here."""
 
     path: Path
     name: str

@@ -135,7 +135,8 @@ def _is_pdf(path: Path, name: str) -> bool:
 
 
 def _as_text(text: str, what: str, args: ReadArguments, context: ToolContext, stop: Stop) -> ToolOutcome:
-    """Returns what a file says, ``what`` with a hint on changing it, in lines of its own: not those of the file."""
+    """Returns the text of a file in lines of its own, which are not those of the file, and ``what``, a hint on changing
+    it."""
     data = text.encode("utf-8", "replace")
     outcome = _lines(io.BytesIO(data), len(data), args, context.config.output_limit, stop)
     outcome.text += f"\n[{what}]"

@@ -260,8 +260,8 @@ class GitBroker:
         return await self._run(process, answer, private, (streams[0], streams[1]), streams)
 
     def _allowing(self, asked: Address | None) -> Iterator[tuple[RemoteReach, Address]]:
-        """What allows to fetch from there, with the address as it was allowed: git inside may have made it another by
-        the user's configuration."""
+        """Yields each reach that allows to fetch from there, with the address as it was allowed: git inside may have
+        made it another by the user's configuration."""
         for reach in self._reaches:
             for one in reach.addresses if reach.push is None and asked is not None else ():
                 for known in (one, parse_address(rewritten(one.text, self._instead), reach.folder)):
@@ -402,7 +402,7 @@ class _Answer(asyncio.Protocol):
 
 
 async def _copied(fd: int, answer: _Answer) -> None:
-    """What a process writes to a pipe of ours."""
+    """Passes on what a process writes to a pipe of ours, up to a limit."""
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
     pipe = os.fdopen(fd, "rb", buffering=0)
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)

@@ -43,7 +43,7 @@ _OPEN_LINE = 100_000
 
 
 class Cleaned:
-    """What a program writes for a terminal, as text: without what acts on one, and without the user's keys."""
+    """Turns what a program writes for a terminal into text: without what acts on one, and without the user's keys."""
 
     def __init__(self, secrets: Redactor) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -51,7 +51,7 @@ class Cleaned:
         self._held = ""  # its meaning depends on what follows: an open escape sequence or line
 
     def feed(self, data: bytes, last: bool = False) -> str:
-        """Returns what is certain now; all of it with the ``last`` piece."""
+        """Returns the text that is certain now; all of it with the ``last`` piece."""
         text = self._held + self._decode(data, last)
         cut = len(text) if last or len(text) > _OPEN_LINE else text.rfind("\n") + 1
         ready, self._held = self._masked.feed(program_output(text[:cut])), text[cut:]
@@ -94,7 +94,7 @@ class JobOutput:
         self._rest = (self._rest + text[room:])[-(self._limit - self._limit // 2) :]
 
     def take(self) -> str:
-        """Returns what is new since the last time."""
+        """Returns the output that is new since the last time."""
         left = self._new - len(self._head) - len(self._rest)
         text = f"{self._head}\n{saved_note(left, self.path)}\n{self._rest}" if left else self._head + self._rest
         self._head, self._rest, self._new = "", "", 0
@@ -214,7 +214,7 @@ class Job:
 
     @property
     def reach(self) -> PortReach:
-        """Who reaches the ports it opens."""
+        """The programs that reach the ports it opens."""
         jail, domain = self._jail, self._domain
         if jail is None or domain == "free" or not jail.holds(domain):
             return "all"
@@ -235,7 +235,7 @@ class Job:
         return text if len(text) <= 100 else text[:99] + "…"
 
     def state_line(self) -> str:
-        """Returns how it is, in one line."""
+        """Returns its state, in one line."""
         lasted = duration(self.info.seconds(time.time()))
         if self.running:
             return f"{self.id} has been running for {lasted}"
@@ -271,7 +271,7 @@ class Job:
         await self._over.wait()
 
     def keep(self, going_on: bool) -> None:
-        """Whether it goes on when the program ends, however that happens."""
+        """Sets whether it goes on when the program ends, however that happens."""
         if self.running:
             self._kept = going_on
             self._group.keep(going_on)

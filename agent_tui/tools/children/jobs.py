@@ -113,8 +113,8 @@ class Jobs:
         return job
 
     def keep(self, id: str, going_on: bool = True) -> Job:
-        """Returns whether one goes on when the session and the program end. Raises ToolError when there is none of that
-        id, or it has ended."""
+        """Sets whether a job goes on when the session and the program end, and returns it. Raises ToolError when there
+        is none of that id, or it has ended."""
         job = self.get(id)
         if not job.running:
             raise ToolError(f"{id} has ended already.")
@@ -146,7 +146,7 @@ class Jobs:
 
     @property
     def left(self) -> list[JobInfo]:
-        """What runs on, once closed."""
+        """The jobs that run on, once closed."""
         return self._left
 
     def _over(self, job: Job) -> None:

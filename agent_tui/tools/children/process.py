@@ -29,15 +29,15 @@ _MARK = "UNDER_AGENT_TUI"
 
 @dataclass(slots=True, frozen=True)
 class KeptLog:
-    """Where the output of a command goes that is left running: ``path``, until that has ``limit`` bytes."""
+    """The log that takes the output of a command that is left running: ``path``, until that has ``limit`` bytes."""
 
     path: Path
     limit: int
 
 
 class _Status(asyncio.Protocol):
-    """What the supervisor says. ``mark``: what is in the environment of all of the command; empty for one that the
-    supervisor cannot be killed by."""
+    """The messages of the supervisor. ``mark``: what is in the environment of all of the command; empty for one that
+    the supervisor cannot be killed by."""
 
     def __init__(self, mark: str = "") -> None:
         self._mark = mark
@@ -184,7 +184,7 @@ class ProcessGroup:
 
     @property
     def kept(self) -> list[tuple[str, Path]]:
-        """What the command changed and the supervisor undid, once it has ended: ("kept", a path that is as it was
+        """The changes of the command that the supervisor undid, once it has ended: ("kept", a path that is as it was
         before), ("held", a path that was not there and was taken away) or ("changed", one that could not be undone)."""
         return self._status.kept
 
@@ -237,7 +237,7 @@ class ProcessGroup:
         await asyncio.to_thread(self._process.wait)
 
     def keep(self, going_on: bool) -> None:
-        """Whether the command goes on when this process ends, in whatever way; only where it has a log."""
+        """Sets whether the command goes on when this process ends, in whatever way; only where it has a log."""
         with contextlib.suppress(OSError):
             os.write(self._control, b"k" if going_on else b"u")
 

@@ -1,5 +1,5 @@
-"""Where a path leads, and its file, reached from the root folder down, one descriptor after the other, with no link on
-the way.
+"""Opens files and folders by their paths from the root folder down, one descriptor after the other, with no link on the
+way.
 
 A path is judged once its links are resolved. Whoever may write in the project can put a link in the place of one of
 its folders before the path is opened; here that is an error, so that what is opened is what was judged. A folder that
@@ -146,20 +146,20 @@ def info_of(path: Path) -> os.stat_result | None:
 
 
 def is_read_only(path: Path) -> bool:
-    """Returns whether a file is one that its owner may not write: somebody meant it to stay as it is."""
+    """Returns whether the owner of a file may not write it: somebody meant it to stay as it is."""
     info = info_of(path)
     return info is not None and stat.S_ISREG(info.st_mode) and not info.st_mode & stat.S_IWUSR
 
 
 def has_other_names(path: Path) -> bool:
-    """Returns whether a file has further names (hard links), which nobody judged: one may be of what decides what
-    runs."""
+    """Returns whether a file has further names (hard links), which nobody judged: one may belong to a file that decides
+    what runs."""
     info = info_of(path)
     return info is not None and stat.S_ISREG(info.st_mode) and info.st_nlink > 1
 
 
 def names_in(folder: int) -> Iterator[os.DirEntry[str]]:
-    """What a folder holds, of which the caller holds a descriptor. Raises OSError."""
+    """Yields the entries of a folder of which the caller holds a descriptor. Raises OSError."""
     readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     try:
         with os.scandir(readable) as found:

@@ -23,8 +23,8 @@ _MATCHED_CHARACTERS = 200_000
 
 
 def diff_display(before: str, after: str, path: str) -> Metadata:
-    """Returns what changes, as ``{"kind": "diff", "text", "summary", "path", "added", "removed"}``; control characters
-    are pictured."""
+    """Returns the changes from ``before`` to ``after``, as ``{"kind": "diff", "text", "summary", "path", "added",
+    "removed"}``; control characters are pictured."""
     lines, added, removed = unified(before, after)
     text = "\n".join(lines)
     if len(text) > MAX_CHARACTERS:
@@ -207,7 +207,7 @@ class Chunk:
         return [line for sign, line in self.lines if sign != "+"]
 
     def new(self, there: Sequence[str]) -> list[str]:
-        """Returns what takes the place of the lines ``there``; those that stay are as they are in the file."""
+        """Returns the lines that take the place of the lines ``there``; those that stay are as they are in the file."""
         own = iter(there)
         new: list[str] = []
         for sign, line in self.lines:
@@ -219,7 +219,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class FilePatch:
-    """What becomes of one file. ``content`` is that of a file that is added."""
+    """The change that a patch makes to one file. ``content`` is that of a file that is added."""
 
     kind: PatchKind
     path: str
@@ -330,7 +330,7 @@ _NUMBERS = re.compile(r"^-\d+(?:,\d+)? \+\d+(?:,\d+)?(?: @@.*)?$")  # of a unifi
 
 
 def _trailing(lines: Sequence[str], at: int, end: int) -> bool:
-    """Returns whether only empty lines follow in this file's part: they are not context."""
+    """Returns whether only empty lines follow in the part of the patch for this file: they are not context."""
     following = next((lines[i] for i in range(at, end) if lines[i]), END)
     return following.startswith(("@@", "*** "))
 

@@ -1,4 +1,4 @@
-"""Why a text that should stand in a file is not found there, and what stands there instead.
+"""Explains why a text that should stand in a file is not found there, and shows what stands there instead.
 
 Pure: works on strings. Everything it says of a file is pictured, so that nothing in it acts.
 """
@@ -59,7 +59,7 @@ class _Level:
     spaces: bool = False
 
     def span(self, text: str, start: int, length: int) -> tuple[int, int]:
-        """Returns where in ``text`` a part of its flat form stands."""
+        """Returns the place in ``text`` of a part of its flat form."""
         if self.pieces is None:
             return start, start + length
         places = [match.span() for match in self.pieces.finditer(text)]
@@ -144,7 +144,7 @@ _LEVELS = (
 
 
 def _found(text: str, wanted: str, level: _Level) -> tuple[int, int] | None:
-    """Returns where ``wanted`` stands in ``text`` once both are levelled; None: nowhere, or there is nothing to
+    """Returns the place of ``wanted`` in ``text`` once both are levelled; None: nowhere, or there is nothing to
     level."""
     flat = level.flat(wanted.strip("\n"))
     if level.mends:
@@ -216,8 +216,8 @@ def _nearest(text: str, wanted: str) -> tuple[int, int] | None:
 
 
 def _voted(lines: list[str], looked: list[str]) -> list[int]:
-    """Returns where the text would begin by its lines that are in the file as they are; rare and long lines count
-    most."""
+    """Returns the lines at which the text would begin, judged by its lines that are in the file as they are; rare and
+    long lines count most."""
     wanted = {line: number for number, line in enumerate(looked) if line}
     often = Counter(line for line in lines if line in wanted)
     votes: Counter[int] = Counter()

@@ -265,7 +265,7 @@ class KeptHistory:
         return {name for name, value in moved.items() if value in missing}
 
     def _connected(self, before: _State) -> bool:
-        """Returns whether every object is there that something names: then those that are gone were not needed any
+        """Returns whether every object that something names is there: then those that are gone were not needed any
         more."""
         values = set(_references(self._looked(before)).values())
         tips = [value for value in values if _OBJECT_ID.fullmatch(value.encode())][:_MOST_TIPS]
@@ -324,12 +324,12 @@ def _ours(name: str) -> bool:
 
 
 def _is_list(name: str) -> bool:
-    """Returns whether a file among the objects is one that git writes anew under the same name."""
+    """Returns whether git writes this file among the objects anew under the same name."""
     return name.startswith(("objects/info/", "objects/pack/multi-pack-index"))
 
 
 def _is_broken(name: str, before: _State, now: _State) -> bool:
-    """Returns whether a file of before is gone or says nothing, that git always keeps."""
+    """Returns whether a file that git always keeps, and that was there before, is gone or says nothing."""
     content = now.files[name][1] if name in now.files else None
     if content is not None and name in before.files and content == before.files[name][1]:
         return False

@@ -152,7 +152,7 @@ class KeptFiles:
         return False
 
     def _rules_in(self, folder: int, prefix: str, names: list[str]) -> list[Rules]:
-        """Returns what the ignore files of a folder say, read again when one of them has changed."""
+        """Returns the rules of the ignore files of a folder, read again when one of them has changed."""
         key: _Key | None = None
         if prefix == "" or ".gitignore" in names:
             try:

@@ -169,8 +169,8 @@ def _scale(raw: bytes, limits: ImageLimits) -> Scaled:
 def open_picture(
     raw: bytes, fitting: Callable[[tuple[int, int]], tuple[int, int]]
 ) -> tuple[bool, bool, tuple[int, int], Image]:
-    """Returns whether it is a photo, whether it moves, its size as it is stored, and the image turned as it was meant:
-    decoded smaller where ``fitting`` says that less is enough."""
+    """Opens a picture; returns whether it is a photo, whether it moves, its size as it is stored, and the image turned
+    as it was meant: decoded smaller where ``fitting`` says that less is enough."""
     said = pixel_size(raw)
     if said is not None and said[0] * said[1] > MAX_PIXELS:
         raise PictureError(_too_many_pixels(said))

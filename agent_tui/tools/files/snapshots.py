@@ -68,7 +68,7 @@ class Snapshotter:
         self.message_id = ""
 
     def begin_turn(self, message_id: str) -> None:
-        """What is changed from now on belongs to this message of the user."""
+        """Counts what is changed from now on as part of this message of the user."""
         self.message_id = message_id
 
     def before_change(self, path: Path) -> None:
@@ -120,7 +120,7 @@ class FileRestore:
 
 @dataclass(slots=True)
 class RestorePlan:
-    """What a restore would do; ``skipped`` are lines for the user, one for each file left as it is."""
+    """The changes that a restore would make; ``skipped`` are lines for the user, one for each file left as it is."""
 
     restores: list[FileRestore] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -158,8 +158,8 @@ class FileHistory:
                 self._ours.setdefault(row.path, set()).add(state.digest)
 
     def plan(self, leaving: Collection[str], entering: Collection[str] = ()) -> RestorePlan:
-        """Returns how to bring files from where the user messages ``leaving`` took them to where ``entering`` left
-        them: both are all that follow the message that the two branches share. A file that only the former changed
+        """Returns the plan that brings files from where the user messages ``leaving`` took them to where ``entering``
+        left them: both are all that follow the message that the two branches share. A file that only the former changed
         becomes what it was before them."""
         plan = RestorePlan()
         for name, wanted in self._wanted(set(leaving), set(entering)).items():

@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(slots=True, frozen=True)
 class Rules:
-    """What the ignore files of one folder say."""
+    """The rules of the ignore files of one folder."""
 
     folder: Path
     spec: GitIgnoreSpec
@@ -88,8 +88,8 @@ def _scan(folder: Path) -> Iterator[tuple[str, bool]]:
 
 
 def rules_above(base: Path, root: Path) -> list[Rules]:
-    """Returns what the ignore files of the folders above ``base`` say, from ``root`` down; nothing where they leave it
-    out."""
+    """Returns the rules of the ignore files of the folders above ``base``, from ``root`` down; nothing where they leave
+    it out."""
     if base == root or not base.is_relative_to(root):
         return []
     rules: list[Rules] = []
@@ -102,7 +102,7 @@ def rules_above(base: Path, root: Path) -> list[Rules]:
 
 
 def rules_of(folder: Path) -> list[Rules]:
-    """Returns what the ignore files in a folder say."""
+    """Returns the rules of the ignore files in a folder."""
     lines: list[str] = []
     for name in (".git/info/exclude", ".gitignore"):
         try:
@@ -139,9 +139,9 @@ def _usable(line: str) -> bool:
 
 
 def linear(regex: re.Pattern[str]) -> re.Pattern[str]:
-    """Returns what ``pathspec`` made of a pattern, taking what a star took for good where another one follows: the
-    first place where the text between them fits is as good as any. Else one line of thirty stars keeps the program busy
-    for years."""
+    """Returns the expression that ``pathspec`` made of a pattern, changed to take what a star took for good where
+    another one follows: the first place where the text between them fits is as good as any. Else one line of thirty
+    stars keeps the program busy for years."""
     first, *rest = regex.pattern.split(_FOLDERS)
     text = _linear_names(first)
     for piece in rest[:-1]:

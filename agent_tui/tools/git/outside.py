@@ -44,7 +44,8 @@ class Outside:
 
 @dataclass(slots=True, frozen=True)
 class Told:
-    """What a repository says of itself: where HEAD is, its references, the commits at which a shallow one ends."""
+    """The description a repository gives of itself: where HEAD is, its references, the commits at which a shallow one
+    ends."""
 
     head: str
     references: Mapping[str, str]
@@ -52,7 +53,7 @@ class Told:
     sha256: bool = False
 
     def sound(self) -> bool:
-        """Returns whether it is what a repository can say: every line of it is written into one of ours."""
+        """Returns whether a repository can say this of itself: every line of it is written into one of ours."""
         head = self.head.removeprefix("ref: ")
         return (
             (_REFERENCE.fullmatch(head) if head != self.head else _OBJECT.fullmatch(head)) is not None
@@ -88,7 +89,7 @@ class OutsideGit:
 
     @property
     def instead(self) -> list[tuple[str, str]]:
-        """Where the user has git reach something else than an address says: (form, beginning), without passwords."""
+        """The addresses in whose place the user has git reach something else: (form, beginning), without passwords."""
         found = [
             (key[4:-10], value) for key, value in self._user if key.startswith("url.") and key.endswith(".insteadof")
         ]
@@ -111,7 +112,7 @@ class OutsideGit:
         return Outside(command, _without_repository(env) | version)
 
     def resolved(self, address: Address) -> Address | None:
-        """Returns where the user's configuration has git go for it."""
+        """Returns the address that the user's configuration has git go to in place of this one."""
         done = self._run("ls-remote", "--get-url", address.path if address.kind == "local" else address.text)
         return parse_address(done.decode("utf-8", "surrogateescape").rstrip("\n"), self._private) if done else None
 
@@ -170,7 +171,7 @@ class OutsideGit:
             (repository / "shallow").write_text("".join(f"{commit}\n" for commit in told.shallow))
 
     def _ssh(self) -> str:
-        """Returns how the user has ssh called, never asking anything."""
+        """Returns the command by which the user has ssh called, made never to ask anything."""
         values = dict(self._user)
         command = self._env.get("GIT_SSH_COMMAND") or values.get("core.sshcommand")
         if not command:

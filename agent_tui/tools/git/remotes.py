@@ -1,4 +1,4 @@
-"""What a git command that talks to a remote may reach: taken from its words and from the settings of its repository.
+"""Finds what a git command that talks to a remote may reach, from its words and from the settings of its repository.
 
 A repository's configuration is data here. Git itself reads it for us, from a copy, without includes; kept are the few
 settings that say where a remote is and what is pushed to it. All others could have git start a program.
@@ -114,7 +114,7 @@ _MODULE_WORDS = ("submodule", "--recurse-submodules", "--recursive", "--recurse"
 
 @dataclass(slots=True, frozen=True)
 class RemoteReach:
-    """What one command may do beyond the sandbox: ``argv`` in ``folder``. ``addresses`` are those it may talk to,
+    """The reach of one command beyond the sandbox: ``argv`` in ``folder``. ``addresses`` are those it may talk to,
     ``named`` those of them that stand in its words. ``push`` are its words behind ``push``, for a command that is one:
     it runs with ``settings`` and reads ``objects``. ``problem``: why it may do nothing of that; else empty."""
 
@@ -177,8 +177,8 @@ class Remotes:
             self._learn(reach.repository, reach.addresses, reach.settings)
 
     def unfamiliar(self, reach: RemoteReach) -> list[str]:
-        """Returns what of it the user has to see before it may happen: addresses and settings that were not there when
-        the session began. What stands in the command itself they see anyway."""
+        """Returns the parts of a reach that the user has to see before it may happen: addresses and settings that were
+        not there when the session began. What stands in the command itself they see anyway."""
         seen = self._seen.get(reach.repository.resolve()) if reach.repository is not None else None
         seen = seen or _Seen(frozenset(), frozenset())
         plain = {address.key for address in reach.named}
@@ -188,7 +188,7 @@ class Remotes:
         return found
 
     def reach(self, argv: Sequence[str], folder: Path) -> RemoteReach:
-        """Returns what a git command may reach. Starts git to read a configuration: not for the UI's loop."""
+        """Returns the reach of a git command. Starts git to read a configuration: not for the UI's loop."""
         self.begin()
         found = RemoteReach(tuple(argv), folder.resolve())
         words = list(argv[1:])
@@ -300,7 +300,7 @@ class Remotes:
         return _addresses(plain, folder)
 
     def _inside(self, address: Address) -> bool:
-        """Returns whether it lies where the model may write: no program of ours runs there."""
+        """Returns whether an address lies where the model may write: no program of ours runs there."""
         return address.kind == "local" and any(Path(address.path).is_relative_to(place) for place in self.folders)
 
 
@@ -337,7 +337,8 @@ def _default(settings: Settings, repository: Repository, key: str) -> list[str]:
 
 
 def _pushed_by(settings: Settings) -> frozenset[tuple[str, str]]:
-    """Returns what decides where and what is pushed; which branch goes with which changes with every new one."""
+    """Returns the settings that decide what is pushed and where. Those of branches are left out: they change with every
+    new branch."""
     return frozenset((key, value) for key, value in settings if not key.startswith("branch."))
 
 
@@ -358,7 +359,7 @@ def _modules(common: Path) -> list[Path]:
 
 
 def _module_addresses(repository: Repository, path: str) -> Iterator[str]:
-    """Where ``.gitmodules`` and the configuration say that submodules are."""
+    """Yields the addresses of submodules that ``.gitmodules`` and the configuration name."""
     listed = list(read_config(read_small(repository.common / "config", repository.common, _LARGEST), path))
     if repository.tree is not None:
         listed += read_config(read_small(repository.tree / ".gitmodules", repository.tree, _LARGEST), path)
@@ -372,7 +373,7 @@ def _module_addresses(repository: Repository, path: str) -> Iterator[str]:
 
 
 def _settings(common: Path, folder: Path, path: str) -> Settings:
-    """Returns what is kept of a repository's configuration."""
+    """Returns the settings that are kept of a repository's configuration."""
     return _kept(read_config(read_small(common / "config", common, _LARGEST), path), folder)
 
 

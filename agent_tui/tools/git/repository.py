@@ -315,7 +315,7 @@ def _furnish(private: Path, repository: Repository) -> None:
 
 
 def _user_values() -> dict[str, str]:
-    """Returns what the user's own configuration says about files: line ends, and where the ignore file is."""
+    """Returns the settings about files in the user's own configuration: line ends, and where the ignore file is."""
     try:
         home = Path.home()
     except RuntimeError:

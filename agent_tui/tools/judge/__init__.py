@@ -1,1 +1,1 @@
-"""What is known of programs: which only look, what they read, which start others, which reach out."""
+"""The knowledge about programs: which only look, what they read, which start others, which reach out."""

@@ -1,5 +1,5 @@
-"""What programs are known for, by their names: which change files, which run code, which only read and what, and what
-an answer "always" allows of them. Only what decides what is asked, never what is safe.
+"""The facts known about programs, by their names: which change files, which run code, which only read and what, and
+what an answer "always" allows of them. Only what decides what is asked, never what is safe.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ _BEFORE = word_set("npx bunx uvx run exec uv poetry pnpm yarn bundle -m")
 
 
 def changes(words: Sequence[str]) -> bool:
-    """Returns whether a program is known to change files of the project: in ``look`` it would be for nothing. What is
-    not known here is seen by what the sandbox stops."""
+    """Returns whether a program is known to change files of the project: running it in ``look`` would be for nothing. A
+    program not known here shows it by what the sandbox stops."""
     line = [word.rpartition("/")[2] if at == 0 else word for at, word in enumerate(words)]
     while len(line) > 1 and (line[0] in _BEFORE or re.fullmatch(r"python[\d.]*", line[0])) and line[0] != "-m":
         if re.fullmatch(r"python[\d.]*", line[0]) and line[1] != "-m":
@@ -199,7 +199,7 @@ def read_by(line: Sequence[Word]) -> list[Word] | None:
 
 
 def knows(name: str) -> bool:
-    """Returns whether a program is one that reads with the right options: with others it may be anything."""
+    """Returns whether a program only reads when it is given the right options: with others it may be anything."""
     return name in _LETTERS or name in ("[", "test")
 
 

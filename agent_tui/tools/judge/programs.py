@@ -85,7 +85,7 @@ _CHANGES = word_set(
 
 
 def git_changes(words: Sequence[str]) -> bool:
-    """Returns whether a git command is known to change the repository or its files: in ``look`` it would be for
+    """Returns whether a git command is known to change the repository or its files: running it in ``look`` would be for
     nothing."""
     rest = [word.text for word in without_globals([Word(word) for word in words[1:]])]
     if rest[:1] == ["stash"]:
@@ -94,7 +94,8 @@ def git_changes(words: Sequence[str]) -> bool:
 
 
 def shown_contents(arguments: Sequence[Word]) -> Literal["", "tree", "history"]:
-    """Returns whether the contents of files are shown: of now, or of any time."""
+    """Returns which contents of files a git command shows: those of now (``tree``), of any time (``history``), or none
+    (empty)."""
     rest = [word.text for word in without_globals(arguments)]
     if not rest:
         return ""
@@ -129,7 +130,7 @@ _TALKS = word_set("fetch pull push ls-remote clone")
 
 
 def git_remote(words: Sequence[str], folder: Path) -> Remote:
-    """Returns how a git command in ``folder`` talks to a remote; empty where it does not."""
+    """Returns the way a git command in ``folder`` talks to a remote; empty where it does not."""
     rest = [word.text for word in without_globals([Word(word) for word in words[1:]])]
     if not rest:
         return ""
@@ -228,8 +229,8 @@ _CHANGES_API = ("-X", "-f", "-F", "--method", "--field", "--raw-field", "--input
 
 
 def publishes(words: Sequence[str]) -> str:
-    """Why a command is one that publishes or tells a secret; empty where it is not known as such. Which program is
-    meant is also seen behind runners (``npx``, ``uv run``) and ``python -m``."""
+    """Returns why a command counts as publishing something or telling a secret; empty where it is not known as such.
+    Which program is meant is also seen behind runners (``npx``, ``uv run``) and ``python -m``."""
     if len(words) == 2 and words[1] in ("--version", "--help", "help"):
         return ""
     name, rest = _program(words)
@@ -320,8 +321,7 @@ _OFFLINE = frozenset({"--offline", "--no-index"})
 
 
 def reaches_out(words: Sequence[str], folders: Iterable[Path]) -> bool:
-    """Returns whether a command is one that needs the network to do what it is for, in whichever of ``folders`` it
-    runs."""
+    """Returns whether a command needs the network to do what it is for, in whichever of ``folders`` it runs."""
     name = words[0].rpartition("/")[2]
     if name in ("npx", "bunx") and _installed(words[1:], folders):
         return False

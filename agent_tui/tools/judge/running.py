@@ -1,5 +1,5 @@
-"""What a program may not do without a question, whatever holds it, and in which domain it runs; and the files a rule
-denies that it would come to by the way: below a folder, or out of git.
+"""Decides what a program may not do without a question, whatever holds it, and in which domain it runs; finds the files
+a rule denies that it would come to by the way: below a folder, or out of git.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def takes_all_below(words: Sequence[str]) -> bool:
 
 
 def names_its_folders(words: Sequence[str]) -> bool:
-    """Returns whether such a program reads nothing where it is given no folder."""
+    """Returns whether a program that reads all below its folders reads nothing where it is given none."""
     return words[0] in COPIERS
 
 
@@ -139,7 +139,8 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str] | None]:
 
 @dataclass(slots=True, frozen=True)
 class _Need:
-    """What a program needs that is not simply there: ``why`` it is asked about, empty where it is not."""
+    """The need of a program for something that is not simply there: ``why`` it is asked about, empty where it is
+    not."""
 
     why: str = ""
     domain: Domain = "work"
@@ -231,8 +232,8 @@ _MAKERS = frozenset(("mkdir", "touch", "rm", "rmdir", "tee"))
 
 
 def _outputs_alone(subject: Subject) -> bool:
-    """Returns whether a program names temporary files of the line's own, and what is named like the output of a
-    build."""
+    """Returns whether a program names nothing but temporary files of the line's own, and paths named like the output of
+    a build."""
     root = subject.standing.root
     for word in subject.command.words[1:]:
         if word.made == "temporary" or (word.text.startswith("-") and not word.dynamic):
@@ -293,8 +294,8 @@ def _git(subject: Subject) -> _Need | None:
 
 
 def _not_covered(subject: Subject, rule: Rule, need: _Need) -> str:
-    """Why a rule that names the command does not let it run all the same; empty where it does. A rule for every command
-    says that nothing is to be asked."""
+    """Returns why a rule that names the command does not let it run all the same; empty where it does. A rule for every
+    command says that nothing is to be asked."""
     standing, of_git = subject.standing, subject.name == "git"
     if rule.pattern is None:
         return ""
@@ -345,7 +346,7 @@ def _ends_its_own(subject: Subject) -> bool:
 
 
 def _stays_here(subject: Subject) -> bool:
-    """Returns whether it talks to ports of this machine alone, which it may do where it is held."""
+    """Returns whether a program talks to ports of this machine alone, which it may do where it is held."""
     return subject.standing.holds("work") and subject.standing.has_ports() and stays_here(subject.words)
 
 
@@ -404,7 +405,7 @@ _INTO = frozenset(("sed", "tee", "touch", "patch", "perl", "mkdir", "mktemp", "i
 
 
 def by_the_way(subject: Subject) -> Sequence[Decision]:
-    """Returns what a program would read of denied files that it is not given by their names."""
+    """Returns the decisions about denied files that a program would read without being given their names."""
     standing, words = subject.standing, subject.command.words
     if not standing.has_denied_files:
         return ()
@@ -422,7 +423,8 @@ _NARROW = re.compile(r"-(i?name|i?path|i?wholename|i?regex|newer\w*|empty|inum|s
 
 
 def _found(subject: Subject) -> str:
-    """Returns what ``find`` removes of what it finds: ``all``, ``some`` that is told by its name, or nothing."""
+    """Returns which of the files it finds ``find`` removes: ``all``, ``some`` that are told by their names, or
+    nothing."""
     if subject.name != "find":
         return ""
     words = subject.words

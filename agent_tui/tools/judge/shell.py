@@ -30,7 +30,7 @@ class _Loop:
 
 
 class Compounds:
-    """What is open around the place where ``reader`` stands."""
+    """The compound commands that are open around the place where ``reader`` stands."""
 
     def __init__(self, reader: WordReader) -> None:
         self.reader = reader

@@ -248,8 +248,8 @@ class Subject:
         return replace(decision, domain="free" if outside(decision) else domain)
 
     def _may_be_output(self, path: Path) -> bool:
-        """Returns whether a file is named like the output of a build, which a command that looks may write: it is
-        tried."""
+        """Returns whether a file is named like the output of a build, which a command that looks may write: the command
+        is tried."""
         root, standing = self.standing.root, self.standing
         named = path.is_relative_to(root) and names_output(path.relative_to(root))
         return named and standing.mode == "ask" and standing.holds("look")
@@ -292,7 +292,8 @@ class Subject:
         return next((rule for rule in found if rule is not None), None)
 
     def patterns(self) -> list[str]:
-        """Returns what "always" may allow, the wider first: the program with its subcommand, and exactly this."""
+        """Returns the patterns that an answer "always" may allow, the wider first: the program with its subcommand, and
+        exactly this."""
         if not self.words or self.started.given or self._takes_code():
             return []
         told = messages(self.command.words[1:]) if self.name == "git" else []
@@ -306,7 +307,7 @@ class Subject:
         return wide if unknown else [*wide, exact(self.command.text)]
 
     def _takes_code(self) -> bool:
-        """Returns whether it runs what it reads: a rule for its words would be one for any code."""
+        """Returns whether the program runs what it reads: a rule for its words would be one for any code."""
         arguments = self.words[1:]
         if self.name.rstrip("0123456789.") not in INTERPRETERS:
             return False
@@ -314,8 +315,8 @@ class Subject:
 
 
 def _behind_options(name: str, arguments: Sequence[Word]) -> Iterator[list[str]]:
-    """What follows the options in front of a subcommand, each of which may have a value: ``git -C src push`` and ``npm
-    --prefix src publish`` are what rules for ``git push`` and ``npm publish`` are about."""
+    """Yields the words that follow the options in front of a subcommand, each of which may have a value: ``git -C src
+    push`` and ``npm --prefix src publish`` are what rules for ``git push`` and ``npm publish`` are about."""
     if name == "git":
         yield [word.text for word in without_globals(arguments)]
         return
@@ -329,8 +330,8 @@ def _behind_options(name: str, arguments: Sequence[Word]) -> Iterator[list[str]]
 
 
 def runs_unseen(standing: Standing) -> bool:
-    """Returns whether a command may run of which not all is understood: where the sandbox holds what it may do, and no
-    rule wants to know more."""
+    """Returns whether a command may run although not all of it is understood: where the sandbox holds what it may do,
+    and no rule wants to know more."""
     return standing.mode in ("accept-edits", "auto") and standing.holds("work") and not standing.guards(COMMAND_TOOL)
 
 

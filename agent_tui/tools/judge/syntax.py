@@ -1,6 +1,6 @@
-"""What a command line is made of, once it is taken apart, and what its variables are known to hold: those that it sets
-itself, once, where nothing can keep it from that, and those that the shell is started with. The others are only known
-when it runs.
+"""The parts of a command line, once it is taken apart, and the values its variables are known to hold: those that it
+sets itself, once, where nothing can keep it from that, and those that the shell is started with. The others are only
+known when it runs.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Values:
                 self._made[name] = "temporary"
 
     def made(self, name: str) -> Made | None:
-        """Returns what ``$name`` stands for that the line made itself."""
+        """Returns what ``$name`` stands for, where the line made that itself."""
         return self._made.get(name)
 
     def forget(self, name: str) -> None:
@@ -154,17 +154,17 @@ class Values:
         return _MOVES.search(self._source) is not None
 
     def given(self, name: str) -> bool:
-        """Returns whether ``$name`` stands here for what the shell is started with."""
+        """Returns whether ``$name`` stands here for the value that the shell is started with."""
         return name not in self._known and self._as_given(name) is not None
 
     def pattern(self, name: str) -> Word | None:
-        """Returns what ``"$name"`` as a whole word stands for, where that is one of the files a pattern matches."""
+        """Returns the word that ``"$name"`` as a whole stands for, where that is one of the files a pattern matches."""
         value = self._known.get(name)
         return replace(value) if value is not None and value.glob else None
 
     def counts(self, expression: str) -> bool:
-        """Returns whether arithmetic is of numbers alone: of digits and of variables that are never set to anything
-        else. The value of another might hold a subscript, and that a command."""
+        """Returns whether an arithmetic expression is of numbers alone: of digits and of variables that are never set
+        to anything else. The value of another might hold a subscript, and that a command."""
         if not re.fullmatch(r"[\w\s+*/%()<>=!&|-]*", expression) or re.search(r"(?<![<>=!])=(?!=)|\+\+|--", expression):
             return False
         sums = re.sub(r"\$\(\([^()]*\)\)", "\0", self._source)
@@ -184,5 +184,5 @@ class Values:
 
     @staticmethod
     def usable(value: Word) -> bool:
-        """Returns whether the value of a variable is seen in a word."""
+        """Returns whether the value that a variable gets from a word can be seen in it."""
         return not (value.dynamic or value.tilde or value.pipe or not value.text or (value.glob and value.quoted))

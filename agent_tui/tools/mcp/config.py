@@ -1,4 +1,4 @@
-"""Which MCP servers there are: from the configuration and from the project's ``.mcp.json``."""
+"""Lists the MCP servers there are, from the configuration and from the project's ``.mcp.json``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BadServer(ValueError):
 
 @dataclass(slots=True, frozen=True)
 class Plan:
-    """What is to be done with one configured server. ``server`` is set where it is to be started (``starting``)."""
+    """The plan for one configured server. ``server`` is set where it is to be started (``starting``)."""
 
     name: str
     state: ServerState

@@ -387,7 +387,7 @@ class Connection:
 
 
 def _in_its_words(error: MCPError) -> str:
-    """Returns what a server answered in the place of a result, with what it added."""
+    """Returns the error that a server answered in the place of a result, with what it added."""
     data = error.error.data
     more = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str) if data else ""
     said = plain(error.message, ERROR_LIMIT) or "an error without a message"

@@ -1,4 +1,4 @@
-"""What passes between the UI process and the tool host: the messages of both directions.
+"""The messages between the UI process and the tool host, in both directions.
 
 A server's state is told with each change; each request has one answer, or Refused.
 """
@@ -107,7 +107,7 @@ class PromptEntry:
 
 @dataclass(slots=True, frozen=True)
 class Entries:
-    """What a connected server offers, in its order; ``instructions`` are what it says of its use. ``left_out`` names
+    """The offer of a connected server, in its order; ``instructions`` are what it says of its use. ``left_out`` names
     what it listed against the protocol."""
 
     tools: list[ToolEntry] = field(default_factory=list)

@@ -24,7 +24,7 @@ _BAD = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def no_server(server: str) -> str:
-    """Returns what is said where no server has that name."""
+    """Returns the line that says that no server has that name."""
     return f"There is no MCP server {plain_line(server, 60)}."
 
 

@@ -1,4 +1,4 @@
-"""What an MCP server offers, taken from the host's word for it and made safe to show and to send."""
+"""The offer of an MCP server, taken from the host's word for it and made safe to show and to send."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RememberedOffers:
             log.warning("The offer of the MCP server %s was not kept: %s", name, error)
 
     def find(self, name: str, server: McpServer) -> Entries | None:
-        """Returns what a server offered when it was last seen; None where it never was, or is configured differently
+        """Returns the offer a server made when it was last seen; None where it never was, or is configured differently
         now."""
         try:
             stored = self._offers.get(self._root, name, _identity(server))
@@ -91,7 +91,7 @@ class Offer:
 
 
 def read_offer(server: str, offer: Entries, call: Caller) -> Offer:
-    """Returns what the host says that a connected ``server`` offers."""
+    """Returns the offer of a connected ``server``, by the host's word for it."""
     tools: dict[str, McpTool] = {}
     for entry in offer.tools:
         tool = McpTool(server, entry, call)

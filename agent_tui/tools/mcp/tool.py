@@ -176,7 +176,7 @@ class Caller(Protocol):
 
 
 class McpTool:
-    """What the server claims of the tool is shown, and alone never a reason not to ask."""
+    """A tool of an MCP server. The server's claims about it are shown, and alone never a reason not to ask."""
 
     def __init__(self, server: str, entry: ToolEntry, call: Caller) -> None:
         self.server = server
@@ -216,7 +216,7 @@ class McpTool:
 
 
 def _claims(entry: ToolEntry) -> str:
-    """Returns what a server says of its tool, as its claim."""
+    """Returns the words of a server about its tool, as its claim."""
     does = "only reads" if entry.read_only else "may destroy" if entry.destructive else "adds and destroys nothing"
     reaches = "may reach beyond the server" if entry.open_world else "stays within the server"
     return f"(the server claims: it {does}, and {reaches})"

@@ -213,7 +213,7 @@ def bound_lines() -> None:
 
 
 class ErrorOutput(asyncio.Protocol):
-    """What a server writes to its stderr: the end of it is kept, for the line that says why it failed."""
+    """The output of a server to its stderr: the end of it is kept, for the line that says why it failed."""
 
     def __init__(self) -> None:
         self._tail = b""
@@ -311,7 +311,7 @@ class Link:
                 yield streams
 
     def reason(self, error: BaseException) -> str:
-        """Why connecting or calling failed, in one line, without the secrets the server was given."""
+        """Returns why connecting or calling failed, in one line, without the secrets the server was given."""
         server = self._server
         secrets = [*server.env.values(), *server.headers.values()]
         return redact(self._reason(error), [word for value in secrets for word in (value, *value.split())])

@@ -99,8 +99,8 @@ class Permissions:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What a shell is certain to be started with: its folder, the home, and where every command has one of its
-        own, the folder for temporary files."""
+        """The variables that a shell is certain to be started with: its folder, the home, and where every command has
+        one of its own, the folder for temporary files."""
         found = {"PWD": str(self.cwd), "HOME": str(Path.home())}
         if self._temporary is not None and self.holds("look") and self.holds("work"):
             found["TMPDIR"] = str(self._temporary)
@@ -130,7 +130,7 @@ class Permissions:
         return [self.root / start[2:] for start in starts if start[:2] == "./" and start == f"./{plain_start(start)}"]
 
     def decide(self, tool: str, intent: Intent) -> Decision:
-        """Returns what is to happen with a call of ``tool`` that would do ``intent``."""
+        """Decides on a call of ``tool`` that would do ``intent``."""
         self.rules.begin()
         return self.put(tool, intent, self._decide(tool, intent))
 
@@ -263,7 +263,7 @@ class Permissions:
 
     @property
     def granted_network(self) -> Network | None:
-        """What a command in ``work`` reaches by what was granted; None for what the configuration says."""
+        """The network that a command in ``work`` reaches by what was granted; None for what the configuration says."""
         granted = self.network == "registries" or self.rules.grant_network
         return "registries" if granted and self.network in ("ask", "registries") else None
 
@@ -363,8 +363,8 @@ class Permissions:
         return not is_within(path, [*self.folders, Path("/tmp")]) and self.holds("look") and self.sees(path, "read")
 
     def _for_session(self, kind: Literal["read", "edit"], path: Path) -> list[str]:
-        """Returns what may be said of a file for the whole session: all edits of the project, and all in this
-        folder."""
+        """Returns the rules that the user may give for a file for the whole session: all edits of the project, and all
+        in this folder."""
         folder = path.parent
         if set(str(folder)) & set("*?[]{}\\()\n") or folder in (Path("/"), Path.home(), Path("/tmp"), Path("/etc")):
             return []
@@ -449,7 +449,7 @@ def _flag_for(rule: str) -> str:
 def _refusal(
     decision: Decision, mode: PermissionMode | None, network: Sequence[str] = (), names: Sequence[str] = ()
 ) -> str:
-    """Returns what the model and the log are told where nobody can be asked: what refuses, and the flags that would
+    """Returns the words for the model and the log where nobody can be asked: what refuses, and the flags that would
     not. ``names`` are rules for what is protected."""
     ways = []
     if decision.reason != PLAN_REASON and (patterns := decision.patterns or names):

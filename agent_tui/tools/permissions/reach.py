@@ -1,4 +1,5 @@
-"""What may leave the machine unasked: to which hosts and MCP servers, and what of outside the project was read before.
+"""Decides what may leave the machine unasked, and to which hosts and MCP servers; keeps what of outside the project was
+read before.
 
 A host is known where the user named it in their own words, or the project's files did as they were committed when the
 session began: what the model writes names nothing. Once something outside the project was read, which the user's
@@ -51,8 +52,8 @@ class ProjectHosts:
         self._known: dict[str, bool] = {}
 
     def name(self, url: Url) -> bool:
-        """Returns whether they name the host of ``url``; of an address with a query, or a long one, whether it stands
-        there itself. Runs git, for three seconds at most."""
+        """Returns whether the project's files name the host of ``url``; of an address with a query, or a long one,
+        whether it stands there itself. Runs git, for three seconds at most."""
         if not self._commit or not _HOST.fullmatch(url.host):
             return False
         whole = "?" in url.target or len(url.target) > PLAIN_TARGET
@@ -95,7 +96,7 @@ class SessionReach:
             self._read = [*self._read, what][-_KEPT:]
 
     def since(self, but: str = "") -> str:
-        """Returns what was read of outside, in words; empty for nothing but ``but``."""
+        """Returns what was read outside the project, in words; empty for nothing but ``but``."""
         found = self._others(but)
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         return f"{found[-1]}{more}, outside the project, was read" if found else ""
@@ -108,7 +109,8 @@ class SessionReach:
         self._granted[key] = list(self._read)
 
     def granted(self, key: str, *, leaves: bool = False, but: str = "") -> bool:
-        """Returns whether they did; where something ``leaves`` the machine, after all that was read but ``but``."""
+        """Returns whether the user said yes to this; where something ``leaves`` the machine, after all that was read
+        but ``but``."""
         before = self._granted.get(key)
         return before is not None and (not leaves or set(self._others(but)) <= set(before))
 
@@ -123,7 +125,7 @@ class SessionReach:
         return replace(state, named_hosts=tuple(self._hosts), read_outside=tuple(self._read))
 
     def fetch(self, url: Url) -> Decision:
-        """Returns what is to happen with a fetch that no rule speaks of. May run git."""
+        """Decides on a fetch that no rule speaks of. May run git."""
         rule, host = f"fetch({url.host})", url.host
         if self.granted(rule, leaves=True):
             return ALLOWED
@@ -137,9 +139,9 @@ class SessionReach:
         return Decision("ask", reason, patterns=[rule], grants=rule)
 
     def call(self, name: str, called: ServerTool, reads_unasked: bool, has_consent: bool) -> Decision:
-        """Returns what is to happen with a call of an MCP server's tool that no rule speaks of; ``name`` is what the
-        model calls it. ``reads_unasked``: in this mode tools that only look need no question of their own;
-        ``has_consent``: a rule says the server may be used."""
+        """Decides on a call of an MCP server's tool that no rule speaks of; ``name`` is what the model calls it.
+        ``reads_unasked``: in this mode tools that only look need no question of their own; ``has_consent``: a rule says
+        the server may be used."""
         server, own = pictured_line(called.server), _answer_of(called)
         since = self.since(own) if called.open_world else ""
         rule = rule_of(called)

@@ -111,7 +111,7 @@ class SessionRules:
         return next((rule for rule in self.of(which) if self._is_about(rule, tool, kind, path)), None)
 
     def for_session_path(self, kind: str, path: Path) -> bool:
-        """Returns whether one that holds until the program ends lets a path be read or changed."""
+        """Returns whether a rule that holds until the program ends lets a path be read or changed."""
         return any(rule.tool == kind and path_matches(rule.pattern, path, self._root) for rule in self._session)
 
     def users_own(self, tool: str, path: Path) -> list[str]:
@@ -120,12 +120,12 @@ class SessionRules:
         return [rule.pattern for rule in found if rule.pattern is not None]
 
     def denies_reading(self, path: Path) -> bool:
-        """Returns whether a path, not all of them, may not be read."""
+        """Returns whether a rule denies reading this path; rules that deny all paths do not count."""
         return any(self._is_about(rule, "grep", "read", path) for rule in self._deny if rule.pattern is not None)
 
     @property
     def deny_files(self) -> bool:
-        """True when there may be such paths."""
+        """True when there may be paths that a rule denies reading."""
         return any(rule.pattern is not None and (rule.names("read") or rule.names("grep")) for rule in self._deny)
 
     def for_server(self, which: Which, called: ServerTool, whole: bool = True) -> Rule | None:
@@ -170,7 +170,7 @@ class SessionRules:
 
     @property
     def grant_network(self) -> bool:
-        """True when any lets commands reach something."""
+        """True when any granted rule lets commands reach something."""
         return any(rule.tool == "network" for rule in self._granted)
 
     @property

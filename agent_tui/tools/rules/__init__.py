@@ -1,1 +1,1 @@
-"""What rules say and what is decided: the words that the judge of commands and the permissions share."""
+"""Rules and decisions: the words that the judge of commands and the permissions share."""

@@ -1,4 +1,4 @@
-"""What is decided about a call: allowed, asked or denied, and why; one decision made of several; and what the judge of
+"""The decisions about calls: allowed, asked or denied, and why; one decision made of several; and what the judge of
 commands asks the permissions of a session.
 """
 
@@ -113,7 +113,7 @@ class Standing(Protocol):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What a shell is certain to be started with."""
+        """The variables that a shell is certain to be started with."""
         ...
 
     @property

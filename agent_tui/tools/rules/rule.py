@@ -283,6 +283,7 @@ _STAR = re.compile(r"(?<!\\)\*")
 
 
 def _fixed(pattern: str) -> int:
-    """Returns how many words a pattern begins with that have no star in them; without any, all there may be."""
+    """Returns the number of words without a star that a pattern begins with; for one without any star, the most there
+    may be."""
     star = _STAR.search(pattern)
     return 1_000_000 if star is None else len(pattern[: star.start()].split())

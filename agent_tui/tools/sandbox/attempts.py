@@ -1,4 +1,4 @@
-"""What a command that is held to looking would have changed: told by the kernel, not read off what it says.
+"""Records what a command that is held to looking would have changed: told by the kernel, not read off what it says.
 
 Programs swallow errors, say them in other words or languages, and end well all the same. So the command runs under a
 filter of system calls that refuses nothing and tells of each that would change a file by its name; the sandbox then
@@ -147,7 +147,7 @@ class Attempts:
                 return
 
     def _note(self, pid: int, call: str, arguments: Sequence[int]) -> int | None:
-        """Returns what the call is to be answered; None: nothing, it goes on."""
+        """Notes a call and returns its answer; None: none, the call goes on."""
         paths = [_path(pid, None if at is None else arguments[at], arguments[name]) for at, name in self._named(call)]
         removes = call == "rmdir" or (call == "unlinkat" and bool(arguments[2] & _REMOVE_FOLDER))
         if removes or call.startswith("mkdir"):
@@ -198,7 +198,7 @@ class Attempts:
 
 
 def _takes(call: str, mode: int) -> bool:
-    """Returns whether a call that writes can be about what is there: folders and devices are not opened to be
+    """Returns whether a call that writes can be about a file of this ``mode``: folders and devices are not opened to be
     changed."""
     return not call.startswith(("open", "creat", "truncate")) or stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 

@@ -83,7 +83,7 @@ class Landlock:
 
 
 def spec(domain: Domain, policy: SandboxPolicy, ports: bool = False) -> dict[str, object]:
-    """Returns what the starter lays on."""
+    """Returns the restrictions that the starter lays on."""
     network = domain == "work" and policy.network == "allow"
     own = ports and not network and policy.loopback != "deny"
     # A unix socket leads to whoever listens: containers, agents, the desktop. Landlock does not see it.
@@ -114,7 +114,7 @@ def rules(domain: Domain, policy: SandboxPolicy) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=16)
 def _parts(trees: tuple[Path, ...], holes: tuple[Path, ...], _: int) -> tuple[tuple[str, str], ...]:
-    """Returns what may be read of ``trees``."""
+    """Returns the parts of ``trees`` that may be read."""
     found: list[tuple[str, str]] = []
     for tree in trees:
         parts = list(places.without(tree, holes))
@@ -323,7 +323,7 @@ def _inside(folder: Path, secrets: Sequence[str]) -> list[str]:
 
 
 def _kept(folder: Path, policy: SandboxPolicy, secrets: Sequence[str]) -> list[Path]:
-    """Returns what stays read-only, as far as it is there."""
+    """Returns the places that stay read-only, as far as they are there."""
     masks = _inside(folder, secrets)
     return [
         path

@@ -25,8 +25,8 @@ SandboxMode = Literal["auto", "required", "off"]
 
 @dataclass(slots=True, frozen=True)
 class Sandbox:
-    """What holds on this machine. ``failed`` says of each domain and backend that does not hold why; ``shares``
-    whether commands are held as well in a network that they share."""
+    """The sandbox that holds on this machine. ``failed`` says of each domain and backend that does not hold why;
+    ``shares`` whether commands are held as well in a network that they share."""
 
     backend: Backend | None = None
     proven: frozenset[Domain] = frozenset()
@@ -48,13 +48,13 @@ class Sandbox:
         return self.backend is not None and self.holds("work") and loopback in self.backend.loopback
 
     def enforces(self, domain: Domain, network: Network = "ask", loopback: Loopback = "own") -> list[str]:
-        """Returns what the domain means here, in words for people; empty where nothing is enforced."""
+        """Returns the effects of the domain here, in words for people; empty where nothing is enforced."""
         if domain == "free" or self.backend is None or not self.holds(domain):
             return []
         return self.backend.enforces(domain, network, loopback)
 
     def refusal(self, domain: Domain) -> str:
-        """Why nothing may run in ``domain``, in one line; empty where it may."""
+        """Returns why nothing may run in ``domain``, in one line; empty where it may."""
         if self.mode != "required" or self.holds(domain):
             return ""
         why = f" ({self.failed[0]})" if self.failed else ""
@@ -119,7 +119,7 @@ def _proven(base: Path, mode: SandboxMode) -> Sandbox:
 
 
 def backends() -> list[Backend]:
-    """Returns what could be used here, the strongest first; whether it holds is for a trial to say."""
+    """Returns the backends that could be used here, the strongest first; a trial tells whether one holds."""
 
     if sys.platform == "darwin":
         from agent_tui.tools.sandbox.backends import Seatbelt
@@ -195,8 +195,9 @@ _ALWAYS = frozenset({"read project", "write temporary"})
 
 
 def trial(backend: Backend, domain: Domain, base: Path, shared: SessionNetwork | None = None) -> str:
-    """Why ``backend`` does not hold ``domain``; empty when it does. ``base`` is a folder no list names, for what is
-    needed in passing; ``shared`` is the network that ``work`` joins. Takes about a tenth of a second."""
+    """Tries ``backend`` and returns why it does not hold ``domain``; empty when it does. ``base`` is a folder no list
+    names, for what is needed in passing; ``shared`` is the network that ``work`` joins. Takes about a tenth of a
+    second."""
     try:
         with tempfile.TemporaryDirectory(dir=base, prefix="try-") as folder:
             return _trial(backend, domain, Path(folder).resolve(), shared)

@@ -225,8 +225,8 @@ def _stand_in(first: int, told: int) -> None:
 
 
 def _heard(tell: int) -> bool:
-    """Returns whether somebody still reads what is written to ``tell``: whoever ended before we asked to end with it
-    does not."""
+    """Returns whether somebody still reads what is written to ``tell``: a process that ended before we asked to end
+    with it does not."""
     import select
 
     poll = select.poll()

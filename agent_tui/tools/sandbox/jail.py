@@ -77,7 +77,7 @@ class Jail:
         self.outputs = Outputs(self.root)
 
     async def ready(self) -> Sandbox:
-        """Returns what holds here; tried when first asked for, in a thread, once a process."""
+        """Returns the sandbox that holds here; tried when first asked for, in a thread, once a process."""
         if self.sandbox is None:
             async with self._lock:
                 if self.sandbox is None:
@@ -128,7 +128,8 @@ class Jail:
         return self.granted(host, is_registry(host) or self._is_own(host, port))
 
     def _is_own(self, host: str, port: int) -> bool:
-        """Returns whether the user's own settings, of before any command ran, name it as where packages come from."""
+        """Returns whether the user's own settings, as they were before any command ran, name this host and port as a
+        source of packages, and commands may reach it."""
         if self._own_registries is None:
             self._own_registries = users_own(os.environ, self.policy().folders)
         return (host, port) in self._own_registries and self.granted(host, True)
@@ -294,7 +295,7 @@ class Jail:
             return self._proxy
 
     def hold(self, pid: int, holds: bool) -> None:
-        """Whether the temporary files of this process's commands are needed as long as the process ``pid`` runs."""
+        """Sets whether the temporary files of this process's commands are kept as long as the process ``pid`` runs."""
         if self._base is None:
             return
         mark = self._base.scratch / f"held-{os.getpid()}-{pid}"

@@ -1,4 +1,4 @@
-"""What a command that is kept says after whoever read its output has ended.
+"""Logs the output of a command that is kept, after whoever read it has ended.
 
 Standard library only, loaded by the supervisor when it is needed.
 """

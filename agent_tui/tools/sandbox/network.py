@@ -1,5 +1,5 @@
-"""What held commands have of a network: one that those of a program share, so that a server one started is there for
-the next; the proxy by which they reach hosts that were granted; and the registries packages come from.
+"""The network of held commands: one that those of a program share, so that a server one started is there for the next;
+the proxy by which they reach hosts that were granted; and the registries packages come from.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _MOST = 200_000
 
 
 def is_registry(host: str) -> bool:
-    """Returns whether a host is one that everybody gets packages from."""
+    """Returns whether a host is a public registry that everybody gets packages from."""
     return host in KNOWN
 
 
@@ -319,8 +319,8 @@ class HostProxy:
 
 
 def _length(fields: Sequence[str]) -> int | None:
-    """Returns how many bytes follow the head of a request; None where whoever is behind the proxy could see another end
-    of it, and take what follows for a request of its own, which nobody has looked at."""
+    """Returns the number of bytes that follow the head of a request; None where whoever is behind the proxy could see
+    another end of it, and take what follows for a request of its own, which nobody has looked at."""
     lengths: list[str] = []
     for field in fields:
         name, _, value = field.partition(":")

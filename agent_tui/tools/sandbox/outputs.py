@@ -109,8 +109,8 @@ class Outputs:
     # What may be written
 
     def lent(self, closed: Iterable[Path], more: Iterable[Path] = ()) -> Lent:
-        """Returns what there is of them, and ``more``, which is made where it is missing. ``closed`` are places that no
-        command sees. Runs git."""
+        """Returns the places for output that are there, and ``more``, which is made where it is missing. ``closed`` are
+        places that no command sees. Runs git."""
         known = [*self._at_the_top(), *self._known, *self.granted()]
         wanted = dict.fromkeys([*(path for path in known if os.path.lexists(path)), *more])
         allowed = self._allowed([path for path in wanted if not any(_touch(path, place) for place in closed)])
@@ -235,8 +235,8 @@ class Outputs:
     # What is on the disk
 
     def _opened(self, path: Path) -> tuple[os.stat_result, bool]:
-        """Returns what is at a path that no link leads to; True: it was made. Raises OSError for what may not be
-        written."""
+        """Opens or makes the place at a path that no link leads to, and returns its status; True: it was made. Raises
+        OSError for what may not be written."""
         way = os.open(self._root, _FOLDER)
         try:
             device = os.fstat(way).st_dev

@@ -1,4 +1,4 @@
-"""Which places a command may see: an allow-list of system and tools, the rest of the home is not there.
+"""The places a command may see: an allow-list of system and tools, the rest of the home is not there.
 
 The lists are what common distributions and version managers use; what is missing on a machine is passed over.
 """
@@ -179,15 +179,15 @@ def home() -> Path:
 
 @lru_cache(maxsize=1)
 def interpreter() -> list[Path]:
-    """Returns where this program's own interpreter and package are: the starter runs inside. Found out once, before a
-    command could put a link in the place of an environment that lies in the project."""
+    """Returns the places of this program's own interpreter and package: the starter runs inside. Found out once, before
+    a command could put a link in the place of an environment that lies in the project."""
     own = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
     # An interpreter in /usr/bin would otherwise make a root of /usr's parent.
     return [*sorted(path.resolve() for path in own if len(path.parts) > 2), Path(__file__).resolve().parent]
 
 
 def project_interpreters(root: Path) -> list[Path]:
-    """Returns where the interpreters of the project's virtual environments lie: an environment is links to one
+    """Returns the places of the interpreters of the project's virtual environments: an environment is links to one
     elsewhere.
 
     A file in the project says where, so it is believed only where an installation of Python is, and nothing secret.
@@ -206,7 +206,7 @@ def project_interpreters(root: Path) -> list[Path]:
 
 
 def _is_secret(path: Path) -> bool:
-    """Returns whether a place is the home or one of the secret ones, in one of these, or holds any of them."""
+    """Returns whether a place is the home or a secret place, lies in a secret place, or holds any of them."""
     below = home()
     known = _usual_secrets(below, moment())
     return below.is_relative_to(path) or any(path.is_relative_to(one) or one.is_relative_to(path) for one in known)
@@ -310,7 +310,7 @@ def _usual_secrets(below: Path, _: int) -> tuple[Path, ...]:
 
 
 def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
-    """Returns what stays read-only in a writable folder, whether it exists or not."""
+    """Returns the places that stay read-only in a writable folder, whether they exist or not."""
     names = PROTECTED + (HOME_PROTECTED if folder == home() else ())
     own = [path for path in policy.protected if path.is_relative_to(folder) and path != folder]
     found = [git / name for git in git_folders(folder) for name in GIT_PROTECTED]

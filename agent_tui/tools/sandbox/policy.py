@@ -1,4 +1,4 @@
-"""What a sandbox is asked for: a domain, the places it is about, and the process that comes of it."""
+"""The request made of a sandbox: a domain, the places it is about, and the process that comes of it."""
 
 from __future__ import annotations
 
@@ -86,17 +86,17 @@ class SandboxPolicy:
 
     @property
     def temporary(self) -> Path:
-        """Where ``TMPDIR`` points: each process has its own."""
+        """The folder that ``TMPDIR`` points to: each process has its own."""
         return self.scratch / f"tmp-{os.getpid()}"
 
     @property
     def cache(self) -> Path:
-        """Where package managers keep what they fetched."""
+        """The folder where package managers keep what they fetched."""
         return self.scratch / "cache"
 
     @property
     def config(self) -> Path:
-        """Where programs look for their configuration, and keep what they like."""
+        """The folder where programs look for their configuration, and keep what they like."""
         return self.scratch / "config"
 
     @property
@@ -217,12 +217,12 @@ GIT_HELD = "git hooks and configuration read-only"
 
 
 def look_words(ports: bool) -> str:
-    """Returns what ``look`` reaches, in the words that /status lists."""
+    """Describes what ``look`` reaches, in the words that /status lists."""
     return "no network but ports that a command opens itself" if ports else "no network, not even on this machine"
 
 
 def network_words(network: Network, loopback: Loopback) -> str:
-    """Returns what ``work`` reaches, in the words that /status lists."""
+    """Describes what ``work`` reaches, in the words that /status lists."""
     if network == "allow":
         return "network open"
     if network == "registries":

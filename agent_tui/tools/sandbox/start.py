@@ -1,5 +1,5 @@
-"""How our own small starters are run: an isolated interpreter that loads one file and nothing of the program; and how
-bytes are handed to one in a file without a name.
+"""Runs our own small starters, each in an isolated interpreter that loads one file and nothing of the program; hands
+bytes to one in a file without a name.
 """
 
 from __future__ import annotations

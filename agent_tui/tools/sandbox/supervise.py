@@ -337,7 +337,8 @@ def _parents() -> list[tuple[int, int]]:
 
 
 def _parents_by_ps() -> list[tuple[int, int]]:
-    """Returns where there is no /proc; the ``ps`` that is asked is in no list that matters, it has ended."""
+    """Returns the pid and parent pid of every process, as ``ps`` lists them; used where there is no /proc. That ``ps``
+    itself is in the list does no harm: it has ended."""
     with os.popen("/bin/ps -axo pid=,ppid=") as listing:
         rows = [line.split() for line in listing]
     return [(int(row[0]), int(row[1])) for row in rows if len(row) == 2]

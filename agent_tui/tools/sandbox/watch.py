@@ -80,7 +80,7 @@ class Keeper:
     # What is there
 
     def _state(self, path: str) -> "tuple[object, ...] | None":
-        """Returns what is at ``path``; None when there is nothing or a link leads there."""
+        """Returns the state of the place at ``path``; None when there is nothing or a link leads there."""
         if self._through_link(path):
             return None
         try:
@@ -284,12 +284,12 @@ def _open_all(path: str) -> None:
 
 
 def _alike(before: "tuple[object, ...]", after: "tuple[object, ...]") -> bool:
-    """Returns whether a file that was touched has its content and mode still."""
+    """Returns whether a file that was touched still has its content and mode."""
     return before[0] == after[0] == "file" and (before[1], before[3]) == (after[1], after[3]) and before[3] is not None
 
 
 def _harmless(config: "bytes | None") -> bool:
-    """Returns whether a new git configuration is one that names no programs: only what git itself and a clone write."""
+    """Returns whether a new git configuration names no programs: it has only what git itself and a clone write."""
     if config is None or len(config) > 20_000 or b"\\" in config:
         return False
     section = b""

@@ -1,5 +1,5 @@
-"""What people and the model are told of the sandbox, and what it stopped of a command that was held to looking: the
-words of the question whether it may do more.
+"""Describes the sandbox to people and the model, and what it stopped of a command that was held to looking: the words
+of the question whether it may do more.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HERE = re.compile(r"(?<![\w.])(?:localhost|127\.\d+\.\d+\.\d+|::1)(?![\w.])", r
 
 
 def place_words(domain: Domain, network: Network, loopback: Loopback, builds: bool = False) -> str:
-    """Returns where a command that is held stands, as the model is told with its permission mode. ``builds``: it may
+    """Describes what holds a command, in the words that the model is told with its permission mode. ``builds``: it may
     write what builds make."""
     looks = "$TMPDIR and build folders that git ignores" if builds else "$TMPDIR alone"
     writes = "the project and $TMPDIR" if domain == "work" else looks
@@ -136,15 +136,14 @@ BYPASS = (
 
 
 def unheld(mode: str, sandbox: Sandbox) -> str:
-    """Returns what a permission mode means here that its name does not say; empty where commands are held, or
-    refused."""
+    """Describes what a permission mode means here beyond its name; empty where commands are held, or refused."""
     if mode == "bypass":
         return BYPASS
     return UNHELD if mode == "auto" and not sandbox.holds("work") and sandbox.mode != "required" else ""
 
 
 def ports_line(sandbox: Sandbox, network: Network, loopback: Loopback) -> str:
-    """Returns what tests that open ports will find, and what would change it; empty where nothing holds commands."""
+    """Describes what tests that open ports will find, and what would change it; empty where nothing holds commands."""
     if not sandbox.holds("work") or sandbox.backend is None:
         return ""
     if network != "allow" and loopback != "deny" and not sandbox.has_ports(loopback):

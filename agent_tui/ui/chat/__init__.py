@@ -1,1 +1,2 @@
-"""What the application is put together from: each object does one thing and names what it needs in a protocol."""
+"""The parts that the application is put together from: each object does one thing and names what it needs in a
+protocol."""

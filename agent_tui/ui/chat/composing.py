@@ -184,7 +184,8 @@ class Editor:
             self._prompt.set_text(changed)
 
     async def changed(self, text: str, name: str) -> str | None:
-        """Returns what becomes of ``text`` in the editor, in a file called ``name``; None where it stays as it is."""
+        """Lets the user edit ``text`` in the editor, in a file called ``name``, and returns the new text; None where it
+        stays as it is."""
         from agent_tui.commands.editing import edit_text
 
         try:

@@ -1,4 +1,5 @@
-"""What keys of the main screen do: interrupt, close, clear, quit; move and find in the transcript; change the mode."""
+"""The actions of the main screen's keys: interrupt, close, clear, quit; move and find in the transcript; change the
+mode."""
 
 from __future__ import annotations
 
@@ -93,7 +94,7 @@ WHOLE = 1000
 
 
 class Reading:
-    """What the keys of the main screen do to the transcript."""
+    """The actions of the main screen's keys on the transcript."""
 
     def __init__(self, view: MainView) -> None:
         self._view = view

@@ -1,4 +1,5 @@
-"""What is said on the terminal once the screen is gone: the conversation, where that is wanted, and the way back."""
+"""Makes the lines for the terminal once the screen is gone: the conversation, where that is wanted, and the way
+back."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ def _message(message: Message, width: int) -> Iterator[str]:
 
 
 def _subject(call: ToolCallPart) -> str:
-    """Returns what the call is about: its first argument that is a text."""
+    """Returns the subject of a call: its first argument that is a text."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except ValueError:

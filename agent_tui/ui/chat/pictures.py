@@ -129,8 +129,8 @@ class Pictures:
         self._app.push_screen(self._screen)
 
     def _sized(self, anew: bool) -> Canvas:
-        """Returns what the screen draws with. ``anew``: its size is another one, and with it what xterm takes as
-        sixels, which is told a moment later."""
+        """Finds out what the screen draws with, keeps it and returns it. ``anew``: its size is another one, and with it
+        what xterm takes as sixels, which is told a moment later."""
         from agent_tui.engine.terminal import LIMITS
 
         if anew and self._replies is not None and self._replies.largest is not None:
@@ -139,7 +139,7 @@ class Pictures:
         return self._canvas
 
     def canvas(self) -> Canvas:
-        """Returns what can be drawn with now."""
+        """Returns the means to draw with now."""
         from agent_tui.ui.screens.picture import COLORS, SIXELS, Canvas
         from agent_tui.ui.terminal.pictures import USUAL, cell_size
 

@@ -68,7 +68,7 @@ class Router:
             self._view.say("error", f"Cannot show {type(event).__name__}: {one_line(str(error))}")
 
     def _waiting_phase(self) -> str:
-        """Returns what goes on between a request and the first word of its answer."""
+        """Returns the phase between a request and the first word of its answer."""
         agent = self._holder.agent
         if agent is None or is_demo(agent) or self._backend not in LOADING:
             return WORKING

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class Screens:
-    """What needs the agent says so while it is still starting. ``rebound`` are the user's own keys."""
+    """Opens the other screens; those that need the agent say so while it is still starting. ``rebound`` are the user's
+    own keys."""
 
     def __init__(
         self,

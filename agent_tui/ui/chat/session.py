@@ -1,4 +1,4 @@
-"""What the agent's events change around the transcript: status, title, the line above the prompt, the banner."""
+"""Shows what the agent's events change around the transcript: status, title, the line above the prompt, the banner."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ async def _read(stream: asyncio.StreamReader | None) -> str:
 
 
 class OwnLine(Lines):
-    """What the command said last; without a word it takes no room."""
+    """The line that shows what the command said last; without a word it takes no room."""
 
     DEFAULT_CSS = """
     OwnLine { padding: 0 1; background: $background; }

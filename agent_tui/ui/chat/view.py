@@ -66,7 +66,7 @@ class Blank(Widget):
 
 
 class MainView:
-    """What is on the main screen, and lines for the user on it.
+    """The parts of the main screen, and lines for the user on it.
 
     Only what the first frame shows is made at once. ``transcript``, ``queue_view`` and ``completions`` are there from
     ``furnish`` on, which comes right after the first frame: their modules cost as much time as the whole start of the
@@ -146,7 +146,7 @@ class MainView:
         self.transcript.add_notice(level, text)
 
     def phase(self, phase: str, *, waits: bool = False) -> None:
-        """What the line above the prompt says while the agent works, or ``waits`` for the user: then it says that,
+        """Sets what the line above the prompt says while the agent works, or ``waits`` for the user: then it says that,
         whatever goes on beside it, until the user has ``answered``."""
         if phase != self.activity.phase and (waits or not self.activity.waits):
             self._begin(phase, waits)

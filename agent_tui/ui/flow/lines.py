@@ -230,8 +230,8 @@ class Flow:
             line.starts.append(-1)
 
     def _right(self, width: int) -> str:
-        """Returns what is drawn at the right end: beside a text that is cut it takes no more than half of the line,
-        unless the text leaves it more. What stands behind its last dot stays."""
+        """Returns the text at the right end: beside a text that is cut it takes no more than half of the line, unless
+        the text leaves it more. What stands behind its last dot stays."""
         if self.wrap != "cut":
             return self.right
         room = max(width // 2, width - cell_len(self.text) - 2)
@@ -362,5 +362,5 @@ def cap_line(line: str) -> str:
 
 
 def hidden(count: int) -> str:
-    """Returns what stands for text that is not shown."""
+    """Returns the words that stand for text that is not shown."""
     return f" … {plural(count, 'more character')}"

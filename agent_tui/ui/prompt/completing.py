@@ -101,7 +101,7 @@ class Completer:
 
     @property
     def wanted(self) -> Query | None:
-        """What proposals are wanted for: not for what the user did not want any."""
+        """The query that proposals are wanted for; None where there is none, or the user did not want any for it."""
         return None if self.query == self._dismissed else self.query
 
     @property
@@ -143,7 +143,7 @@ class Completer:
         self._gap = end if choice.gap else None
 
     def closes_gap(self, place: Place, character: str) -> bool:
-        """Returns whether the blank that was put behind a completed file goes: where lines of it are named
+        """Returns whether the blank that was put behind a completed file is to go: where lines of it are named
         (``:10-40``), a sentence goes on with a sign, or a blank is typed."""
         gap, self._gap = self._gap, None
         return gap is not None and gap == place and character in GAP_CLOSERS

@@ -24,7 +24,7 @@ def is_long(text: str) -> bool:
 
 
 class Placeholders:
-    """What the placeholders of the current prompt stand for."""
+    """The placeholders of the current prompt, with the texts and images that they stand for."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
@@ -86,11 +86,12 @@ class Placeholders:
         return text
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Returns where ours stand in a text."""
+        """Returns where our placeholders stand in a text."""
         return [hit.span() for hit in PLACEHOLDER.finditer(text) if hit[0] in self.texts or hit[0] in self.images]
 
     def before(self, line: str, column: int) -> int | None:
-        """Returns where the placeholder begins that ends at ``column`` of a line; None when none of ours does."""
+        """Returns the column at which the placeholder begins that ends at ``column`` of a line; None when none of ours
+        does."""
         for hit in PLACEHOLDER.finditer(line):
             if hit.end() == column and (hit[0] in self.texts or hit[0] in self.images):
                 return hit.start()

@@ -79,7 +79,7 @@ class VimKeys:
         self._show()
 
     def takes(self, key: str, character: str | None) -> bool:
-        """Returns whether the key was meant for vim; then it has done its work."""
+        """Gives a key to vim and returns whether it was meant for vim; then it has done its work."""
         if key.startswith("alt+") and character is not None and character.isprintable():
             return self._escaped(character)
         if self.inserting:
@@ -137,7 +137,7 @@ class VimKeys:
             self.settle()
 
     def _keep_whole(self) -> None:
-        """What stands for a long paste goes whole or stays whole: a part of it would stand for nothing, unseen."""
+        """Lets what stands for a long paste go whole or stay whole: a part of it would stand for nothing, unseen."""
         old, new = self._applied[0], str(self.vim.text)
         head = shared(old, new)
         tail = shared(old[head:][::-1], new[head:][::-1])
@@ -182,7 +182,8 @@ class VimKeys:
         self._show()
 
     def _selection(self) -> Selection:
-        """Returns what the text area is to show as selected; the cell under the cursor is drawn as the cursor."""
+        """Returns the part that the text area is to show as selected; the cell under the cursor is drawn as the
+        cursor."""
         vim = self.vim
         if not vim.selecting:
             return Selection.cursor(vim.cursor)

@@ -35,7 +35,8 @@ ENTERS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "\r": "alt+enter"}
 
 
 class Host(ABC):
-    """What has to be answered before the next key: a message would come too late for keys that arrive in a burst."""
+    """The calls of the prompt that have to be answered before the next key: a message would come too late for keys that
+    arrive in a burst."""
 
     @abstractmethod
     def typed(self) -> None:
@@ -59,7 +60,7 @@ class Host(ABC):
 
     @abstractmethod
     def refused(self, text: str) -> bool:
-        """Returns whether this cannot be sent now; then it stays in the prompt."""
+        """Returns whether a text cannot be sent now; then it stays in the prompt."""
 
     @abstractmethod
     def copied(self, text: str) -> None:
@@ -71,7 +72,8 @@ class Host(ABC):
 
 
 class Prompt(Guarded, TextArea, inherit_css=True):
-    """Where the user types. It knows nothing of sessions: it hands its text to its host, which it is given."""
+    """The text field in which the user types. It knows nothing of sessions: it hands its text to its host, which it is
+    given."""
 
     host: Host
 
@@ -119,7 +121,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.what = what
 
     class Completing(Message):
-        """What is to be completed changed; None when nothing is."""
+        """Another text is to be completed now; ``query`` is None when nothing is."""
 
         def __init__(self, query: Query | None) -> None:
             super().__init__()
@@ -146,7 +148,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     @property
     def whole_text(self) -> str:
-        """What was typed, with every paste in place."""
+        """The whole text that was typed, with every paste in place."""
         return self.placeholders.expand(self.text).text
 
     def set_text(self, text: str) -> None:
@@ -173,8 +175,8 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.set_text(f"{text}\n{typed}" if typed else text)
 
     def take(self) -> Written:
-        """Returns what was typed, with pastes in place, and its images; the prompt is empty afterwards. Empty lines
-        around it are left out."""
+        """Takes what was typed, with pastes in place, and its images, and returns it; the prompt is empty afterwards.
+        Empty lines around it are left out."""
         typed = self.placeholders.expand(self.text.strip("\n"))
         self.close_completions()
         self.load_text("")
@@ -208,11 +210,11 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.replace(text, (0, 0), self.document.end, maintain_selection_offset=False)
 
     def unbreakable(self, text: str) -> list[tuple[int, int]]:
-        """Returns where pastes and images stand in it."""
+        """Returns where pastes and images stand in a text."""
         return self.placeholders.places(text)
 
     def vim_asks(self, ask: Ask) -> None:
-        """What vim's keys mean outside the text."""
+        """Does what vim's keys ask for outside the text."""
         what, text = ask
         match what:
             case "older":
@@ -238,7 +240,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     @property
     def selected_text(self) -> str:
-        """What is selected; in visual mode the character under the cursor is, too."""
+        """The selected text; in visual mode the character under the cursor is selected, too."""
         if self.vim is not None and self.vim.vim.selecting:
             vim = self.vim.vim
             return vim.text.between(vim.selection.start, vim.selection.end)
@@ -276,7 +278,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
                 await self.app.run_action(action, self)
 
     def _is_alone(self, key: str) -> bool:
-        """Returns whether Alt and a letter are a key that was bound, and not Esc and the letter."""
+        """Returns whether a key is Alt and a letter, bound as one key, and not Esc and then the letter."""
         return key.startswith("alt+") and key in self.screen.active_bindings
 
     def _bound(self, key: str) -> str | None:

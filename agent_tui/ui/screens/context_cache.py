@@ -1,4 +1,5 @@
-"""What each call read from the provider's cache and what it should have read, newest first, with why and the price."""
+"""Lists what each call read from the provider's cache and what it should have read, newest first, with why and the
+price."""
 
 from __future__ import annotations
 

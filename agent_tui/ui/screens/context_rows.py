@@ -219,7 +219,7 @@ INDENT = 4
 
 
 def reason(line: Shown) -> str:
-    """Returns what has to be read whole: it says why."""
+    """Returns the reason behind a row, which has to be read whole."""
     row = line.row
     if row is None:
         return ""
@@ -230,7 +230,8 @@ def reason(line: Shown) -> str:
 
 
 def hint(line: Shown, room: int) -> str:
-    """Returns what may as well be left out: where a file is, what is the largest part. At most ``room`` cells."""
+    """Returns a hint that may as well be left out: where a file is, what is the largest part. At most ``room``
+    cells."""
     row = line.row
     text = ""
     if row is None or room < 4:
@@ -245,8 +246,8 @@ def hint(line: Shown, room: int) -> str:
 
 
 def note(line: Shown, room: int) -> str:
-    """Returns what there is room for at the end of a line. A single message's reason is told in short where it does not
-    fit: Enter shows it."""
+    """Returns the note that there is room for at the end of a line. A single message's reason is told in short where it
+    does not fit: Enter shows it."""
     why = reason(line)
     if not why:
         return hint(line, room)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Travel:
-    """Where in a session's time the screen is. ``at`` is the number of the step, None for now."""
+    """The place in a session's time that the screen shows. ``at`` is the number of the step, None for now."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -64,7 +64,7 @@ class Travel:
         return past_view(self.history, self.at, None, {message.id for message in self._agent.conversation.path})
 
     def moment(self, now: ContextReport) -> ContextReport:
-        """Returns what the screen shows of it; ``now`` is the session as it is."""
+        """Returns the report that the screen shows of the step it is at; ``now`` is the session as it is."""
         from agent_tui.commands.past_words import honesty, outcome, since, title
 
         view = self.view()
@@ -169,7 +169,7 @@ class ContextScreen(Guarded, Screen[None]):
             self._read(line.label, f"{texts.row_facts(line.row)}\n\n{self._text(line)}".rstrip())
 
     def _text(self, line: Shown) -> str:
-        """Returns what is sent behind a row."""
+        """Returns the text that is sent behind a row."""
         row = line.row
         if row is None:
             return ""

@@ -64,7 +64,8 @@ def beside(entries: Sequence[Entry], width: int) -> list[Line]:
 
 @dataclass(slots=True, frozen=True)
 class Placed:
-    """Where the bookkeeping stands: one of three places. ``side`` is how many cells the column beside the rows has."""
+    """The lines of the bookkeeping in one of its three places. ``side`` is how many cells the column beside the rows
+    has."""
 
     side: int = 0
     beside: list[Line] = field(default_factory=list)
@@ -151,7 +152,7 @@ class Foot(Lines):
         self._past = False
 
     def at(self, past: bool) -> None:
-        """Whether a step of the past is shown: other keys are of use there."""
+        """Sets whether a step of the past is shown: other keys are of use there."""
         if past != self._past:
             self._past = past
             self.refresh()
@@ -188,7 +189,8 @@ LEAST_WIDTH = 3
 
 
 class Covered(Widget):
-    """What only holds others, which cover it: one blank line is all there is below them, cut at their edges once."""
+    """A widget that only holds others, which cover it: one blank line is all there is below them, cut at their edges
+    once."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
         return [Strip.blank(crop.width)] * crop.height

@@ -132,7 +132,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
 
     @abstractmethod
     def entries(self, search: str) -> Sequence[T]:
-        """Returns what matches, best first."""
+        """Returns the entries that match, best first."""
 
     @abstractmethod
     def draw(self, entry: T, width: int, paint: Paint, here: bool) -> Sequence[Piece]:

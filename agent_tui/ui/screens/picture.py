@@ -50,8 +50,8 @@ Box: TypeAlias = tuple[int, int]
 
 @dataclass(slots=True, frozen=True)
 class Canvas:
-    """What a terminal draws with. ``cell`` is in pixels, wide and high; ``colors`` and ``largest`` (pixels) are what a
-    sixel picture may have. ``wrapped``: through tmux, which has ``few_colors`` or all."""
+    """The means with which a terminal draws pictures. ``cell`` is in pixels, wide and high; ``colors`` and ``largest``
+    (pixels) are what a sixel picture may have. ``wrapped``: through tmux, which has ``few_colors`` or all."""
 
     way: Way
     cell: Size
@@ -188,7 +188,7 @@ class Room(Widget):
         self.refresh()
 
     def place_of(self, drawn: Drawing) -> tuple[int, int]:
-        """Returns where it begins, counted from the room's own corner."""
+        """Returns where the picture begins, counted from the room's own corner."""
         return max(0, (self.size.width - drawn.box[0]) // 2), max(0, (self.size.height - drawn.box[1]) // 2)
 
     def render_line(self, y: int) -> Strip:
@@ -212,7 +212,7 @@ def centered(words: str, width: int, widget: Widget) -> Strip:
 
 
 class Caption(Lines):
-    """What it is, and what can be done."""
+    """The lines that say what the picture is and what can be done with it."""
 
     def __init__(self, told: Callable[[], tuple[str, Sequence[str]]]) -> None:
         super().__init__(height=2)
@@ -373,7 +373,7 @@ class PictureScreen(Guarded, Screen[None]):
         self.dismiss()
 
     def action_nothing(self) -> None:
-        """What a key of the conversation does here."""
+        """Does nothing: a key of the conversation has no use here."""
 
     def on_click(self) -> None:
         self.action_close()

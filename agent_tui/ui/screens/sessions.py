@@ -49,7 +49,7 @@ _WHO = {"user": "you", "assistant": "model"}
 
 
 class Search(NamedTuple):
-    """What the thread is to look for: its number, the text, and the project, None for all."""
+    """A search for the thread: its number, the text to look for, and the project, None for all."""
 
     number: int
     text: str
@@ -105,7 +105,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._entered = False
 
     def entries(self, search: str) -> Sequence[SessionHit]:
-        """Returns what is there without a search, newest first."""
+        """Returns the sessions that are there without a search, newest first."""
         if self.everywhere not in self._listed:
             found = self.agent.store.sessions.all(None if self.everywhere else self.project)
             found = [s for s in found if s.messages or s.id != self.agent.conversation.info.id]
@@ -319,7 +319,7 @@ DEEPEST = 3
 
 @dataclass(slots=True, frozen=True)
 class WayBack:
-    """What the screen answers: go back to before ``message`` of the user's, or to where ``branch`` ends; ``files``
+    """The answer of the screen: go back to before ``message`` of the user's, or to where ``branch`` ends; ``files``
     too; or a ``fork`` there instead."""
 
     message: Message | None = None

@@ -1,4 +1,5 @@
-"""What goes on beside the conversation: commands in the background, and messages that wait to be sent."""
+"""The screens of the work that goes on beside the conversation: commands in the background, and messages that wait to
+be sent."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ PORTS: Mapping[PortReach, str] = MappingProxyType(
 
 
 def state(job: JobInfo) -> tuple[str, str]:
-    """Returns how it is in a word or two, and its colour."""
+    """Returns how a job is doing, in a word or two, and the colour for that."""
     word = state_word(job)
     if job.state == "running":
         return word, "primary"
@@ -142,7 +143,7 @@ class JobPicker(Picker[JobInfo, None]):
                 self._say(entry.id, str(error))
 
     def _say(self, id: str, text: str) -> None:
-        """What came of a key, above the facts of the row."""
+        """Says what came of a key, above the facts of the row."""
         self._said = {id: text}
         self.look_again()
 
@@ -283,7 +284,7 @@ class QueuePicker(Picker[WaitingMessage, str]):
             self._say("" if moved else "It cannot go any earlier." if by < 0 else "It cannot go any later.", entry.id)
 
     def _say(self, text: str, on: str = "") -> None:
-        """What came of a key, above what is known of the row."""
+        """Says what came of a key, above what is known of the row."""
         self._said = text
         self.look_again(on)
         self._preview()

@@ -31,7 +31,8 @@ class Answers:
         self._since = 0.0
 
     def take(self, text: str) -> str:
-        """Returns what is left of ``text`` for the prompt. The beginning of an answer is held until the next call."""
+        """Takes the answers out of ``text`` and returns what is left for the prompt. The beginning of an answer is held
+        until the next call."""
         text, self._held = self._held + text, ""
         while (answer := self._answer.search(text)) is not None:
             self._heard(answer)
@@ -42,7 +43,7 @@ class Answers:
         return text
 
     def give_back(self) -> str:
-        """Returns what was held and is no answer after all."""
+        """Returns the text that was held and is no answer after all."""
         if not self._held or self._clock() - self._since < PATIENCE:
             return ""
         held, self._held = self._held, ""

@@ -38,7 +38,7 @@ class WholeFrames:
         self._begun = ""
 
     def take(self, data: str) -> str:
-        """Returns what is to be written now."""
+        """Takes ``data`` and returns what is to be written now."""
         if data != BEGIN_FRAME and not self._begun:
             return data
         self._begun += data

@@ -59,7 +59,7 @@ CHUNK = 4_096
 
 
 def cell(row: int, column: int) -> str:
-    """Returns what stands for one cell of a picture; both are counted from 0, up to ``MOST_COLUMNS``."""
+    """Returns the characters that stand for one cell of a picture; both are counted from 0, up to ``MOST_COLUMNS``."""
     return f"{PLACEHOLDER}{MARKS[row]}{MARKS[column]}"
 
 

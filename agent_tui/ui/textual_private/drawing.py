@@ -187,7 +187,7 @@ class LeanScrollBar(ScrollBar):
 
 
 def changes(segments: Sequence[Segment]) -> list[tuple[int, Segment]]:
-    """Returns where a segment is another object than the one before."""
+    """Returns the segments that are another object than the one before, with their places."""
     return [(y, one) for y, (one, last) in enumerate(zip(segments, [None, *segments], strict=False)) if one is not last]
 
 

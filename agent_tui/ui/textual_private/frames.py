@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 class FrameUpdate(CompositorUpdate):
-    """What is to be sent for a frame. The terminal counts as showing it once Textual takes the text to send it."""
+    """The text that is to be sent for a frame. The terminal counts as showing it once Textual takes the text to send
+    it."""
 
     def __init__(self, drawing: Drawing, frame: Frame, cursor: Offset) -> None:
         self.drawing = drawing
@@ -84,7 +85,7 @@ class FrameCompositor(Compositor):
         return self.drawing.attempt(self.frame, super().render_full_update)
 
     def frame(self, full: bool = False) -> FrameUpdate | None:
-        """Returns what has to be sent; None where the terminal shows all of it already."""
+        """Returns the frame that has to be sent; None where the terminal shows all of it already."""
         regions, buffer = self._dirty_regions.copy(), self.drawing.buffer
         self._dirty_regions.clear()
         if not (regions or full):
@@ -137,7 +138,7 @@ class FrameCompositor(Compositor):
         return found
 
     def shown(self, asked: Asked) -> Iterator[tuple[int, int, Strip]]:
-        """What the widgets show in those parts, each with its row and its column."""
+        """Yields what the widgets show in those parts, each with its row and its column."""
         for widget, lines in asked.items():
             region, clip = self.visible_widgets[widget]
             area = region.intersection(clip)
@@ -175,7 +176,7 @@ class FrameCompositor(Compositor):
 
 
 def lines_of(widget: Widget, crop: Region) -> list[Strip]:
-    """Returns what a widget shows there."""
+    """Returns the lines that a widget shows there."""
     if not isinstance(widget, Screen):
         return widget.render_lines(crop)
     below = behind(widget)
@@ -186,7 +187,8 @@ def lines_of(widget: Widget, crop: Region) -> list[Strip]:
 
 
 def behind(screen: Screen[object]) -> FrameCompositor | None:
-    """Returns what can be seen through a screen, where it is of the same size and nothing else is drawn between."""
+    """Returns the compositor of the screen that can be seen through this one, where it is of the same size and nothing
+    else is drawn between."""
     stack, styles = screen.app.screen_stack, screen.styles
     at = stack.index(screen) if screen in stack else 0
     if at == 0 or styles.background.a == 1 or styles.gutter.totals != (0, 0) or styles.opacity < 1:
@@ -196,7 +198,7 @@ def behind(screen: Screen[object]) -> FrameCompositor | None:
 
 
 class Tint(LineFilter):
-    """What lies behind a screen of this colour: darker, and nothing in it can be clicked."""
+    """A filter for what lies behind a screen of this colour: darker, and nothing in it can be clicked."""
 
     def __init__(self, color: Color) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What is private to Textual beside drawing: the driver, errors, the first theme. Each use does without."""
+"""Uses of what is private to Textual beside drawing: the driver, errors, the first theme. Each use does without."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def listening(listeners: Sequence[Hears]) -> Iterator[None]:
 
 
 class _Sequence:
-    """What Textual's table wants of a key: its name as ``value``."""
+    """A key as Textual's table wants it: its name as ``value``."""
 
     def __init__(self, value: str) -> None:
         self.value = value
@@ -109,7 +109,8 @@ def teach_keys() -> None:
 
 
 def wait_after_escape(seconds: float | None) -> None:
-    """How long after the byte of Esc something more makes another key of it; None is Textual's own time."""
+    """Sets how many seconds after the byte of Esc something more makes another key of it; None is Textual's own
+    time."""
     cast(Any, constants).ESCAPE_DELAY = _ESCAPE_DELAY if seconds is None else seconds
 
 

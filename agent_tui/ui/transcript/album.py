@@ -329,12 +329,12 @@ class PictureBlock(Block):
 
 
 def key_of(part: AttachmentPart) -> str:
-    """Returns what a picture of this conversation is called between its line and what shows it."""
+    """Returns the key of a picture of this conversation, by which its line and what shows it both call it."""
     return f"#{id(part)}"
 
 
 def more_of(part: AttachmentPart, tools: HasAlbum) -> str:
-    """Returns what stands behind a picture's name where it is opened by it; nothing where it is not."""
+    """Returns the words behind a picture's name where it is opened by it; nothing where it is not."""
     if not tools.opening:
         return ""
     size = base64_size(part.data or "")

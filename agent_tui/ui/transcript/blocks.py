@@ -1,4 +1,4 @@
-"""What a message is made of on the screen: each block turns one part into pieces and knows how it folds."""
+"""The blocks of a message on the screen: each turns one part into pieces and knows how it folds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Block:
 
     @abstractmethod
     def pieces(self, is_open: bool) -> list[Piece]:
-        """Returns what is on the screen. The header first where there is one."""
+        """Returns the pieces that are on the screen. The header first where there is one."""
 
     @property
     def default_open(self) -> bool | None:

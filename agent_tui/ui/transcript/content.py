@@ -1,4 +1,4 @@
-"""What fills the transcript: messages and events as entries. Knows nothing of the screen."""
+"""Fills the transcript: messages and events as entries. Knows nothing of the screen."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def _finish(block: Block) -> None:
 
 
 def _cut(messages: Sequence[Message], newest: int) -> int:
-    """Returns where the newest messages begin, with one of the user's; 0 for all of them."""
+    """Returns the index at which the newest messages begin, with one of the user's; 0 for all of them."""
     begin = len(messages) - newest
     while begin > 0 and not (messages[begin].role == "user" and messages[begin].created):
         begin -= 1

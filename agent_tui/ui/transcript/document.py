@@ -91,7 +91,7 @@ class Document:
         self._kept_lines = 0
 
     def refold(self) -> None:
-        """What is open by default changed."""
+        """Drops the pieces of all entries, because what is open by default changed."""
         for index in self._built:
             self.entries[index].pieces = None
         self._built.clear()

@@ -111,9 +111,9 @@ _NONE = Heights()
 
 
 class Tools:
-    """What is known of tool calls beside the calls themselves, by call id; and the project's ``root``, to which paths
-    are shown relative. ``album`` holds the pictures, where the terminal has them in a text; elsewhere ``opening`` says
-    how one is shown on a screen of its own, if that is possible."""
+    """Facts about tool calls beside the calls themselves, by call id; and the project's ``root``, to which paths are
+    shown relative. ``album`` holds the pictures, where the terminal has them in a text; elsewhere ``opening`` says how
+    one is shown on a screen of its own, if that is possible."""
 
     def __init__(self, root: Path) -> None:
         self.results: dict[str, ToolResultPart] = {}
@@ -214,7 +214,7 @@ class Entry:
 
 
 class Folding:
-    """What is open unless the user said otherwise for one block."""
+    """The kinds of blocks that are open unless the user said otherwise for one block."""
 
     def __init__(self, reasoning: bool = False, tools: bool = False) -> None:
         self.reasoning = reasoning
@@ -271,7 +271,7 @@ def add_images(block: ToolBlock, tools: Tools) -> None:
 
 
 def _pictures(message: Message, tools: Tools) -> Iterable[Block]:
-    """Returns what the user attached as images, below what was written with them."""
+    """Yields the images that the user attached, below what was written with them."""
     if images := images_in(message.parts):
         from agent_tui.ui.transcript.album import PictureBlock
 
@@ -297,7 +297,7 @@ def _user(message: Message, tools: Tools) -> list[Block]:
 
 
 def _all_named(parts: Sequence[AttachmentPart], tools: Tools) -> list[Named]:
-    """Returns what was attached, each with what makes a line of it that opens, where it is an image."""
+    """Returns the names of what was attached, each with what makes a line of it that opens, where it is an image."""
     out: list[Named] = []
     for part in parts:
         opens: Callable[[], str] | None = None
@@ -311,8 +311,8 @@ def _all_named(parts: Sequence[AttachmentPart], tools: Tools) -> list[Named]:
 
 
 def _named(part: AttachmentPart, root: Path) -> str:
-    """Returns what was attached, by its path in the project: files are called so, and what tells of one names it as
-    well."""
+    """Returns the name of what was attached, by its path in the project: files are called so, and what tells of one
+    names it as well."""
     path = in_project(part.path, root) if part.path else ""
     # A file is called by its path, with the lines that were chosen of it.
     named = in_project(part.name, root)

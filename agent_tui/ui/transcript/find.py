@@ -71,7 +71,7 @@ _MARKUP = str.maketrans("", "", "*_~`\\")
 
 
 class Match(NamedTuple):
-    """Where it is: entry, block of the entry, piece of the opened block, row of the piece, character."""
+    """The place of a match: entry, block of the entry, piece of the opened block, row of the piece, character."""
 
     entry: int
     block: int
@@ -157,7 +157,7 @@ class Finder:
         self.position = min(self.position, len(self.matches) - 1)
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Returns where it is in a row of the transcript: ranges of characters."""
+        """Returns where the searched text is in a row of the transcript: ranges of characters."""
         if self._any:
             return spans(text, self._any)
         return [match.span() for match in self._pattern.finditer(text)]

@@ -36,7 +36,7 @@ _ICONS = {"info": "·", "warning": "!", "error": "✗"}
 
 
 class UserBlock(Block):
-    """What the user wrote, with a bar and a background of its own."""
+    """The user's words, with a bar and a background of their own."""
 
     key = "user"
 
@@ -69,7 +69,7 @@ class UserBlock(Block):
         return plural(self._rows, "line") if self._rows > 1 else plural(len(self.text), "character")
 
     def _hidden(self) -> str:
-        """Returns what opening it shows."""
+        """Returns the words for what opening the block shows."""
         more = self._rows - lines_in(self._short)
         return "what was pasted" if self._pasted else plural(more, "more line")
 
@@ -125,8 +125,8 @@ class TextBlock(GrowingBlock):
 
 
 class ReasoningBlock(GrowingBlock):
-    """What the model thought: one line with its time and length that opens. ``seconds``: how long it took, where that
-    is known; of one that streams the time is taken here until the stored one comes."""
+    """The model's thoughts: one line with their time and length that opens. ``seconds``: how long they took, where that
+    is known; of a block that streams the time is taken here until the stored one comes."""
 
     foldable = True
 

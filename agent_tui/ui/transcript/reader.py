@@ -203,7 +203,7 @@ class Reader(DocumentView):
 
 
 class Pointer(Reader):
-    """What keys and clicks do."""
+    """The reader's answers to keys and clicks."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "scroll_up", "Up", show=False),

@@ -1,5 +1,5 @@
-"""What keys mean: commands of normal and visual mode, read from the beginning each time so that nothing is half
-remembered; and what is typed in insert and replace mode, so that undo, counts and ``.`` know it."""
+"""Reads keys: commands of normal and visual mode, read from the beginning each time so that nothing is half remembered;
+and what is typed in insert and replace mode, so that undo, counts and ``.`` know it."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Session:
     began: bool = False
 
     def typed(self, now: Text) -> Typed:
-        """Returns what was typed, by what the text is now."""
+        """Finds out what was typed, by what the text is now, and returns it."""
         old, new = str(self.opened), str(now)
         at = len("\n".join((*self.opened.lines[: self.at[0]], self.opened.lines[self.at[0]][: self.at[1]])))
         head, tail = old[:at], old[at:]
@@ -179,7 +179,7 @@ class Session:
 
 
 def shared(one: str, two: str) -> int:
-    """Returns how many characters both begin with."""
+    """Returns how many characters two texts have in common at their beginning."""
     count = 0
     for a, b in zip(one, two, strict=False):
         if a != b:

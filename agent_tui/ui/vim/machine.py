@@ -66,13 +66,13 @@ class Repeats:
             self._last = repeatable
 
     def was_typed(self, typed: Typed) -> None:
-        """What was typed after the last change."""
+        """Remembers what was typed after the last change."""
         if self.running is None and self._last is not None:
             self._last = replace(self._last, typed=typed)
 
     def begin(self, count: int | None) -> Repeatable | None:
-        """Returns what is to be done again now, if anything: with this count from now on, where nothing was selected
-        for it. ``end`` has to follow."""
+        """Begins a repetition: returns what is to be done again now, if anything, with this count from now on, where
+        nothing was selected for it. ``end`` has to follow."""
         if self._last is not None and count is not None and self._last.extent is None:
             self._last = replace(self._last, command=replace(self._last.command, count=count))
         self.running = self._last
@@ -105,7 +105,7 @@ class Vim:
 
     @property
     def pending(self) -> str:
-        """What was typed of a command that is not complete."""
+        """The keys that were typed of a command that is not complete."""
         return "".join(self._keys)
 
     @property
@@ -114,11 +114,11 @@ class Vim:
 
     @property
     def selection(self) -> Span:
-        """What is selected."""
+        """The selected part of the text."""
         return selected(self.text, self.anchor, self.cursor, self.mode == "visual line")
 
     def register(self, name: str = "") -> str:
-        """Returns what a register holds, the line break of whole lines included."""
+        """Returns the text of a register, the line break of whole lines included."""
         kept = self._registers.get(name)
         return kept.text + "\n" * kept.lines if kept is not None else ""
 
@@ -276,7 +276,7 @@ class Vim:
             self._do(operators.operate(command.key, self.text, span), Repeatable(command), command.register)
 
     def _span(self, command: Command) -> Span | None:
-        """Returns what an operator is to work on."""
+        """Returns the region that an operator is to work on."""
         row, count = self.cursor[0], command.count or 1
         if command.motion == "lines":
             if count > 1 and row == self.text.last:

@@ -1,4 +1,4 @@
-"""Where a motion leads: a table from its key to a function that knows only text and cursor."""
+"""Finds where a motion leads: a table from its key to a function that knows only text and cursor."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Reach = Literal["exclusive", "inclusive", "lines"]
 
 @dataclass(slots=True, frozen=True)
 class Asked:
-    """What a motion starts from. ``count`` is None where none was typed; ``wanted`` is the column that up and down
-    keep; ``operator`` waits for the motion, if any; ``visual``: the cursor may stand at the end of a line."""
+    """The situation that a motion starts from. ``count`` is None where none was typed; ``wanted`` is the column that up
+    and down keep; ``operator`` waits for the motion, if any; ``visual``: the cursor may stand at the end of a line."""
 
     text: Text
     cursor: Place
@@ -36,7 +36,8 @@ class Asked:
 
 @dataclass(slots=True, frozen=True)
 class Move:
-    """Where to, and what an operator takes. ``wanted``: the column to keep; None is that of ``to``."""
+    """The result of a motion: where it leads, and what an operator takes. ``wanted``: the column to keep; None is that
+    of ``to``."""
 
     to: Place
     reach: Reach = "exclusive"

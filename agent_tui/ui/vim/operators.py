@@ -1,4 +1,5 @@
-"""What operators do to a region of the text, how a motion or a selection becomes a region, and what registers keep."""
+"""The operators: what they do to a region of the text, how a motion or a selection becomes a region, and what registers
+keep."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ INDENT = 4
 
 @dataclass(slots=True, frozen=True)
 class Kept:
-    """What a register holds; ``lines``: whole lines, put above or below the cursor's."""
+    """The content of a register; ``lines``: whole lines, put above or below the cursor's."""
 
     text: str
     lines: bool = False
@@ -33,7 +34,7 @@ class Done:
 
 
 def span_by_motion(text: Text, cursor: Place, move: Move, operator: str) -> Span:
-    """Returns what lies between the cursor and where a motion led, with vim's two exceptions for motions over several
+    """Returns the region between the cursor and where a motion led, with vim's two exceptions for motions over several
     lines."""
     start, end = min(cursor, move.to), max(cursor, move.to)
     if move.reach == "lines":
@@ -46,13 +47,14 @@ def span_by_motion(text: Text, cursor: Place, move: Move, operator: str) -> Span
 
 
 def for_operator(text: Text, span: Span, operator: str) -> Span:
-    """Returns where a deletion leaves nothing but blanks of its lines, they go whole."""
+    """Returns the region that the operator works on: where a deletion leaves nothing but blanks of its lines, they go
+    whole."""
     return replace(span, lines=True) if operator == "d" and _is_of_lines(text, span) else span
 
 
 def span_of_lines(text: Text, span: Span) -> Span:
-    """Returns what ends at the beginning of a line ends at the end of the one before; it is whole lines if it begins
-    so."""
+    """Ends a region that ends at the beginning of a line at the end of the line before; it becomes whole lines if
+    nothing but blanks stands before its start."""
     if span.lines or span.end[1] or span.end[0] == span.start[0]:
         return span
     row = span.end[0] - 1
@@ -61,7 +63,7 @@ def span_of_lines(text: Text, span: Span) -> Span:
 
 
 def _is_of_lines(text: Text, span: Span) -> bool:
-    """Returns whether nothing but blanks is left of several lines without it."""
+    """Returns whether a region covers several lines of which nothing but blanks is left without it."""
     start, end = span.start, span.end
     indented = start[1] <= text.indent(start[0])
     return end[0] > start[0] and indented and not text.lines[end[0]][end[1] :].strip(" \t")
@@ -302,7 +304,7 @@ def object_selected(
 
 
 def put_over(text: Text, span: Span, kept: Kept, count: int) -> Done:
-    """Returns what is kept in place of what is selected, which is kept then."""
+    """Puts what is kept, ``count`` times, in place of what is selected, which is kept then."""
     if span.lines:
         gone = _kept(text, span)
         separator = "\n" if kept.lines else ""

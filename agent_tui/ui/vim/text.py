@@ -298,8 +298,8 @@ class Undo:
 
 
 def _place(old: Text, new: Text, cursor: Place) -> Place:
-    """Returns where the change was made: the cursor's own place if it lies there, else the first line that is
-    another."""
+    """Returns the place at which the change was made: the cursor's own place if it lies there, else the first line that
+    is another."""
     shared = zip(old.lines, new.lines, strict=False)
     top = next((row for row, (one, two) in enumerate(shared) if one != two), min(len(old.lines), len(new.lines)))
     tail = 0

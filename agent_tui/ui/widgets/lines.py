@@ -137,7 +137,8 @@ class Activity(Lines):
 
     @property
     def seconds(self) -> float:
-        """How long the current phases have lasted, without what the user was waited for; 0 when nothing goes on."""
+        """The seconds that the current phases have lasted, without what the user was waited for; 0 when nothing goes
+        on."""
         now = self.clock() if self._waits_since is None else self._waits_since
         return now - self._since if self.phase else 0.0
 
@@ -168,8 +169,8 @@ MODE_COLOR = {"ask": "primary", "accept-edits": "success", "plan": "accent", "au
 
 
 class StatusFacts:
-    """What the line shows. ``usage`` is the calculator's answer as it is; ``in_flight`` tokens are on top. ``jobs``
-    commands run in the background."""
+    """The facts that the status line shows. ``usage`` is the calculator's answer as it is; ``in_flight`` tokens are on
+    top. ``jobs`` commands run in the background."""
 
     model: str = ""
     demo: bool = False
@@ -268,7 +269,7 @@ class StatusLine(Lines):
 
 
 def cache_pieces(forecast: CacheForecast, tight: int, gap: str, paint: Paint) -> list[Piece]:
-    """Returns what the next request pays anew; where there is room, until when nothing."""
+    """Returns words for what the next request pays anew; where there is room, until when nothing."""
     from agent_tui.context.cache_forecast import forecast_words, price_words, short_words
 
     cold = forecast.cold

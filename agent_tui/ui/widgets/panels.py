@@ -64,8 +64,8 @@ class _PermissionHeader(Lines):
         ]
 
     def _subject(self, width: int) -> str:
-        """Returns what the tool would do it to, in at most ``width`` cells; nothing when the body below says it word by
-        word."""
+        """Returns the subject that the tool would work on, in at most ``width`` cells; nothing when the body below says
+        it word by word."""
         display = self.asked.display or {}
         summary = self.asked.summary.removeprefix(f"{self.asked.tool} ")
         subject = spelled(summary, line=True)

@@ -330,7 +330,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
             await self.app.run_action(action, self)
 
     def _written_key(self, event: events.Key) -> None:
-        """What is typed before the line for it has the focus."""
+        """Puts what is typed before the line for it has the focus into that line."""
         line = self.query_one(Input)
         if event.is_printable and event.character and not line.has_focus:
             event.stop()
@@ -425,6 +425,6 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         self.say(event.value.strip())
 
     def first_answer(self) -> bool:
-        """Returns whether nothing was answered yet; from now on something is."""
+        """Returns whether nothing was answered yet, and notes that from now on something is."""
         first, self._done = not self._done, True
         return first

@@ -26,7 +26,7 @@ LEAST_TEXT = 24
 
 
 def word(waits: WaitingMessage, paused: bool) -> tuple[str, str]:
-    """Returns what one is called, and its colour."""
+    """Returns the word for a waiting message, and its colour."""
     return ("waits", "warning") if paused and waits.kind in ("queued", "steer") else WORDS[waits.kind]
 
 
@@ -45,7 +45,7 @@ class Queue(Lines):
         self.limit = 4
 
     def set_limit(self, limit: int) -> None:
-        """How many lines there may be; the rest is a number."""
+        """Sets how many lines there may be; the rest is a number."""
         self.limit = limit
         self.set_height(min(limit, len(self.entries)))
 
@@ -56,7 +56,7 @@ class Queue(Lines):
 
     @property
     def keys(self) -> str:
-        """What Enter on an empty prompt and Tab do now; empty where nothing waits for the user."""
+        """The words for what Enter on an empty prompt and Tab do now; empty where nothing waits for the user."""
         sends = self._sends() if self.entries else ""
         if not sends:
             return ""
@@ -65,7 +65,7 @@ class Queue(Lines):
         return f"{sends} · Tab edits, orders, drops"
 
     def _sends(self) -> str:
-        """Returns what Enter on an empty prompt would do with the first of them."""
+        """Returns words for what Enter on an empty prompt would do with the first of the messages."""
         match self.entries[0].kind:
             case "unanswered":
                 return "Enter sends it again"
@@ -101,7 +101,8 @@ class Queue(Lines):
         ]
 
     def _tail(self, y: int, last: bool, hidden: int) -> list[str]:
-        """Returns what becomes of one, and its keys, the most important first: they stand where there is room."""
+        """Returns words for what becomes of a message, and its keys, the most important first: they stand where there
+        is room."""
         parts = []
         if y == 0:
             if self.entries[0].kind == "unanswered":

@@ -64,7 +64,7 @@ class RowList(Guarded, ScrollView, can_focus=True):
 
     @property
     def below(self) -> int:
-        """How many rows are below those that are to be seen."""
+        """The number of rows below those that are to be seen."""
         return self.count - round(self.scroll_offset.y) - self.size.height
 
     # For subclasses
