@@ -24,6 +24,7 @@ from agent_tui.models.steps import CacheMiss, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.ui.app import AgentApp
 from agent_tui.ui.flow.paint import key
+from agent_tui.ui.screens import context_cache, context_screen, sessions, work
 from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support import showcase
 from tests.support.fake_agent import FakeAgent
@@ -227,8 +228,8 @@ def calls() -> list[Step]:
 def stop_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Screens that say how old something is count from the showcase's time."""
     stopped = SimpleNamespace(time=lambda: showcase.NOW, monotonic=time.monotonic, sleep=time.sleep)
-    for screen in ("sessions", "context.screen", "work", "context_cache"):
-        monkeypatch.setattr(f"agent_tui.ui.screens.{screen}.time", stopped)
+    for screen in (sessions, context_screen, work, context_cache):
+        monkeypatch.setattr(screen, "time", stopped)
 
 
 SCENES: dict[str, Scene] = {
