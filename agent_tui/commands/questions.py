@@ -43,7 +43,8 @@ def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
         for i, pattern in enumerate(asked.patterns[:MAX_PATTERNS])
     ]
     session = [
-        PermissionChoice(("s", "")[i > 0], _for_session(rule), True, rule) for i, rule in enumerate(asked.session)
+        PermissionChoice(("s", "")[i > 0], _for_session(rule, asked.tool), True, rule)
+        for i, rule in enumerate(asked.session)
     ]
     return [
         PermissionChoice("y", "Yes, until the session ends" if asked.lasts else "Yes, this once", True),
@@ -67,12 +68,14 @@ def _reach(rule: str) -> str:
     return "package registries" if where == "registries" else shorten(spelled(where, line=True), 100)
 
 
-def _for_session(rule: str) -> str:
-    """A rule like ``edit(./src/**)`` in words."""
+def _for_session(rule: str, tool: str) -> str:
+    """A rule like ``edit(./src/**)`` in words, as an answer to what ``tool`` wants."""
     if rule.startswith("network("):
         return f"Yes, and {_reach(rule)} for this session"
     what, _, where = rule.removesuffix(")").partition("(")
     where = where.removesuffix("/**").removeprefix("./")
+    if tool == "bash" and where not in (".", ""):
+        return f"Yes, and let commands write in {shorten(spelled(where, line=True), 100)} this session"
     verb = "edits" if what == "edit" else "reading"
     if where in (".", ""):
         return f"Yes, all {verb} in the project this session"

@@ -380,7 +380,7 @@ USED = {
     "input": "Input",
     "cache_read": "  cached",
     "cache_write": "  written",
-    "cache_write_1h": "  for an hour",
+    "cache_write_1h": "    for 1 h",
     "output": "Output",
     "reasoning": "  reasoning",
 }
@@ -393,7 +393,7 @@ def usage_text(totals: SessionTotals, steps: Sequence[Step]) -> str:
     """Returns the text of ``/usage``: what a session used and cost, as the providers reported it."""
     rows = [*_used(totals), ("Cost", money(totals.cost)), *_by_kind(totals)]
     if totals.doubted:
-        rows.append(("Doubted", f"{plural(totals.doubted, 'report')}  not believed, and counted here as it came"))
+        rows.append(("Doubted", f"{plural(totals.doubted, 'report')}  not believed, but counted as reported"))
     rows += [
         *sum_rows(steps),
         ("Calls", plural(totals.steps, "step")),

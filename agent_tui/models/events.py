@@ -144,7 +144,7 @@ class ToolOutput:
 
 @dataclass(slots=True, frozen=True)
 class PermissionAsked:
-    """A tool waits for the user's word; answer with ``Session.answer_permission(request_id, …)``.
+    """A tool waits for the user's word; answer with ``agent.permissions.answer(request_id, …)``.
 
     ``display`` holds what would happen: ``{"kind": "diff"|"command"|"text", "text": …, "path": …}``;
     ``patterns`` are what "always" would allow from now on in this project, ``session`` what may be allowed until the
@@ -170,7 +170,7 @@ class PermissionAnswered:
 
 @dataclass(slots=True, frozen=True)
 class PlanPresented:
-    """The model has finished its plan (Markdown). It waits for ``Agent.answer_plan(request_id, …)``; without a
+    """The model has finished its plan (Markdown). It waits for ``agent.questions.answer_plan(…)``; without a
     ``request_id`` nobody can answer, and the plan is what the turn ends with."""
 
     request_id: str
@@ -179,7 +179,7 @@ class PlanPresented:
 
 @dataclass(slots=True, frozen=True)
 class QuestionAsked:
-    """The model asks the user; answer with ``Agent.answer_question(request_id, …)``. ``several`` of the choices may be
+    """The model asks the user; answer with ``agent.questions.answer_question(…)``. ``several`` of the choices may be
     chosen, and free text is always possible."""
 
     request_id: str

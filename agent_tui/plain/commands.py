@@ -75,7 +75,7 @@ class Lists:
             self._sender.problem("No other session matches." if search else "There is no other session.")
             return
         rest = len(shown) - MOST_SESSIONS
-        more = f" {plural(rest, 'more matches', 'more match')}: /resume BRANCH_WORDS finds them." if rest > 0 else ""
+        more = f" {rest:,} more: /resume WORDS finds them." if rest > 0 else ""
         chosen = await self._asking.pick(f"Sessions.{more}", [self._session(hit) for hit in shown[:MOST_SESSIONS]])
         if chosen is not None:
             await agent.sessions.resume(shown[chosen].session.id)

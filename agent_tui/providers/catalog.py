@@ -207,7 +207,7 @@ def _wants_responses(provider: str, model: str, api_base: str | None) -> bool:
     dialect = dialect_of(provider)
     if not dialect.openai or not is_openai_reasoning(model):
         return False
-    return api_base is None or (urlsplit(api_base).hostname or "").endswith(dialect.responses_hosts)
+    return api_base is None or _host(api_base).endswith(dialect.responses_hosts)
 
 
 def takes_markers(target: Target) -> bool:
@@ -469,8 +469,8 @@ def near_url(value: str, dialect: Dialect) -> str:
     """A URL of a value like ``localhost``, ``:11434`` or ``0.0.0.0:11434``. What it lacks is as usual for a server
     that people run themselves: Ollama reads its own variable so (docs.ollama.com/faq)."""
     whole = "://" in value
-    parts = urlsplit(value if whole else f"http://{value}")
     try:
+        parts = urlsplit(value if whole else f"http://{value}")
         host, port = parts.hostname or "", parts.port
     except ValueError:
         return value

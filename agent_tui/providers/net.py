@@ -209,7 +209,10 @@ def finite(value: object) -> float | None:
 
 def is_loopback(url: str | None) -> bool:
     """Returns whether a URL points at this machine."""
-    host = (urlsplit(url).hostname or "") if url else ""
+    try:
+        host = (urlsplit(url).hostname or "") if url else ""
+    except ValueError:
+        return False
     return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
 
 

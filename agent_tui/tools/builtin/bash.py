@@ -100,13 +100,15 @@ class BashTool:
         timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
         more: list[Path] = []
         sockets = False
-        for _ in range(_LOOKS):
+        for look in range(1, _LOOKS + 1):
             outcome, attempts = await self._once(args, context, timeout, more, sockets)
             if outcome.stopped is None or attempts is None or context.jail is None:
                 return outcome
             lent = attempts.lent
             found = await asyncio.to_thread(_Found.of, context.jail.outputs, attempts, outcome, context.root.resolve())
             again = [place for place in found.places if place not in lent.places]
+            if look == _LOOKS:
+                break
             if found.rest is None and again:
                 # Nothing else stopped it, and what it wrote so far is what a build makes anew.
                 more = list(dict.fromkeys([*more, *again]))
@@ -119,7 +121,7 @@ class BashTool:
             else:
                 break
         written = _names(sorted(lent.written), context.root.resolve())
-        begun = f" (it has written {written} already, and would begin again)" if written else ""
+        begun = f" (it has already written in {written} and would start over)" if written else ""
         assert outcome.stopped is not None
         what = replace(outcome.stopped, what=f"{(found.rest or outcome.stopped).what}{begun}", rules=found.rules)
         return replace(outcome, stopped=what)

@@ -90,7 +90,8 @@ class SessionRules:
     def changed_since(self, rule: Rule, of_git: bool) -> str:
         """The name of a file of the project's configuration that is another since ``rule`` was given, or the session
         began, whichever is later; empty where there is none. ``of_git``: of those that git reads."""
-        return changed(self._bound.get(rule) or self._begun or {}, configuration(self._root), of_git)
+        bound = self._bound.get(rule)
+        return changed(bound if bound is not None else self._begun or {}, configuration(self._root), of_git)
 
     # What they are about
 

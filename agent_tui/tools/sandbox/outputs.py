@@ -87,7 +87,7 @@ class Lent:
 
 class Outputs:
     """Of the project in ``root``, as git knew it when this was made. ``granted`` answers the folders that the user
-    named; ``closed`` those that no command may see into."""
+    named."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
@@ -137,14 +137,15 @@ class Outputs:
         allowed = set(self._allowed(dict.fromkeys(found.values())))
         return {path: place for path, place in found.items() if place in allowed}
 
-    def offered(self, tried: Iterable[Path]) -> Path | None:
-        """The folder at the top that the user may be asked for, where all these paths lie in it: git leaves it out.
-        Runs git."""
+    def offered(self, tried: Mapping[Path, bool]) -> Path | None:
+        """The folder at the top that the user may be asked for, where all these paths lie in it: git leaves it out. It
+        is there, or the command tried to make it (a path with True is a folder). Runs git."""
         tops = {self._root / path.relative_to(self._root).parts[0] for path in tried if self._is_inside(path)}
         if len(tops) != 1 or not all(map(self._is_inside, tried)):
             return None
         (top,) = tops
-        return top if top.is_dir() and self._allowed([top], named=False) else None
+        folder = top.is_dir() or (tried.get(top, False) and not os.path.lexists(top))
+        return top if folder and self._allowed([top], named=False) else None
 
     def _is_inside(self, path: Path) -> bool:
         return path != self._root and path.is_relative_to(self._root)
@@ -250,15 +251,21 @@ class Outputs:
                 else:
                     os.mkdir(path.name, dir_fd=way)
                 new = True
-            info = os.stat(path.name, dir_fd=way, follow_symlinks=False)
-            if path.name == LOCK and (not new or not stat.S_ISREG(info.st_mode)):
-                raise OSError("there is one, or something else")
-            if path.name != LOCK and not stat.S_ISDIR(info.st_mode):
-                raise OSError("no folder")
-            if info.st_dev != device or _is_mounted(path):
-                raise OSError("it lies elsewhere")
-            if not new:
-                _without_other_names(path)
+            try:
+                info = os.stat(path.name, dir_fd=way, follow_symlinks=False)
+                if path.name == LOCK and (not new or not stat.S_ISREG(info.st_mode)):
+                    raise OSError("there is one, or something else")
+                if path.name != LOCK and not stat.S_ISDIR(info.st_mode):
+                    raise OSError("no folder")
+                if info.st_dev != device or _is_mounted(path):
+                    raise OSError("it lies elsewhere")
+                if not new:
+                    _without_other_names(path)
+            except OSError:
+                if new:
+                    with contextlib.suppress(OSError):
+                        (os.unlink if path.name == LOCK else os.rmdir)(path.name, dir_fd=way)
+                raise
             return info, new
         finally:
             os.close(way)

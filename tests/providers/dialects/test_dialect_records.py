@@ -17,6 +17,7 @@ from agent_tui.providers.catalog import DIALECTS, MODEL_FAMILIES, RETENTION
 from agent_tui.providers.dialects.chat import WIRE as CHAT
 from agent_tui.providers.dialects.record import Dialect
 from agent_tui.providers.limits import describe
+from agent_tui.providers.net import is_loopback
 from tests.support import recorded, wire
 from tests.support.loopback import CHAT_USAGE, Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
 from tests.support.model_calls import Answer, environment, make_request
@@ -149,3 +150,11 @@ async def test_its_errors_name_its_key(acme: None, server: Loopback) -> None:
     assert "ACME_TOKEN" in failure.message
     with environment({"ACME_TOKEN": None}):
         assert "ACME_TOKEN" in (describe(spec).problem or "")
+
+
+@pytest.mark.parametrize("base", ["http://[::1", "http://[x]/v1", "localhost:port"])
+def test_an_address_that_is_none_does_not_stop_a_model_from_being_named(base: str) -> None:
+    target = catalog.resolve_target(ModelSpec("m", "openai/gpt-5", api_base=base))
+    assert (target.provider, target.api) == ("openai", "chat")
+    assert not is_loopback(base)
+    assert catalog.near_url(base, ACME).endswith(base)

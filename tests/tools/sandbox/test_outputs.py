@@ -80,7 +80,7 @@ def test_a_folder_that_is_only_made_for_the_sandbox_does_not_stay(jail: Jail) ->
 
 def test_the_question_says_what_is_there_already(jail: Jail) -> None:
     outcome = looked(jail, "mkdir build && echo 1 > build/app && echo 2 > src-file")
-    assert "src-file" in wanted(outcome) and "has written build/ already" in wanted(outcome)
+    assert "src-file" in wanted(outcome) and "has already written in build/" in wanted(outcome)
     assert (jail.root / "build/app").read_text() == "1\n"
 
 
@@ -158,6 +158,27 @@ def test_what_was_given_by_a_command_of_the_session_cannot_be_linked_in(jail: Ja
     (jail.root / "build").mkdir()
     looked(jail, "ln file build/file; ln -s ../file build/link; echo x > build/file; echo x > build/link")
     assert (jail.root / "file").read_text() == "file\n"
+
+
+def test_a_folder_that_a_command_tries_to_make_can_be_named_by_the_user(jail: Jail) -> None:
+    for command in ("mkdir node_modules && echo x > node_modules/x", "mkdir -p node_modules/deep/er"):
+        outcome = looked(jail, command)
+        assert outcome.stopped is not None and outcome.stopped.rules == ("edit(./node_modules/**)",), command
+    for command in ("mkdir fresh", "echo x > node_modules", "mkdir .vscode", "mkdir node_modules; mkdir .venv"):
+        outcome = looked(jail, command)
+        assert outcome.stopped is None or outcome.stopped.rules == (), command
+        assert outcome.is_error or outcome.stopped is not None, command
+
+
+@pytest.mark.parametrize("made", ["build", "folder/Cargo.lock"])
+def test_what_was_made_for_a_command_and_is_refused_is_gone(
+    made: str, jail: Jail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (jail.root / "folder/Cargo.toml").write_text("")
+    commit(jail.root)
+    monkeypatch.setattr("agent_tui.tools.sandbox.outputs._is_mounted", lambda path: True)
+    lent = jail.outputs.lent([], [jail.root / made])
+    assert not lent.places and not (jail.root / made).exists()
 
 
 def test_a_folder_that_the_user_named_is_written_until_the_program_ends(jail: Jail) -> None:
