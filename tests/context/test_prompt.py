@@ -51,12 +51,12 @@ def test_what_is_told_of_the_place_is_what_holds_there(tmp_path: Path) -> None:
         return ToldMode(permissions, jail=Jail(SandboxConfig(), tmp_path, tmp_path / "cache", sandbox=sandbox)).text
 
     held = Sandbox(Landlock(6, ports=True), frozenset({"look", "work"}))
-    builds = "write $TMPDIR and build folders that git ignores, have no network; a command has 127.0.0.1 for itself."
+    builds = "write only $TMPDIR and build folders that git ignores, have no network; on 127.0.0.1 each"
     assert builds in told("ask", held)
-    assert "write $TMPDIR alone, have no network" in told("plan", held)
+    assert "write only $TMPDIR, have no network" in told("plan", held)
     portless = Sandbox(Landlock(6), frozenset({"look", "work"}))
     assert "127.0.0.1" not in told("ask", portless) + told("auto", portless)
-    assert "write the project and $TMPDIR, have no network; ports on 127.0.0.1" in told("auto", held)
+    assert "write only the project, added folders and $TMPDIR, have no network; on 127.0.0.1 they" in told("auto", held)
     assert "no network but package registries" in told("auto", held, network="registries")
     assert "sandbox: they" not in told("auto", Sandbox())
 
