@@ -14,6 +14,7 @@ from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Network
 from tests.support.git import git
+from tests.support.tool_context import permissions_of
 
 DATA = Path(__file__).resolve().parent.parent / "tools" / "judge" / "data"
 
@@ -112,7 +113,7 @@ def _permissions(world: World, mode: PermissionMode, options: tuple[tuple[str, A
     """The same for the same question: to check hundreds of rules takes longer than to judge a command by them."""
     rules = {name: list(value) for name, value in options if name in ("allow", "ask", "deny")}
     more = {name: value for name, value in options if name not in rules}
-    return Permissions(world.root, world.root, PermissionsConfig(mode, **rules), **more)
+    return permissions_of(world.root, PermissionsConfig(mode, **rules), **more)
 
 
 def _always(*asked: object) -> bool:

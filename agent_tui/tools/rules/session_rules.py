@@ -4,7 +4,8 @@ program ends; what each is about, and what it was given for."""
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -25,24 +26,27 @@ from agent_tui.tools.rules.rule import (
 Which = Literal["deny", "ask", "allow"]
 
 
-class SessionRules:
-    """``remembered`` are the project's and ``save`` stores a new one; ``brought`` are those of ``config`` that came
-    with the project. Raises ConfigError for a rule that cannot be read."""
+@dataclass(slots=True, frozen=True)
+class GivenRules:
+    """The rules of ``config``, of which ``brought`` came with the project; ``remembered`` are the project's, and
+    ``save`` stores a new one."""
 
-    def __init__(
-        self,
-        root: Path,
-        config: PermissionsConfig,
-        remembered: Iterable[str],
-        brought: Iterable[str],
-        save: Callable[[str], None],
-    ) -> None:
-        self._root, self._save = root, save
+    config: PermissionsConfig
+    remembered: Iterable[str] = ()
+    brought: Collection[str] = ()
+    save: Callable[[str], None] = lambda rule: None
+
+
+class SessionRules:
+    """Raises ConfigError for a rule that cannot be read."""
+
+    def __init__(self, root: Path, given: GivenRules) -> None:
+        config = given.config
+        self._root, self._save = root, given.save
         self._deny = checked_rules(config.deny, "permissions.deny")
         self._ask = checked_rules(config.ask, "permissions.ask")
-        self._allow = [*checked_rules(config.allow, "permissions.allow"), *(parse_rule(rule) for rule in remembered)]
-        theirs = frozenset(brought)
-        self._own = [parse_rule(rule) for rule in config.allow if rule not in theirs]
+        self._allow = [*checked_rules(config.allow, "permissions.allow"), *map(parse_rule, given.remembered)]
+        self._own = [parse_rule(rule) for rule in config.allow if rule not in given.brought]
         self._looking_tools = checked_servers_tools(config.mcp_read_only, "permissions.mcp_read_only")
         self._session: list[Rule] = []
         self._begun: Configuration | None = None
