@@ -32,8 +32,7 @@ from agent_tui.tools.mcp.offer import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
 from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools
-from agent_tui.tools.rules.session_rules import GivenRules
-from agent_tui.tools.rules.standing import Holding, Place
+from agent_tui.tools.rules.standing import GivenRules, Holding, Place
 from agent_tui.tools.sandbox.jail import Jail
 
 PROJECT_CONFIG = Path(".agent-tui") / "config.toml"

@@ -13,8 +13,7 @@ from agent_tui.models.usage import Limits
 from agent_tui.tools.base import Intent, Tool, ToolContext
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
-from agent_tui.tools.rules.session_rules import GivenRules
-from agent_tui.tools.rules.standing import Holding, Place
+from agent_tui.tools.rules.standing import GivenRules, Holding, Place
 
 Part = TypeVar("Part")
 

@@ -22,8 +22,7 @@ from agent_tui.tools.git.repository import starts_when_fetched
 from agent_tui.tools.permissions.reach import SessionReach
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.rules.rule import Rule, parse_rule, plain_start, url_matches
-from agent_tui.tools.rules.session_rules import GivenRules, Which
-from agent_tui.tools.rules.standing import Holding, Place, Standing
+from agent_tui.tools.rules.standing import GivenRules, Holding, Place, Standing, Which
 from agent_tui.tools.sandbox.network import hosts_named, is_registry
 from agent_tui.tools.sandbox.places import secret_places
 from agent_tui.tools.sandbox.policy import Network
