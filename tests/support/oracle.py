@@ -16,6 +16,7 @@ from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers import calling as call
 from agent_tui.providers.catalog import resolve_target, takes_markers
+from agent_tui.providers.direct import Connections
 from tests.support import recorded, wire
 from tests.support.loopback import Loopback, Recorded, Reply, chat_stream
 from tests.support.pixel import PIXEL_BASE64
@@ -52,6 +53,8 @@ class Sender:
         self._server = self._stack.enter_context(Loopback())
         self._server.serve("*", Reply(chat_stream(["ok"])))
         self._runner = self._stack.enter_context(asyncio.Runner())
+        self._connections = Connections()
+        self._stack.callback(lambda: self._runner.run(self._connections.close()))
         return self
 
     def __exit__(
@@ -71,7 +74,7 @@ class Sender:
         there = replace(request, spec=replace(request.spec, via=via, api_base=base))
         items: list[Any] = []
         before = len(self._server.requests)
-        self._runner.run(call.run(there, info_of(there.spec), items.append, load))
+        self._runner.run(call.run(there, info_of(there.spec), items.append, load, self._connections))
         if len(self._server.requests) == before:
             raise AssertionError(f"nothing was sent: {items[-1]}")
         return Sent.of(self._server.requests[-1])

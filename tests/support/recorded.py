@@ -36,10 +36,12 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers import calling as call
-from agent_tui.providers import tap
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.calling import api_base, load_litellm
 from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.direct import Connections
+from agent_tui.providers.litellm import listen
+from agent_tui.providers.net import Tap
 from agent_tui.providers.reasoning import prefix_fingerprint
 from agent_tui.providers.request import build_call
 from tests.recordings import RECORDINGS
@@ -210,7 +212,10 @@ async def _product(request: ModelRequest, info: ModelInfo, base: str) -> tuple[l
         return litellm()
 
     items: list[StreamItem] = []
-    await call.run(replace(request, spec=replace(request.spec, api_base=base)), info, items.append, load)
+    connections = Connections()
+    moved = replace(request, spec=replace(request.spec, api_base=base))
+    await call.run(moved, info, items.append, load, connections)
+    await connections.close()
     end = items[-1]
     return items, RuntimeError(end.failure.detail) if isinstance(end, Failed) else None
 
@@ -223,7 +228,7 @@ async def _call(
     items: list[StreamItem] = []
     source: Any = None
     error: Exception | None = None
-    with tap.listen(accumulator.tap if tapped else tap.Tap()):
+    with listen(accumulator.tap if tapped else Tap()):
         try:
             kwargs = {**wire.kwargs, "api_key": "test-key", "api_base": base, "timeout": 30}
             source = await getattr(library, wire.method)(**kwargs)

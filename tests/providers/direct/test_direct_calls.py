@@ -392,6 +392,7 @@ async def test_a_missing_address_is_one_clear_line(connections: Connections) -> 
 _WORKER = """
 import asyncio, json, sys
 from agent_tui.models.requests import ModelSpec
+from agent_tui.providers.worker.client import RequestEncoder
 from agent_tui.providers.worker.serve import Worker
 from agent_tui.providers.worker import protocol
 from tests.support.model_calls import make_request
@@ -401,7 +402,7 @@ async def main():
     for number, (model, api) in enumerate(json.loads(sys.argv[2])):
         spec = ModelSpec("m", model, api_base=sys.argv[1], api_key="k", api=api)
         for half, ask in enumerate((protocol.Stream, protocol.CountExactly)):
-            data = protocol.RequestEncoder().encode(ask(make_request(spec)), 2 * number + half + 1)
+            data = RequestEncoder().encode(ask(make_request(spec)), 2 * number + half + 1)
             worker.receive(data)
             await asyncio.wait(set(worker._tasks.values()))
     while rest := asyncio.all_tasks() - {asyncio.current_task()}:
