@@ -15,7 +15,6 @@ from agent_tui.models.steps import StepKind
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 
 Effort = Literal["off", "low", "medium", "high"]
-Via = Literal["auto", "litellm"]
 FinishReason = Literal["stop", "tool_calls", "length", "refused", "unknown"]
 
 

@@ -114,7 +114,7 @@ class Connections:
                     raise
         raise AssertionError("unreachable")
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         for client in self._clients.values():
             await client.aclose()
         self._clients.clear()

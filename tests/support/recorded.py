@@ -6,9 +6,11 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from agent_tui.models.messages import (
     Message,
@@ -32,7 +34,6 @@ from agent_tui.models.requests import (
     SystemBlock,
     ToolSchema,
     UsageReport,
-    Via,
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers import calling as call
@@ -168,7 +169,7 @@ def stream(
     *,
     tapped: bool = True,
     message_id: str = "msg_answer",
-    via: Via = "litellm",
+    via: str = "litellm",
 ) -> Streamed:
     """One call against a server that answers with ``reply``: of LiteLLM, or (``via`` auto) as the product makes it."""
     with Loopback() as server:
@@ -202,8 +203,6 @@ def stream(
 
 
 def moved(base: str | None, url: str) -> str:
-    from urllib.parse import urlsplit
-
     return url + (urlsplit(base).path if base else "")
 
 
@@ -212,10 +211,9 @@ async def _product(request: ModelRequest, info: ModelInfo, base: str) -> tuple[l
         return litellm()
 
     items: list[StreamItem] = []
-    connections = Connections()
-    moved = replace(request, spec=replace(request.spec, api_base=base))
-    await call.run(moved, info, items.append, load, connections)
-    await connections.close()
+    request = replace(request, spec=replace(request.spec, api_base=base))
+    async with aclosing(Connections()) as connections:
+        await call.run(request, info, items.append, load, connections)
     end = items[-1]
     return items, RuntimeError(end.failure.detail) if isinstance(end, Failed) else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import aclosing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -109,9 +110,8 @@ async def ask(spec: ModelSpec, *, messages: list[Message] | None = None) -> Answ
 
     info = describe(spec)
     assert info.problem is None
-    connections = Connections()
-    await call.run(make_request(spec, messages=messages, tools=[wire.TOOL]), info, items.append, load, connections)
-    await connections.close()
+    async with aclosing(Connections()) as connections:
+        await call.run(make_request(spec, messages=messages, tools=[wire.TOOL]), info, items.append, load, connections)
     return Answer(items)
 
 
