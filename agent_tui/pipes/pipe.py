@@ -18,10 +18,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from agent_tui.models.codec import decoder, dumps_for_pipe
+from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import platform
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+
+from agent_tui.records import dataclass
 
 EPERM, EACCES, ENOSYS = 1, 13, 38
 
