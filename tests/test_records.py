@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import agent_tui
 from agent_tui.records import dataclass as record
 
 pytestmark = pytest.mark.quick
+
+
+def test_the_program_has_no_other_dataclasses() -> None:
+    product = Path(agent_tui.__file__).parent
+    other = [
+        path
+        for path in product.rglob("*.py")
+        if re.search("^from dataclasses import .*\\bdataclass\\b", path.read_text(), re.M)
+    ]
+    assert other == []
 
 
 def classes(decorator: Any) -> dict[str, Any]:

@@ -11,9 +11,8 @@ from typing import Any, get_args
 import pytest
 
 from agent_tui.config import KEY_ACTIONS, McpServer, ModelConfig, Settings
-from agent_tui.config.example import example_text, show_settings
 from agent_tui.config.files import Layer, build_settings
-from agent_tui.config.schema import McpSchema, ModelSchema, SettingsSchema, check
+from agent_tui.config.schema import McpSchema, ModelSchema, SettingsSchema, check, example_text, show_settings
 
 pytestmark = pytest.mark.quick
 

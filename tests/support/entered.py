@@ -23,6 +23,8 @@ from tests.support.recorded import request_for
 from tests.support.waiting import PATIENCE
 
 PRODUCT = str(Path(agent_tui.__file__).parent) + "/"
+RECORDS = f"{PRODUCT}records.py"
+"""Left out: the equality and the like of every record, which the standard library would have made in no file."""
 FUNCTION = 0x1
 """Of a code object's flags: the body of a module or a class is without it."""
 
@@ -36,7 +38,9 @@ class Entered:
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
-        if self.noting and event == "call" and code.co_flags & FUNCTION and code.co_filename.startswith(PRODUCT):
+        if not self.noting or event != "call" or not code.co_flags & FUNCTION or code.co_filename == RECORDS:
+            return
+        if code.co_filename.startswith(PRODUCT):
             self.files.add(code.co_filename.removeprefix(PRODUCT))
 
 
