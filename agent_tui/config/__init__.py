@@ -1,6 +1,6 @@
 """Settings: what can be configured, as plain dataclasses whose defaults are the product's defaults.
 
-Loading and merging the files is here too; validation (pydantic) is in ``config.schema`` and runs after the first frame.
+``config.files`` reads and merges the files, ``config.schema`` says what is wrong with them, after the first frame.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KEY_ACTIONS = (
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ModelSettings:
     """The settings of a model. It travels whole, to where requests are made of it, so that a new setting is added here,
-    to the schema, to the example, and where it is used. ``via``: ``litellm`` calls the model through that library also
+    to the example, and where it is used. ``via``: ``litellm`` calls the model through that library also
     where it could be called directly. ``prices`` are US dollars per million tokens: ``input``, ``output``,
     ``cache_read``, ``cache_write`` (for 5 minutes) and ``cache_write_1h``. ``cache_ttl``: how long the provider is to
     keep prompts, where it sells that; None is its usual."""

@@ -1,22 +1,210 @@
-"""The documented example configuration, and the settings in force as TOML."""
+"""The strict side of configuration: what is allowed, beside the types of ``Settings``, and errors that name the place.
+Here too are the documented example and the settings in force as TOML."""
 
 from __future__ import annotations
 
 import json
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from importlib.resources import files
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from agent_tui.config import Settings
-from agent_tui.errors import AgentError
+from agent_tui.config import KEY_ACTIONS, McpServer, Settings
+from agent_tui.config.files import Layer, merge
+from agent_tui.errors import AgentError, ConfigError
+from agent_tui.records import dataclass
+
+SMALLEST_LIMIT = 1_024
+"""Tokens; a smaller ``compact_at`` that is no fraction is a slip (80 for 80 %, 1.5): nothing could be sent below it."""
+
+
+class Bound(NamedTuple):
+    words: str
+    holds: Callable[[float, float], bool]
+    limit: float
+
+
+_POSITIVE = [Bound("greater than", operator.gt, 0)]
+BOUNDS = {
+    **dict.fromkeys(("context_window", "max_output", "max_output_reserve", "session_tokens", "step_limit"), _POSITIVE),
+    **dict.fromkeys(("timeout", "call_timeout", "bash_timeout", "content_timeout", "answer_timeout"), _POSITIVE),
+    **dict.fromkeys(("turn_usd", "session_usd", "day_usd"), _POSITIVE),
+    "price": [Bound("at least", operator.ge, 0)],
+    "output_limit": [Bound("at least", operator.ge, 1_000)],
+    "mcp_defer_share": [Bound("at most", operator.le, 1), Bound("at least", operator.ge, 0)],
+    "retries": [Bound("at most", operator.le, 20), Bound("at least", operator.ge, 1)],
+}
+"""What numbers are held to, by the name of the setting."""
+_FINITE = frozenset({"turn_usd", "session_usd", "day_usd", "price"})
+_TYPES: dict[Any, tuple[str, Any]] = {
+    str: ("string", str),
+    bool: ("boolean", bool),
+    int: ("integer", int),
+    float: ("number", (int, float)),
+    list: ("list", list),
+    dict: ("dictionary", dict),
+}
+_KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*|\S)")
+_SECRET = frozenset({"env", "headers", "extra"})
+"""Tables whose values are not repeated in error lines: keys may be among them."""
+
+
+@dataclass(slots=True)
+class Prices:
+    """The keys of a model's ``prices``."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+    cache_write_1h: float
+
+
+class Problem(NamedTuple):
+    """``path`` leads to a value that is not what is ``allowed``; where that is empty, nothing has its name."""
+
+    path: tuple[str, ...]
+    value: object
+    allowed: str
+
+
+def check(layers: Sequence[Layer]) -> None:
+    """Validates each layer, then what only the whole can show. Raises ConfigError: place, key, what is allowed."""
+    for layer in layers:
+        for problem in _problems((), layer.values, Settings):
+            raise ConfigError(_line(layer, problem))
+    _check_models(layers)
+    _check_keys(layers)
+
+
+@cache
+def _types(table: type) -> Mapping[str, Any]:
+    """The keys of a table, in order, and what each may be."""
+    return {name: Prices if name == "prices" else hint for name, hint in get_type_hints(table).items()}
+
+
+def _problems(path: tuple[str, ...], value: Any, hint: Any) -> Iterator[Problem]:
+    """Yields what is wrong with a value, in the order of the settings, unknown keys last. Null is what is not set."""
+    if get_origin(hint) in (Union, UnionType):
+        hint = get_args(hint)[0]
+    if hint is Any:
+        return
+    origin, inner = get_origin(hint) or hint, get_args(hint)
+    table: Any = hint if is_dataclass(hint) else None
+    if origin is Literal:
+        if value not in inner:
+            *others, last = map(repr, inner)
+            yield Problem(path, value, f"must be {', '.join(others)} or {last}")
+        return
+    word, kinds = _TYPES[dict if table else origin]
+    if not isinstance(value, kinds) or (isinstance(value, bool) and origin is not bool):
+        yield Problem(path, value, f"input should be a valid {word}")
+    elif origin is list:
+        for at, entry in enumerate(value):
+            yield from _problems((*path, str(at)), entry, inner[0])
+    elif origin is dict:
+        for key, entry in value.items():
+            yield from _problems((*path, key), entry, inner[1])
+    elif table:
+        for key, own in _types(table).items():
+            if value.get(key) is not None:
+                yield from _problems((*path, key), value[key], own)
+        yield from (Problem((*path, key), value[key], "") for key in value if key not in _types(table))
+        if allowed := _of_a_table(table, value):
+            yield Problem(path, value, allowed)
+    elif origin in (int, float) and (allowed := _of_a_number(path, value, origin)):
+        yield Problem(path, value, allowed)
+
+
+def _of_a_table(table: type, values: Mapping[str, Any]) -> str:
+    if table is Prices and values and None in (values.get("input"), values.get("output")):
+        return "needs both input and output, in dollars per million tokens"
+    if table is McpServer and values.get("command") and values.get("url"):
+        return "has both command and url; a server is reached by one of them"
+    return ""
+
+
+def _of_a_number(path: Sequence[str], value: Any, kind: type) -> str:
+    name = "price" if "prices" in path[:-1] else path[-1]
+    if name == "compact_at" and not (0 < value <= 1 or SMALLEST_LIMIT <= value < float("inf")):
+        return f"must be a fraction of the window up to 1 (0.8 is 80 %), or tokens, at least {SMALLEST_LIMIT:,}"
+    if name in _FINITE and not abs(value) < float("inf"):
+        return "input should be a finite number"
+    for bound in BOUNDS.get(name, ()):
+        if not bound.holds(value, bound.limit):
+            return f"must be {bound.words} {kind(bound.limit)}"
+    return ""
+
+
+def _check_models(layers: Sequence[Layer]) -> None:
+    """Every model says which it is, and the names of models elsewhere are those of models."""
+    models = merge(layers).get("models") or {}
+    complete = {key for key, model in models.items() if isinstance(model, dict) and model.get("model")}
+    for key in sorted(models.keys() - complete):
+        named = [layer for layer in layers if key in (layer.values.get("models") or {})]
+        alone = (
+            " The project's table and yours of that name are not mixed." if any(one.brought for one in named) else ""
+        )
+        raise ConfigError(
+            f"{named[-1].place(f'models.{key}')}: models.{key}: needs model, LiteLLM's name, e.g. "
+            f'model = "openai/gpt-5".{alone}'
+        )
+    for table, key in ((None, "default_model"), ("context", "summary_model")):
+        for layer in reversed(layers):
+            values = layer.values if table is None else layer.values.get(table) or {}
+            if (name := values.get(key)) is None:
+                continue
+            if name not in complete and name != "demo" and "/" not in name:
+                dotted = key if table is None else f"{table}.{key}"
+                written = layer.name(dotted)
+                known = ", ".join([*(f'"{k}"' for k in sorted(complete)), '"demo"'])
+                raise ConfigError(
+                    f"{layer.place(dotted)}: {written}: no model is called {name!r}; allowed: {known}, or LiteLLM's "
+                    'name, e.g. "openai/gpt-5".'
+                )
+            break
+
+
+def _check_keys(layers: Sequence[Layer]) -> None:
+    for layer in layers:
+        for action, key in (layer.values.get("keys") or {}).items():
+            written, place = layer.name(f"keys.{action}"), layer.place(f"keys.{action}")
+            if action not in KEY_ACTIONS:
+                raise ConfigError(f"{place}: unknown key {written}; allowed here: {', '.join(KEY_ACTIONS)}.")
+            if not all(_KEY.fullmatch(one.strip()) for one in key.split(",")):
+                raise ConfigError(f'{place}: {written}: must be a key such as "ctrl+f" or "f3,alt+x" (not {key!r}).')
+
+
+def _line(layer: Layer, problem: Problem) -> str:
+    path, value, allowed = problem
+    key = ".".join(path)
+    name, place = layer.name(key), layer.place(key)
+    if not allowed:
+        return f"{place}: unknown key {name}; allowed here: {', '.join(sorted(_types(_table_at(path[:-1]))))}."
+    shown = repr(value)
+    if len(shown) > 60 or "key" in path[-1] or _SECRET.intersection(path):
+        shown = "this value"
+    return f"{place}: {name}: {allowed} (not {shown})."
+
+
+def _table_at(path: Sequence[str]) -> type:
+    found: Any = Settings
+    for part in path:
+        found = get_args(found)[1] if get_origin(found) is dict else _types(found)[part]
+    return found  # type: ignore[no-any-return]
+
 
 NAME = "config.example.toml"
 
 
 def example_text() -> str:
     """``config.example.toml``, from the package or the checkout. Raises AgentError when the installation lacks it."""
-    for candidate in (Path(str(files("agent_tui") / NAME)), Path(__file__).parent.parent.parent / NAME):
+    package = Path(__file__).parent.parent
+    for candidate in (package / NAME, package.parent / NAME):
         if candidate.is_file():
             return candidate.read_text("utf-8")
     raise AgentError(f"{NAME} is missing from this installation; reinstall agent-tui.")
