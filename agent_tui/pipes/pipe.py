@@ -187,10 +187,7 @@ class ChildPipe(asyncio.Protocol):
     """
 
     def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        on_line: Callable[[bytes], None],
-        on_death: Callable[[ChildPipe], None],
+        self, process: subprocess.Popen[bytes], on_line: Callable[[bytes], None], on_death: Callable[[ChildPipe], None]
     ) -> None:
         self._process = process
         self._on_line, self._on_death = on_line, on_death
@@ -204,10 +201,7 @@ class ChildPipe(asyncio.Protocol):
 
     @classmethod
     async def over(
-        cls,
-        process: subprocess.Popen[bytes],
-        on_line: Callable[[bytes], None],
-        on_death: Callable[[ChildPipe], None],
+        cls, process: subprocess.Popen[bytes], on_line: Callable[[bytes], None], on_death: Callable[[ChildPipe], None]
     ) -> ChildPipe:
         """The pipe of a child that was started with ``start.start``."""
         pipe = cls(process, on_line, on_death)

@@ -31,7 +31,7 @@ from agent_tui.tools.git.repository import find_repository
 from agent_tui.tools.sandbox.places import git_folders
 
 if TYPE_CHECKING:
-    from agent_tui.store import Snapshot
+    from agent_tui.store.facts import Snapshot
 
 MAX_BYTES = 20_000_000
 
