@@ -265,7 +265,7 @@ class PermissionDesk:
             elif answer.pattern is not None:
                 # What was chosen and no more: a question about two programs is no answer for both.
                 self.permissions.rules.remember([answer.pattern])
-            if (answer.pattern or "").startswith("network(") and self.permissions.tells_hosts_apart:
+            if (answer.pattern or "").startswith("network(") and self.permissions.tells_hosts_apart():
                 decision = replace(decision, network=False)
             return self._allowed(call, name, intent, decision, asker)
         feedback = answer.feedback.strip()
@@ -289,7 +289,7 @@ class PermissionDesk:
             return ""
         if decision.domain == "free":
             return " · runs outside the sandbox"
-        apart = "" if self.permissions.tells_hosts_apart else ": any host, here they cannot be told apart"
+        apart = "" if self.permissions.tells_hosts_apart() else ": any host, here they cannot be told apart"
         if again:
             return f" · again, with the network{apart}" if decision.network else " · runs again in the sandbox"
         return " · runs in the sandbox" + (f", with the network open{apart}" if decision.network else "")

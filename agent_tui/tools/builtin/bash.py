@@ -402,7 +402,7 @@ class _Run:
         if found is None:
             jail, network = self._context.jail, self._context.network
             shares = jail is not None and jail.shares(network)
-            notes += refused(text, self._domain, network, shares, failed=code != 0)
+            notes += refused(text, self._domain, network, shares, code != 0, builds=self._attempts is not None)
             notes += kept_from(jail.refused_hosts(self._begun) if jail is not None else [])
             notes += missed(text, os.environ, self._env) if self._domain != "free" and code != 0 else []
         lines = [line for line in (text, self._note, *notes) if line]
