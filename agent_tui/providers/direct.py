@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies
@@ -25,6 +25,7 @@ from agent_tui.providers.failure_lines import words_of
 from agent_tui.providers.net import BoundError, Tap, Unpacker, is_loopback, is_of_httpx
 from agent_tui.providers.request import WireCall, build_call
 from agent_tui.providers.secrets import redact
+from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
     import httpx

@@ -6,11 +6,11 @@ everything else by one message, or Refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from agent_tui.models.requests import Delta, Failed, Finished, ModelInfo, ModelRequest, ModelSpec, Started, UsageReport
 from agent_tui.pipes.pipe import Language, Refused
+from agent_tui.records import dataclass
 
 WorkerState = Literal["stopped", "starting", "ready", "litellm_loading", "litellm_ready"]
 """``ready``: counting and descriptions answer; ``litellm_ready``: models can be called without delay."""
