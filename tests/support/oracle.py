@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any
 
 from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, TextPart, user_message
@@ -52,9 +51,7 @@ class Sender:
         self._stack.callback(lambda: self._runner.run(self._connections.aclose()))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stack.close()
 
     def both(self, request: ModelRequest) -> tuple[Sent, Sent]:
