@@ -10,11 +10,11 @@ import re
 import shlex
 import stat
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.models.messages import AttachmentPart, Metadata, image_type
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import size
 from agent_tui.tools.files import text as files
 from agent_tui.tools.files.beneath import at, entered, is_within, names_in

@@ -4,7 +4,7 @@ it compacts, what the next request will cost, how the numbers were made, and wha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from agent_tui.context.accounting.next_input import calculation_text
@@ -16,6 +16,7 @@ from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
 from agent_tui.models.steps import CacheEntry, CacheMiss, CompactionRecord, MissCause, MissSum, Step
 from agent_tui.models.usage import Prices
+from agent_tui.records import dataclass
 from agent_tui.text.clean import cut, one_line
 from agent_tui.text.numbers import (
     duration,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from agent_tui.records import dataclass
 from agent_tui.ui.vim.text import BLANK, Place, Text, Walker, kind_of
 
 FAR = 1_000_000

@@ -4,7 +4,8 @@ the old ones."""
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
+
+from agent_tui.records import dataclass
 
 Place = tuple[int, int]
 """(row, column), both from 0; the column counts characters of the line."""
