@@ -14,13 +14,15 @@ from agent_tui.ui.chat.composing import Completing, Copying, Drafts, Editor, Pas
 from agent_tui.ui.chat.key_actions import Finding, Interrupts, Reading
 from agent_tui.ui.chat.questions import Questions
 from agent_tui.ui.chat.screens import Screens, ThemeChoice
-from agent_tui.ui.chat.sending import Commands, PromptHost, Sender
+from agent_tui.ui.chat.sending import Sender
 from agent_tui.ui.chat.session import SessionView
-from agent_tui.ui.chat.view import AgentHolder, MainView
+from agent_tui.ui.chat.view import AgentHolder, MainView, Part
+from agent_tui.ui.prompt.widget import Host
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
     from agent_tui.engine.agent import Agent
+    from agent_tui.models.messages import Written
     from agent_tui.paths import Paths
     from agent_tui.ui.chat.pictures import Pictures
     from agent_tui.ui.chat.view import ChatApp
@@ -34,13 +36,12 @@ EVERY = 2.0
 paths, in a thread, and draws nothing; what changed is told by the agent as an event."""
 
 
-class Freshness:
+class Freshness(Part):
     """Looks whether such files have changed, but only while the user looks, too: not when the terminal has lost the
     focus, and not while the agent works."""
 
-    def __init__(self, holder: AgentHolder, app: ChatApp) -> None:
-        self._holder = holder
-        self._app = app
+    def __init__(self, view: MainView) -> None:
+        super().__init__(view)
         self._look: asyncio.Task[bool] | None = None
 
     def begin(self) -> None:
@@ -48,7 +49,7 @@ class Freshness:
 
     def look(self) -> None:
         """One look, unless the last one still waits for a slow disk."""
-        agent = self._holder.agent
+        agent = self._agent
         if agent is None or agent.turns.busy or not self._app.app_focus:
             return
         if self._look is None or self._look.done():
@@ -61,8 +62,8 @@ def _told(look: asyncio.Task[bool]) -> None:
         log.error("Looking for changed files failed", exc_info=error)
 
 
-class Chat:
-    """The objects that the application hands its keys and messages to."""
+class Chat(Host):
+    """The objects that the application hands its keys and messages to, and the host of the prompt."""
 
     def __init__(
         self,
@@ -73,8 +74,8 @@ class Chat:
         clock: Callable[[], float],
         last_words: Callable[[Agent], list[str]],
     ) -> None:
-        self.holder = holder = AgentHolder(last_words)
-        self.view = view = MainView(app, settings.ui, History(paths.state, str(root)), clock)
+        self.holder = AgentHolder(last_words)
+        self.view = view = MainView(app, self.holder, settings.ui, History(paths.state, str(root)), clock)
         self.pictures: Pictures | None = None
         files = FileIndex(root)
         self.copying = Copying(view)
@@ -83,22 +84,56 @@ class Chat:
         self.editor = Editor(view)
         self.finding = Finding(view)
         self.reading = Reading(view)
-        self.freshness = Freshness(holder, app)
-        self.completing = Completing(holder, view, files)
-        self.questions = Questions(holder, view, self.pasting, self.editor)
-        self.session = SessionView(holder, view, self.questions, files, settings.context.auto_compact)
-        commands = Commands(view, self.questions, self.session, self.copying)
-        self.sender = Sender(holder, view, self.questions, commands)
-        self.interrupts = Interrupts(holder, view, self.sender, self.finding, self.copying)
+        self.freshness = Freshness(view)
+        self.completing = Completing(view, files)
+        self.questions = Questions(view, self.pasting, self.editor)
+        self.session = SessionView(view, self.questions, files, settings.context.auto_compact)
+        self.sender = Sender(view, self.questions, self.session, self.copying)
+        self.interrupts = Interrupts(view, self.sender, self.finding, self.copying)
         themes = ThemeChoice(view, paths.themes, paths.state)
-        self.screens = Screens(
-            holder, view, themes, self.finding, self.sender, self.session, self.open_picture, settings.keys
-        )
-        view.prompt.host = PromptHost(
-            holder, view, self.questions.guard, self.drafts, self.sender, self.pasting, self.copying
-        )
+        self.screens = Screens(view, themes, self.finding, self.sender, self.session, self.open_picture, settings.keys)
+        view.prompt.host = self
         if settings.ui.vim:
             view.prompt.use_vim(True)
+
+    # What the prompt asks of its host
+
+    def typed(self) -> None:
+        self.questions.guard.typed()
+        self.drafts.key_comes()
+
+    def sent(self, typed: Written, steer: bool) -> None:
+        """A message, a command or a shell line goes out."""
+        self.questions.guard.sent()
+        self.drafts.forget()
+        self.sender.send(typed, steer)
+
+    def take_back(self) -> None:
+        """↑ on an empty prompt: the newest queued message, else the newest of the history."""
+        taken = self.sender.take_back()
+        if taken is None:
+            self.view.prompt.recall_older()
+        else:
+            self.view.prompt.give_back(taken)
+
+    def send_waiting(self) -> None:
+        """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out."""
+        if self.holder.agent is not None and self.holder.agent.turns.send_waiting():
+            self.view.transcript.follow_end()
+
+    def pasted(self, text: str) -> None:
+        self.pasting.pasted(text)
+
+    def copied(self, text: str) -> None:
+        self.copying.copy(text, "what was yanked")
+
+    def mode_shown(self, words: str) -> None:
+        self.view.status.show_mode(words)
+
+    def refused(self, text: str) -> bool:
+        return self.sender.refused(text)
+
+    # Start
 
     async def furnish(self, problem: str | None, first_prompt: str) -> None:
         """Puts everything around the prompt; a ``problem`` becomes a line, ``first_prompt`` is sent when it can be."""
@@ -121,7 +156,7 @@ class Chat:
         agent = self.holder.opening = await factory()
         from agent_tui.ui.chat.router import Router
 
-        agent.subscribe(Router(self.holder, self.view, self.session, self.questions).dispatch)
+        agent.subscribe(Router(self.view, self.session, self.questions).dispatch)
         await agent.start()
         self.holder.opened()
         self.session.facts_changed()
@@ -142,5 +177,5 @@ class Chat:
         from agent_tui.ui.chat.pictures import Pictures
 
         if self.pictures is None:
-            self.pictures = Pictures(self.holder, self.view, in_page)
+            self.pictures = Pictures(self.view, in_page)
         return self.pictures

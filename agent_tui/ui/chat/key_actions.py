@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_tui.config import NEXT_MODES
+from agent_tui.ui.chat.view import Part
 from agent_tui.ui.keys import TWICE
 
 if TYPE_CHECKING:
@@ -13,17 +14,16 @@ if TYPE_CHECKING:
     from agent_tui.ui.chat.composing import Copying
     from agent_tui.ui.chat.sending import Sender
     from agent_tui.ui.chat.session import SessionView
-    from agent_tui.ui.chat.view import AgentHolder, MainView
+    from agent_tui.ui.chat.view import MainView
     from agent_tui.ui.transcript import FindState
     from agent_tui.ui.widgets.find import FindBar
 
 
-class Interrupts:
+class Interrupts(Part):
     """Knows when each key was pressed last: twice within ``TWICE`` seconds means more than once."""
 
-    def __init__(self, holder: AgentHolder, view: MainView, sender: Sender, finding: Finding, copying: Copying) -> None:
-        self._holder = holder
-        self._view = view
+    def __init__(self, view: MainView, sender: Sender, finding: Finding, copying: Copying) -> None:
+        super().__init__(view)
         self._sender = sender
         self._finding = finding
         self._copying = copying
@@ -33,13 +33,12 @@ class Interrupts:
     @property
     def working(self) -> bool:
         """True when there is something to interrupt."""
-        return self._sender.is_preparing or self._holder.busy
+        return self._sender.is_preparing or self._view.holder.busy
 
     def interrupt(self) -> None:
         if self._sender.cancel():
             return
-        agent = self._holder.agent
-        if agent is not None and agent.turns.interrupt():
+        if self._agent is not None and self._agent.turns.interrupt():
             self._view.activity.begin("Interrupting", "")
 
     def cancel(self) -> None:
@@ -51,7 +50,7 @@ class Interrupts:
 
     def _cancel(self) -> None:
         view = self._view
-        now, before = self._view.clock(), self._cancelled_at
+        now, before = view.clock(), self._cancelled_at
         self._cancelled_at = None
         selected = view.prompt.selected_text or (view.furnished and view.transcript.selected_text())
         if selected:
@@ -71,7 +70,7 @@ class Interrupts:
     def escape(self) -> None:
         """Esc: close what is open, else interrupt, else twice on empty goes back to an earlier message."""
         view = self._view
-        now, before = self._view.clock(), self._escaped_at
+        now, before = view.clock(), self._escaped_at
         self._escaped_at = None
         if self._finding.close():
             return
@@ -93,11 +92,8 @@ WHOLE = 1000
 """So many pages are the way to the start or the end."""
 
 
-class Reading:
+class Reading(Part):
     """The actions of the main screen's keys on the transcript."""
-
-    def __init__(self, view: MainView) -> None:
-        self._view = view
 
     def toggle_tools(self) -> None:
         self._view.hint("Tool output open" if self._view.transcript.toggle_tools() else "Tool output closed")
@@ -128,11 +124,8 @@ class Reading:
             self._view.hint(f"{new} new below · Ctrl+End follows")
 
 
-class Finding:
+class Finding(Part):
     """Opens and closes the bar and shows how far the search is."""
-
-    def __init__(self, view: MainView) -> None:
-        self._view = view
 
     @property
     def bar(self) -> FindBar | None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from agent_tui.ui.chat.view import Part
+
 if TYPE_CHECKING:
     from agent_tui.config import Images
     from agent_tui.engine.terminal import Graphics, Replies
-    from agent_tui.ui.chat.view import AgentHolder, MainView
+    from agent_tui.ui.chat.view import MainView
     from agent_tui.ui.screens.picture import Canvas, PictureScreen
 
 
-class Pictures:
+class Pictures(Part):
     """Finds out how to show them, after the first frame and beside it. ``in_page``: of the browser, instead of a
     terminal."""
 
-    def __init__(self, holder: AgentHolder, view: MainView, in_page: bool = False) -> None:
-        self._app = view.app
-        self._holder = holder
-        self._view = view
+    def __init__(self, view: MainView, in_page: bool) -> None:
+        super().__init__(view)
         self._setting: Images = view.settings.images
         self._in_page = in_page
         self._found: Graphics | None = None
@@ -84,8 +84,8 @@ class Pictures:
 
     def tell(self) -> None:
         """The agent's own checks can say what was found out here."""
-        if self._found is not None and self._holder.agent is not None:
-            self._holder.agent.project.tell_pictures(self._found.detail)
+        if self._found is not None and self._agent is not None:
+            self._agent.project.tell_pictures(self._found.detail)
 
     def _hold(self, found: Graphics) -> None:
         """The terminal holds them in the conversation."""
