@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from agent_tui.completion import FileIndex
 from agent_tui.history import History
 from agent_tui.ui.chat.composing import Completing, Copying, Drafts, Editor, Pasting
-from agent_tui.ui.chat.key_actions import Finding, Interrupts, Reading
+from agent_tui.ui.chat.key_actions import Finding, Interrupts
 from agent_tui.ui.chat.questions import Questions
 from agent_tui.ui.chat.screens import Screens, ThemeChoice
 from agent_tui.ui.chat.sending import Sender
@@ -62,8 +62,10 @@ def _told(look: asyncio.Task[bool]) -> None:
         log.error("Looking for changed files failed", exc_info=error)
 
 
-class Chat(Host):
-    """The objects that the application hands its keys and messages to, and the host of the prompt."""
+class Chat:
+    """The objects that the application hands its keys and messages to. ``pictures`` are there from ``furnish`` on."""
+
+    pictures: Pictures
 
     def __init__(
         self,
@@ -76,14 +78,12 @@ class Chat(Host):
     ) -> None:
         self.holder = AgentHolder(last_words)
         self.view = view = MainView(app, self.holder, settings.ui, History(paths.state, str(root)), clock)
-        self.pictures: Pictures | None = None
         files = FileIndex(root)
         self.copying = Copying(view)
         self.pasting = Pasting(view)
         self.drafts = Drafts(view)
         self.editor = Editor(view)
         self.finding = Finding(view)
-        self.reading = Reading(view)
         self.freshness = Freshness(view)
         self.completing = Completing(view, files)
         self.questions = Questions(view, self.pasting, self.editor)
@@ -91,24 +91,39 @@ class Chat(Host):
         self.sender = Sender(view, self.questions, self.session, self.copying)
         self.interrupts = Interrupts(view, self.sender, self.finding, self.copying)
         themes = ThemeChoice(view, paths.themes, paths.state)
-        self.screens = Screens(view, themes, self.finding, self.sender, self.session, self.open_picture, settings.keys)
-        view.prompt.host = self
+        self.screens = Screens(
+            view,
+            themes,
+            self.finding,
+            self.sender,
+            self.session,
+            lambda which: self.pictures.open(which),
+            settings.keys,
+        )
+        view.prompt.host = Host(
+            typed=self._typed,
+            sent=self._sent,
+            take_back=self._take_back,
+            send_waiting=self._send_waiting,
+            pasted=self.pasting.pasted,
+            refused=self.sender.refused,
+            copied=lambda text: self.copying.copy(text, "what was yanked"),
+            mode_shown=view.status.show_mode,
+        )
         if settings.ui.vim:
             view.prompt.use_vim(True)
 
-    # What the prompt asks of its host
-
-    def typed(self) -> None:
+    def _typed(self) -> None:
         self.questions.guard.typed()
         self.drafts.key_comes()
 
-    def sent(self, typed: Written, steer: bool) -> None:
+    def _sent(self, typed: Written, steer: bool) -> None:
         """A message, a command or a shell line goes out."""
         self.questions.guard.sent()
         self.drafts.forget()
         self.sender.send(typed, steer)
 
-    def take_back(self) -> None:
+    def _take_back(self) -> None:
         """↑ on an empty prompt: the newest queued message, else the newest of the history."""
         taken = self.sender.take_back()
         if taken is None:
@@ -116,27 +131,16 @@ class Chat(Host):
         else:
             self.view.prompt.give_back(taken)
 
-    def send_waiting(self) -> None:
+    def _send_waiting(self) -> None:
         """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out."""
         if self.holder.agent is not None and self.holder.agent.turns.send_waiting():
             self.view.transcript.follow_end()
 
-    def pasted(self, text: str) -> None:
-        self.pasting.pasted(text)
-
-    def copied(self, text: str) -> None:
-        self.copying.copy(text, "what was yanked")
-
-    def mode_shown(self, words: str) -> None:
-        self.view.status.show_mode(words)
-
-    def refused(self, text: str) -> bool:
-        return self.sender.refused(text)
-
-    # Start
-
     async def furnish(self, problem: str | None, first_prompt: str) -> None:
         """Puts everything around the prompt; a ``problem`` becomes a line, ``first_prompt`` is sent when it can be."""
+        from agent_tui.ui.chat.pictures import Pictures
+
+        self.pictures = Pictures(self.view)
         await self.view.furnish()
         self.sender.show_waiting()
         self.view.window.push_title()
@@ -164,18 +168,3 @@ class Chat(Host):
             self.screens.choose_session(agent, self.sender.agent_ready)
         else:
             self.sender.agent_ready()
-
-    def find_pictures(self, in_page: bool) -> None:
-        """The first frame stands: finds out how the terminal, or the page of the browser, can show pictures."""
-        self._pictures(in_page).begin()
-
-    def open_picture(self, which: str) -> None:
-        """Shows a picture of the conversation on a screen of its own."""
-        self._pictures().open(which)
-
-    def _pictures(self, in_page: bool = False) -> Pictures:
-        from agent_tui.ui.chat.pictures import Pictures
-
-        if self.pictures is None:
-            self.pictures = Pictures(self.view, in_page)
-        return self.pictures

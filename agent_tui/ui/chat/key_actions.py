@@ -1,5 +1,4 @@
-"""The actions of the main screen's keys: interrupt, close, clear, quit; move and find in the transcript; change the
-mode."""
+"""The actions of the main screen's keys: interrupt, close, clear, quit; find in the transcript; change the mode."""
 
 from __future__ import annotations
 
@@ -86,42 +85,6 @@ class Interrupts(Part):
             else:
                 self._escaped_at = now
                 view.hint("Esc again goes back to an earlier message", TWICE)
-
-
-WHOLE = 1000
-"""So many pages are the way to the start or the end."""
-
-
-class Reading(Part):
-    """The actions of the main screen's keys on the transcript."""
-
-    def toggle_tools(self) -> None:
-        self._view.hint("Tool output open" if self._view.transcript.toggle_tools() else "Tool output closed")
-
-    def toggle_reasoning(self) -> None:
-        self._view.hint("Reasoning shown" if self._view.transcript.toggle_reasoning() else "Reasoning hidden")
-
-    def scroll(self, pages: int) -> None:
-        """By pages; by ``WHOLE`` to the end, from where on it follows, or to the start."""
-        transcript = self._view.transcript
-        if pages >= WHOLE:
-            transcript.follow_end()
-        elif pages <= -WHOLE:
-            transcript.scroll_home(animate=False)
-        else:
-            transcript.scroll_relative(y=pages * max(1, transcript.size.height - 2), animate=False)
-
-    def jump(self, by: int) -> None:
-        """To the question before (-1) or after (1)."""
-        if not self._view.transcript.jump_user(by):
-            self._view.hint("No question further up" if by < 0 else "No question further down")
-
-    def follow_changed(self, follow: bool, new: int) -> None:
-        """The transcript follows its end again, or has ``new`` entries below what is seen."""
-        if follow:
-            self._view.hint("")
-        elif new:
-            self._view.hint(f"{new} new below · Ctrl+End follows")
 
 
 class Finding(Part):

@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 
 
 class Pictures(Part):
-    """Finds out how to show them, after the first frame and beside it. ``in_page``: of the browser, instead of a
-    terminal."""
+    """Finds out how to show them, after the first frame and beside it."""
 
-    def __init__(self, view: MainView, in_page: bool) -> None:
+    def __init__(self, view: MainView) -> None:
         super().__init__(view)
         self._setting: Images = view.settings.images
-        self._in_page = in_page
+        self._in_page = False
         self._found: Graphics | None = None
         self._replies: Replies | None = None
         self._tmux = ""
@@ -29,8 +28,10 @@ class Pictures(Part):
         self._canvas: Canvas | None = None
         """What the screen draws with."""
 
-    def begin(self) -> None:
-        """The transcript stands: asks tmux and the terminal, where there is a reason to."""
+    def begin(self, in_page: bool) -> None:
+        """The transcript stands: asks tmux and the terminal, where there is a reason to. ``in_page``: it is a page of
+        the browser instead of a terminal."""
+        self._in_page = in_page
         self._view.begin(self._find, group="pictures")
 
     async def _find(self) -> None:
