@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies
@@ -26,6 +26,7 @@ from agent_tui.providers.net import BoundError, Unpacker, is_loopback, is_of_htt
 from agent_tui.providers.request import WireCall, build_call
 from agent_tui.providers.secrets import redact
 from agent_tui.providers.tap import Tap
+from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
     import httpx

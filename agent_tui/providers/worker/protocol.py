@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.pipes.pipe import Language, Refused
+from agent_tui.records import dataclass
 
 WorkerState = Literal["stopped", "starting", "ready", "litellm_loading", "litellm_ready"]
 """``ready``: counting and descriptions answer; ``litellm_ready``: models can be called without delay."""

@@ -13,10 +13,10 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.paths import belongs_to_user, git_folder
+from agent_tui.records import dataclass
 
 SMALL = 65_536
 _LARGEST = 50_000_000  # packed-refs of very many branches
@@ -224,6 +224,13 @@ class OwnGit:
         """Standard output of a git that reads; None when it fails, is missing or takes longer than ``timeout``
         seconds."""
         try:
+            return self.answer(folder, *arguments, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def answer(self, folder: Path, *arguments: str, timeout: float) -> bytes | None:
+        """The same. Raises TimeoutExpired where it takes too long."""
+        try:
             done = subprocess.run(
                 [self._program, "--no-pager", "--literal-pathspecs", *arguments],
                 cwd=folder,
@@ -233,7 +240,7 @@ class OwnGit:
                 timeout=timeout,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired):
+        except OSError:
             return None
         return done.stdout if done.returncode == 0 else None
 

@@ -16,59 +16,33 @@ _TAIL = 20_000
 MIN_SECRET = 8
 """Shorter values of configured keys are not looked for inside others: they would match ordinary words."""
 
-QUIET = {
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "MANPAGER": "cat",
-    "SYSTEMD_PAGER": "cat",
-    "GH_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_EDITOR": "true",
-    "GIT_SEQUENCE_EDITOR": "true",
-    "GIT_ASKPASS": "true",
-    "SSH_ASKPASS": "false",
-    "SSH_ASKPASS_REQUIRE": "never",
-    "GCM_INTERACTIVE": "never",
-    "GH_PROMPT_DISABLED": "1",
-    "DEBIAN_FRONTEND": "noninteractive",
-    "PIP_NO_INPUT": "1",
-    "HISTFILE": "/dev/null",
-    "LESSHISTFILE": "-",
-    "TERM": "dumb",
-    "AGENT_TUI": "1",
-}
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in text.split())
+
+
+QUIET = _pairs(
+    """
+    PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat GH_PAGER=cat GIT_TERMINAL_PROMPT=0 GIT_EDITOR=true
+    GIT_SEQUENCE_EDITOR=true GIT_ASKPASS=true SSH_ASKPASS=false SSH_ASKPASS_REQUIRE=never GCM_INTERACTIVE=never
+    GH_PROMPT_DISABLED=1 DEBIAN_FRONTEND=noninteractive PIP_NO_INPUT=1 HISTFILE=/dev/null LESSHISTFILE=- TERM=dumb
+    AGENT_TUI=1
+    """
+)
 """Programs are kept from paging, asking, editing, drawing and remembering."""
 
-CACHES = {
-    "XDG_CACHE_HOME": "xdg",
-    "PIP_CACHE_DIR": "pip",
-    "UV_CACHE_DIR": "uv",
-    "POETRY_CACHE_DIR": "poetry",
-    "PDM_CACHE_DIR": "pdm",
-    "PIPENV_CACHE_DIR": "pipenv",
-    "PRE_COMMIT_HOME": "pre-commit",
-    "MPLCONFIGDIR": "matplotlib",
-    "npm_config_cache": "npm",
-    "YARN_CACHE_FOLDER": "yarn",
-    "BUN_INSTALL_CACHE_DIR": "bun",
-    "DENO_DIR": "deno",
-    "GOCACHE": "go-build",
-    "CCACHE_DIR": "ccache",
-    "SCCACHE_DIR": "sccache",
-    "NUGET_PACKAGES": "nuget",
-    "COMPOSER_CACHE_DIR": "composer",
-    "COREPACK_HOME": "corepack",
-    "BUNDLE_USER_CACHE": "bundle",
-    "GEM_SPEC_CACHE": "gem",
-    "CP_HOME_DIR": "cocoapods",
-}
+CACHES = _pairs(
+    """
+    XDG_CACHE_HOME=xdg PIP_CACHE_DIR=pip UV_CACHE_DIR=uv POETRY_CACHE_DIR=poetry PDM_CACHE_DIR=pdm
+    PIPENV_CACHE_DIR=pipenv PRE_COMMIT_HOME=pre-commit MPLCONFIGDIR=matplotlib npm_config_cache=npm
+    YARN_CACHE_FOLDER=yarn BUN_INSTALL_CACHE_DIR=bun DENO_DIR=deno GOCACHE=go-build CCACHE_DIR=ccache
+    SCCACHE_DIR=sccache NUGET_PACKAGES=nuget COMPOSER_CACHE_DIR=composer COREPACK_HOME=corepack
+    BUNDLE_USER_CACHE=bundle GEM_SPEC_CACHE=gem CP_HOME_DIR=cocoapods
+    """
+)
 """Caches of compilers and package managers, which are below the home otherwise."""
 
-ONLINE_CACHES = {
-    "CARGO_HOME": "cargo",
-    "GOMODCACHE": "go-mod",
-    "GRADLE_USER_HOME": "gradle",
-}
+ONLINE_CACHES = _pairs("CARGO_HOME=cargo GOMODCACHE=go-mod GRADLE_USER_HOME=gradle")
 """Those that hold sources as well: moved where they can be filled anew, else the user's own is read."""
 
 # CDPATH would let `cd src` lead out of the project; with PWD `cd ..` would follow links backwards.

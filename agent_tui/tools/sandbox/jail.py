@@ -10,12 +10,13 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
+from agent_tui.records import dataclass
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.git.repository import outside_path
 from agent_tui.tools.sandbox import places
@@ -220,7 +221,11 @@ class Jail:
         closed = [path for path in (*kept, *places.secrets(policy)) if path.is_relative_to(policy.folders[0])]
         lent = self.outputs.lent(closed, more) if policy.folders[0] == self.root.resolve() else Lent()
         lent.sockets = sockets
-        return Attempts(policy.folders, kept, policy.temporary, own_tmp, lent)
+        try:
+            return Attempts(policy.folders, kept, policy.temporary, own_tmp, lent)
+        except BaseException:
+            lent.give_back()
+            raise
 
     @property
     def remotes(self) -> Remotes:
@@ -235,23 +240,40 @@ class Jail:
         domain: Domain,
         cwd: Path,
         network: Network | None = None,
-        attempts: Attempts | None = None,
         more: Mapping[str, str] | None = None,
         readable: Sequence[Path] = (),
     ) -> Launch:
-        """The process for ``argv``; what it tries to change is told to ``attempts``. ``more`` is added to its
-        environment, ``readable`` to what it may read. Raises ToolError with one line where none may run."""
+        """The process for ``argv``. ``more`` is added to its environment, ``readable`` to what it may read. Raises
+        ToolError with one line where none may run."""
         await self.ready()
-        if attempts is None:
-            return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network, more, readable)
-        # Where warnings are errors, a test that passes would fail for pytest's cache.
-        cache = shlex.quote(str(self.policy().cache / "pytest"))
-        addopts = f"{os.environ.get('PYTEST_ADDOPTS', '')} -o cache_dir={cache}".strip()
-        trying = {**TRYING, "PYTEST_ADDOPTS": addopts}
-        argv, lent = attempts.wrapped(argv), attempts.lent
-        launch = await asyncio.to_thread(self.wrapped, argv, domain, cwd, network, trying, (), lent)
-        launch.pass_fds = (*launch.pass_fds, attempts.begin())
-        return launch
+        return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network, more, readable)
+
+    async def look(
+        self, argv: Sequence[str], cwd: Path, more: Iterable[Path], sockets: bool
+    ) -> tuple[Launch, Attempts]:
+        """The process for ``argv`` in ``look``, and who listens to what it would change; ``more`` and ``sockets`` as
+        for ``attempts``. Whoever is cancelled meanwhile leaves nothing lent. Raises ToolError as ``launch``."""
+        await self.ready()
+        making = asyncio.get_running_loop().run_in_executor(None, self._looking, argv, cwd, more, sockets)
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(_given_up)
+            raise
+
+    def _looking(self, argv: Sequence[str], cwd: Path, more: Iterable[Path], sockets: bool) -> tuple[Launch, Attempts]:
+        attempts = self.attempts(more, sockets)
+        try:
+            # Where warnings are errors, a test that passes would fail for pytest's cache.
+            cache = shlex.quote(str(self.policy().cache / "pytest"))
+            addopts = f"{os.environ.get('PYTEST_ADDOPTS', '')} -o cache_dir={cache}".strip()
+            trying = {**TRYING, "PYTEST_ADDOPTS": addopts}
+            launch = self.wrapped(attempts.wrapped(argv), "look", cwd, more=trying, lent=attempts.lent)
+            launch.pass_fds = (*launch.pass_fds, attempts.begin())
+        except BaseException:
+            attempts.end()
+            raise
+        return launch, attempts
 
     def wrapped(
         self,
@@ -327,6 +349,14 @@ class Jail:
             owner = folder.name.removeprefix("tmp-")
             if owner not in needed and (folder == self._base.temporary or not _runs(owner)):
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _given_up(making: asyncio.Future[tuple[Launch, Attempts]]) -> None:
+    """Nobody waits any more for a command that looks."""
+    if not making.cancelled() and making.exception() is None:
+        launch, attempts = making.result()
+        launch.close()
+        attempts.end()
 
 
 def _runs(pid: str) -> bool:

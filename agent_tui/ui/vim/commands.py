@@ -4,8 +4,9 @@ and what is typed in insert and replace mode, so that undo, counts and ``.`` kno
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from agent_tui.records import dataclass
 from agent_tui.ui.vim.motions import ALIASES, FINDS, MARKS, MOTIONS, Asked
 from agent_tui.ui.vim.objects import OBJECTS
 from agent_tui.ui.vim.text import Place, Text

@@ -6,9 +6,10 @@ It was compared with vim itself, key by key, on thousands of made-up cases; see 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from agent_tui.records import dataclass
 from agent_tui.ui.vim.commands import (
     OPENERS,
     OPERATORS,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
+from agent_tui.records import dataclass
 from agent_tui.ui.vim.text import BLANK, Place, Text, Walker, changed_lines
 
 FAR = 1_000_000

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from agent_tui.records import dataclass
 from agent_tui.ui.vim.motions import partner
 from agent_tui.ui.vim.text import AT_END, BLANK, MOVED, STAYED, Place, Text, Walker, kind_of
 

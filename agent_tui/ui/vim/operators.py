@@ -3,8 +3,9 @@ keep."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from agent_tui.records import dataclass
 from agent_tui.ui.vim.commands import Command
 from agent_tui.ui.vim.motions import Move
 from agent_tui.ui.vim.objects import Span, grown, span_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from agent_tui.records import dataclass
 
 Place = tuple[int, int]
 """(row, column), both from 0; the column counts characters of the line."""
