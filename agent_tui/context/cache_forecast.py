@@ -59,7 +59,7 @@ def forecast_basis(
     summaries: Collection[str] = (),
 ) -> ForecastBasis | None:
     """That of a step that is not sent yet; its usage is what the calculator expects. ``earlier``, ``paths`` and
-    ``summaries`` as for ``attribute.judge``. None where nothing was sent yet, or the provider says nothing of a cache.
+    ``summaries`` as for ``judge``. None where nothing was sent yet, or the provider says nothing of a cache.
     """
     newest = next((s for s in reversed(earlier) if comparable(s)), None)
     if newest is None or step.counted is None or paths.end(step) is None:

@@ -79,7 +79,7 @@ Treatment = tuple[bool, tuple[int, ...]]
 @dataclass(slots=True, frozen=True)
 class Pieces:
     """The messages of one request. The first ``same`` are as in the request before; ``marks`` see
-    ``models.cache.Sent``."""
+    ``models.steps.Sent``."""
 
     keys: list[str]
     digests: list[str]

@@ -36,26 +36,25 @@ class CompactionSettings:
 
 @dataclass(slots=True, frozen=True)
 class ContextInputs:
-    """The calculator's only arguments.
-
-    ``view`` is what would be sent now (``context.sent.view.build_view``); ``steps`` are all steps of the session,
-    oldest first; ``fixed`` are the prefix parts of the next request. ``ratio`` is the model's measured calibration
-    (``accounting.accuracy``), applied to all text that is estimated. ``replay`` is what was learned of the model's
-    server; what stays out of the prefix is found in the steps. So many leading steps are ``inherited`` from the session
-    this one was forked from: they measure, and cost nothing here.
-    """
+    """The calculator's only arguments."""
 
     model: ModelInfo
     view: Sequence[SentMessage]
+    """What would be sent now (``context.view.build_view``)."""
     steps: Sequence[Step] = ()
+    """All steps of the session, oldest first."""
     records: Sequence[CompactionRecord] = ()
     fixed: Sequence[FixedPart] = ()
+    """The prefix parts of the next request."""
     settings: CompactionSettings = field(default_factory=CompactionSettings)
     ratio: float = 1.0
+    """The model's measured calibration (``reports.growth_ratio``), applied to all text that is estimated."""
     fixed_fingerprint: str = ""
     effort: Effort = "off"
     replay: ReplayRule = field(default_factory=ReplayRule)
+    """What was learned of the model's server; what stays out of the prefix is found in the steps."""
     inherited: int = 0
+    """Leading steps of the session that this one was forked from: they measure, and cost nothing here."""
 
     def as_now(self) -> ContextInputs:
         """The same, which stays as it is when the session's own lists go on."""

@@ -59,7 +59,7 @@ class Caching:
     gone: float | None = None
     """Seconds after which it is gone for sure, where only that is known."""
     loses: Mapping[str, Reach] = field(default_factory=lambda: MappingProxyType({}))
-    """What a changed setting makes useless, by its name in ``models.cache.Sent``; of the others it is not said."""
+    """What a changed setting makes useless, by its name in ``models.steps.Sent``; of the others it is not said."""
     zero_unsaid: bool = False
     """No number in the usage means that nothing was read, once the provider has named one."""
     look_back: int = 0
