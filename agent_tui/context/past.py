@@ -135,7 +135,6 @@ class Rebuilder:
         return OTHER_VIEW
 
     def _walk(self, step: Step) -> str | None:
-        """Makes ``path`` that of a step; a string says why it cannot be had."""
         messages, head = self._session.messages, head_of(step, self._session.messages)
         new: list[Message] = []
         problem = NO_HEAD if isinstance(head, Unknown) else None

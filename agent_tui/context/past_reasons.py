@@ -155,8 +155,6 @@ class _Compared:
         return Difference(entered, left, reasons)
 
     def _came(self, leaf: Leaf) -> Leaf:
-        """With what brought it: a summary comes by a compaction, a message that was there all along when one is
-        undone."""
         message = leaf.leaf.message_id
         if message is None:
             return replace(leaf, why="fixed")
@@ -167,7 +165,6 @@ class _Compared:
         return replace(leaf, why="reasoning" if message in self.old_sent else "undo")
 
     def _went(self, leaf: Leaf) -> Leaf:
-        """With what took it away."""
         message = leaf.leaf.message_id
         if message is None:
             return replace(leaf, why="fixed")
@@ -178,7 +175,6 @@ class _Compared:
         return replace(leaf, why="reasoning" if message in self.new_sent else "compaction")
 
     def _another(self, summary: str) -> bool:
-        """Returns whether another summary stands in the place of this one."""
         return any(r.active and r.kind == "summary" and r.summary_id != summary for r in self.now.records)
 
     def _reasons(self, entered: list[Leaf], left: list[Leaf]) -> Iterator[Reason]:

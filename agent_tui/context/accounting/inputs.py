@@ -210,7 +210,6 @@ def fixed_scale_at(number: int, step: Step, target: Target, family: Family) -> F
 
 
 def _in_conversation(step: Step, view: Sequence[SentMessage], records: Sequence[CompactionRecord]) -> bool:
-    """Returns whether the step's answer is sent, or stands behind a summary that is."""
     at, answer = step.sent_count, step.message_id
     if at < len(view) and view[at].message.id == answer:
         return True
