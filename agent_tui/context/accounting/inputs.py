@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from agent_tui.context.accounting.fixed import Coverage, estimate_fixed_parts
@@ -222,7 +223,7 @@ Estimate = Callable[[Message, str, bool], MessageEstimate]
 """The estimate of a message with a key (which says as what it is sent), and whether it is the first result."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(frozen=True)
 class Ground:
     """The inputs, and what they say of the past and of the next request.
 
@@ -242,14 +243,18 @@ class Ground:
     rule: ReplayRule
     reasoning: ReasoningNow
     estimate: Estimate
-    ratio: float = field(init=False)
-    coarse_ratio: float = field(init=False)
-    coverage: Coverage = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ratio", clamp_ratio(self.inputs.ratio))
-        object.__setattr__(self, "coarse_ratio", coarse_ratio(self.inputs.ratio))
-        object.__setattr__(self, "coverage", Coverage(self.chain))
+    @cached_property
+    def ratio(self) -> float:
+        return clamp_ratio(self.inputs.ratio)
+
+    @cached_property
+    def coarse_ratio(self) -> float:
+        return coarse_ratio(self.inputs.ratio)
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        return Coverage(self.chain)
 
     @property
     def view(self) -> Sequence[SentMessage]:
@@ -285,10 +290,6 @@ def ground_of(inputs: ContextInputs) -> Ground:
     target, family = model.target, family_of(model.target)
     prefixes, results = prefixes_of(view), ResultStates(inputs.records)
     rule = rule_of(inputs, prefixes, results)
-
-    def estimate(message: Message, key: str, first: bool) -> MessageEstimate:
-        return estimate_message(message, family, first)
-
     return Ground(
         inputs=inputs,
         family=family,
@@ -299,7 +300,7 @@ def ground_of(inputs: ContextInputs) -> Ground:
         results=results,
         rule=rule,
         reasoning=reasoning_now(view, target, inputs.fixed_fingerprint, inputs.effort, rule),
-        estimate=estimate,
+        estimate=lambda message, _, first: estimate_message(message, family, first),
     )
 
 
