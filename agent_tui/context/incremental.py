@@ -8,6 +8,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Generic, TypeVar
 
 from agent_tui.context.accounting.fixed import Reach, Reading
@@ -244,10 +245,6 @@ class FollowedGround:
         keys = [item.key for item in view]
         self.settled = min(common_prefix(self._keys, keys), self._reasoning.changed_from)
         self._keys = keys
-
-        def estimate(message: Message, key: str, first: bool) -> MessageEstimate:
-            return self._estimate(family, message, key, first)
-
         return Ground(
             inputs=inputs,
             family=family,
@@ -258,7 +255,7 @@ class FollowedGround:
             results=results,
             rule=rule,
             reasoning=reasoning,
-            estimate=estimate,
+            estimate=partial(self._estimate, family),
         )
 
     def _estimate(self, family: Family, message: Message, key: str, first: bool) -> MessageEstimate:

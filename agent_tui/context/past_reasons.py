@@ -246,10 +246,8 @@ def _done(records: Iterable[CompactionRecord], *, stood: bool = False) -> str:
         elif record.kind == "summary":
             words.append(f"a summary {'stood' if stood else 'stands'} for {plural(len(record.message_ids), 'message')}")
         else:
-            clipped = sum(i in record.clips for i in record.message_ids)
-            cleared = len(record.message_ids) - clipped
-            words += [f"{plural(cleared, 'tool result')} cleared"] if cleared else []
-            words += [f"{plural(clipped, 'tool result')} cut"] if clipped else []
+            words += [f"{plural(record.cleared, 'tool result')} cleared"] if record.cleared else []
+            words += [f"{plural(record.clipped, 'tool result')} cut"] if record.clipped else []
     return ", ".join(words) or "nothing"
 
 

@@ -360,6 +360,15 @@ class CompactionRecord:
     on as it was left."""
 
     @property
+    def cleared(self) -> int:
+        """Results that are sent as a placeholder; ``clipped``, of those that are cut."""
+        return len(self.message_ids) - self.clipped
+
+    @property
+    def clipped(self) -> int:
+        return sum(message_id in self.clips for message_id in self.message_ids)
+
+    @property
     def cost(self) -> Cost | None:
         """The cost of its model calls; None where it made none, or an older version did not know."""
         if self.cost_known_usd is not None:
