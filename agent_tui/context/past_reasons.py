@@ -228,13 +228,11 @@ def _compactions(before: Sequence[CompactionRecord], now: Sequence[CompactionRec
         records = [r for r in now if r.operation_id == operation]
         how = COMPACTIONS[records[0].reason] if records[0].created > since else "compacted on this branch before"
         yield Reason("compaction", f"{how}: {_done(records)}")
-    for operation in dict.fromkeys(r.operation_id for r in before if r.active and r.id not in known):
-        records = [r for r in before if r.operation_id == operation]
-        yield Reason("undo", f"compacted on the other branch alone: {_done(records, stood=True)}")
-    undone = dict.fromkeys(r.operation_id for r in before if r.active and r.id in known - new)
-    for operation in undone:
-        records = [r for r in before if r.operation_id == operation]
-        yield Reason("undo", f"compaction undone: {_done(records, stood=True)}")
+    elsewhere, undone = old - known, (old & known) - new
+    for how, ids in (("compacted on the other branch alone", elsewhere), ("compaction undone", undone)):
+        for operation in dict.fromkeys(r.operation_id for r in before if r.id in ids):
+            records = [r for r in before if r.operation_id == operation]
+            yield Reason("undo", f"{how}: {_done(records, stood=True)}")
 
 
 def _done(records: Iterable[CompactionRecord], *, stood: bool = False) -> str:

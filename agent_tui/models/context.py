@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
 from typing import Literal
 
@@ -40,6 +41,13 @@ class ContextRow:
     """Those of its tokens that were read; None where the provider does not say."""
     fingerprint: str | None = None
     """Of a part that goes with every request: the agent knows the text behind it."""
+
+    def leaves(self) -> Iterator[ContextRow]:
+        """The rows below it that have none below them; itself where there are none."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
 
 
 @dataclass(slots=True)
