@@ -15,13 +15,15 @@ from agent_tui.models.messages import (
     SummaryPart,
     TextPart,
     ToolCallPart,
+    base64_size,
 )
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, Target
 from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, takes_markers
 from agent_tui.providers.dialects.anthropic import add_breakpoints
-from agent_tui.providers.dialects.decoding import is_tagged, with_tags
+from agent_tui.providers.dialects.chat import is_tagged, with_tags
 from agent_tui.providers.dialects.encoding import (
     EMPTY_USER,
+    NOT_SENT,
     Answer,
     ReplayPlan,
     Result,
@@ -30,14 +32,14 @@ from agent_tui.providers.dialects.encoding import (
     entries,
     is_summary,
     object_arguments,
-    sendable,
 )
-from agent_tui.providers.dialects.record import Dialect
+from agent_tui.providers.dialects.record import Dialect, ImageLimits
 from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.reasoning import decide
 from agent_tui.providers.schemas import output_arguments
 from agent_tui.records import dataclass
 from agent_tui.text.clean import encodable
+from agent_tui.text.numbers import plural
 
 
 @dataclass(slots=True, frozen=True)
@@ -269,6 +271,81 @@ def _thinking_block(part: ReasoningPart) -> Metadata:
     if metadata.get("type") == "redacted_thinking":
         return {"type": "redacted_thinking", "data": metadata.get("data") or ""}
     return {"type": "thinking", "thinking": encodable(part.text), "signature": metadata.get("signature") or ""}
+
+
+def not_taken(items: Sequence[SentMessage], limits: ImageLimits) -> int:
+    """Returns how many images of a conversation would not be sent, but told in a line of text."""
+    sent = sendable(items, limits)
+    return sum(part.media_type == NOT_SENT for item in sent for part in item.message.parts if part.type == "attachment")
+
+
+def sendable(items: Sequence[SentMessage], limits: ImageLimits) -> list[SentMessage]:
+    """The conversation with a line of text in the place of each image that the model does not take.
+
+    Where there are too many the oldest go first, a tenth of what is allowed at a time, so that the request does not
+    begin differently with every image that is added. Pure: equal conversations give equal ones, and no stored message
+    is changed.
+    """
+    lines: dict[tuple[int, int], str] = {}
+    kept: list[tuple[int, int]] = []
+    sizes: list[int] = []
+    total = 0
+    for index, number, part in _images(items):
+        data = part.data or ""
+        if (problem := limits.problem(data, part.media_type)) is not None:
+            lines[index, number] = problem
+            continue
+        kept.append((index, number))
+        sizes.append(len(data))
+        total += len(data)
+        if not _over(limits, len(kept), total, 1.0):
+            continue
+        why = _too_many(limits, len(kept))
+        while len(kept) > 1 and _over(limits, len(kept), total, 0.9):
+            lines[kept.pop(0)] = why
+            total -= sizes.pop(0)
+    if limits.many is not None and limits.many_side is not None and len(kept) > limits.many:
+        for index, number in kept:
+            image = items[index].message.parts[number]
+            found = base64_size(image.data or "") if isinstance(image, AttachmentPart) else None
+            if found is not None and max(found) > limits.many_side:
+                lines[index, number] = (
+                    f"{found[0]:,}×{found[1]:,} pixels are more than this model takes of an image among "
+                    f"more than {limits.many}"
+                )
+    if not lines:
+        return list(items)
+    return [_replaced(item, n, lines) for n, item in enumerate(items)]
+
+
+def _images(items: Sequence[SentMessage]) -> list[tuple[int, int, AttachmentPart]]:
+    return [
+        (index, number, part)
+        for index, item in enumerate(items)
+        for number, part in enumerate(item.message.parts)
+        if isinstance(part, AttachmentPart) and part.is_image
+    ]
+
+
+def _over(limits: ImageLimits, count: int, total: int, share: float) -> bool:
+    """Returns whether so many images, of so many bytes, are more than a share of what is taken."""
+    if limits.count is not None and count > limits.count - int(limits.count * (1 - share)):
+        return True
+    return limits.total is not None and total > limits.total * share
+
+
+def _too_many(limits: ImageLimits, count: int) -> str:
+    if limits.count is not None and count > limits.count:
+        return f"this model takes at most {plural(limits.count, 'image')} at once, and newer ones are there"
+    return "together with the newer ones it is more than this model takes"
+
+
+def _replaced(item: SentMessage, index: int, lines: dict[tuple[int, int], str]) -> SentMessage:
+    parts = list(item.message.parts)
+    for number, part in enumerate(parts):
+        if isinstance(part, AttachmentPart) and (why := lines.get((index, number))) is not None:
+            parts[number] = AttachmentPart(part.name, NOT_SENT, text=f"[image {part.name}: {why}; not sent]")
+    return item if parts == item.message.parts else replace(item, message=replace(item.message, parts=parts))
 
 
 _MOST_UNASKED = 32_000

@@ -6,12 +6,13 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Literal, TypeAlias
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Delta, FinishReason
 from agent_tui.models.usage import TokenUsage
+from agent_tui.records import dataclass
 
 Event: TypeAlias = dict[str, Any]
 """One event of a provider's stream, parsed."""
@@ -42,15 +43,13 @@ def _parsed(text: str) -> Any:
 Kind = Literal["text", "reasoning", "tool_call"]
 
 
+@dataclass(slots=True)
 class _Open:
-    __slots__ = ("closed", "index", "kind", "metadata", "text")
-
-    def __init__(self, index: int, kind: Kind) -> None:
-        self.index = index
-        self.kind = kind
-        self.text: list[str] = []
-        self.metadata: Metadata | None = None
-        self.closed = False
+    index: int
+    kind: Kind
+    text: list[str] = field(default_factory=list)
+    metadata: Metadata | None = None
+    closed: bool = False
 
 
 class PartBuilder:
@@ -67,7 +66,6 @@ class PartBuilder:
         self.dropped: list[str] = []
         """Places of reasoning blocks in the request that the provider says it left out."""
         self._parts: dict[Hashable, _Open] = {}
-        self._pending: dict[Hashable, tuple[str, str]] = {}
         self._runs = 0
         self._at_end: list[Callable[[], None]] = []
 
@@ -92,12 +90,10 @@ class PartBuilder:
         return key in self._parts
 
     def text_of(self, key: Hashable) -> str:
-        part = self._parts.get(key)
-        return "".join(part.text) if part else ""
+        return "".join(self._parts[key].text) if key in self._parts else ""
 
     def metadata_of(self, key: Hashable) -> Metadata | None:
-        part = self._parts.get(key)
-        return part.metadata if part else None
+        return self._parts[key].metadata if key in self._parts else None
 
     def add(self, key: Hashable, kind: Kind, text: str = "", metadata: Metadata | None = None) -> None:
         """Append ``text`` and replace the metadata when given. Text after the part was closed is dropped.
@@ -157,8 +153,7 @@ class PartBuilder:
                 return newest
             if part.kind != "tool_call":
                 self.close(newest)
-        self._runs += 1
-        return ("run", self._runs)
+        return self.new_run()
 
     def new_run(self) -> Hashable:
         self._runs += 1
@@ -194,77 +189,6 @@ def as_arguments(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-OPEN, CLOSE = "<think>", "</think>"
-FIELD = "think_tags"
-"""The ``field`` of such a reasoning part: where it goes when it is sent back."""
-
-_BLANK_LIMIT = 64
-"""Blank characters before the tag that are still its own."""
-
-
-class TagSplitter:
-    """Takes the text of an answer piece by piece and gives it on as parts. ``active`` False: everything is text."""
-
-    def __init__(self, out: PartBuilder, active: bool) -> None:
-        self._out = out
-        self._state = "start" if active else "text"
-        self._held = ""
-        self._open = ""
-        out.at_end(self.interrupt)
-
-    def feed(self, text: str) -> None:
-        """The next piece of text. Nothing is held back longer than a tag may still be coming."""
-        if self._state == "start":
-            text, self._held = self._held + text, ""
-            bare = text.lstrip()
-            if len(text) - len(bare) <= _BLANK_LIMIT and len(bare) < len(OPEN) and OPEN.startswith(bare):
-                self._held = text
-                return
-            if bare.startswith(OPEN) and len(text) - len(bare) <= _BLANK_LIMIT:
-                self._state = "thinking"
-                self._open, text = text[: len(text) - len(bare)] + OPEN, bare[len(OPEN) :]
-                self._out.add(self._out.run("reasoning"), "reasoning", "", {"field": FIELD, "open": self._open})
-            else:
-                self._state = "text"
-        if self._state == "thinking":
-            text = self._thought(self._held + text)
-        if text and self._state == "text":
-            self._out.add(self._out.run("text"), "text", text)
-
-    def interrupt(self) -> None:
-        """Something else than text comes, or nothing any more: what was held back is as it is."""
-        held, self._held = self._held, ""
-        if self._state == "thinking" and held:
-            self._out.add(self._out.run("reasoning"), "reasoning", held)
-        elif held:
-            self._out.add(self._out.run("text"), "text", held)
-        self._state = "text"
-
-    def _thought(self, text: str) -> str:
-        """Gives on what is thought; the rest, behind the closing tag, is given back."""
-        self._held = ""
-        thought, tag, rest = text.partition(CLOSE)
-        if not tag:
-            keep = next((n for n in range(min(len(CLOSE) - 1, len(text)), 0, -1) if CLOSE.startswith(text[-n:])), 0)
-            thought, self._held = text[: len(text) - keep], text[len(text) - keep :]
-        key = self._out.run("reasoning")
-        self._out.add(key, "reasoning", thought)
-        if tag:
-            self._out.add(key, "reasoning", "", {"field": FIELD, "open": self._open, "close": CLOSE})
-            self._out.close(key)
-            self._state = "text"
-        return rest
-
-
-def with_tags(text: str, metadata: Mapping[str, object]) -> str:
-    """Thoughts as they stood in the text they came from."""
-    return f"{metadata.get('open') or ''}{text}{metadata.get('close') or ''}"
-
-
-def is_tagged(metadata: Metadata | None) -> bool:
-    return (metadata or {}).get("field") == FIELD
-
-
 ABSURD_NUMBER = 1e15
 HOUR_WRITES = "ephemeral_1h_input_tokens"
 WRITES = ("ephemeral_5m_input_tokens", HOUR_WRITES)
@@ -273,13 +197,12 @@ WRITES = ("ephemeral_5m_input_tokens", HOUR_WRITES)
 
 def usage_of(prompt: int, output: int, reasoning: int | None, read: int | None, write: int | None) -> TokenUsage:
     """Details that are impossible are dropped rather than believed."""
-    if reasoning is not None and not 0 <= reasoning <= output:
-        reasoning = None
-    if read is not None and not 0 <= read <= prompt:
-        read = None
-    if write is not None and not 0 <= write <= prompt - (read or 0):
-        write = None
-    return TokenUsage(prompt, output, reasoning, read, write)
+
+    def possible(part: int | None, whole: int) -> int | None:
+        return part if part is not None and 0 <= part <= whole else None
+
+    read = possible(read, prompt)
+    return TokenUsage(prompt, output, possible(reasoning, output), read, possible(write, prompt - (read or 0)))
 
 
 def with_hour(usage: TokenUsage, hour: Any) -> TokenUsage:

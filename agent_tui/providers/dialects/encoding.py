@@ -7,7 +7,8 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
+from itertools import takewhile
 from types import MappingProxyType
 
 from agent_tui.models.messages import (
@@ -19,17 +20,14 @@ from agent_tui.models.messages import (
     SummaryPart,
     TextPart,
     ToolCallPart,
-    base64_size,
 )
 from agent_tui.models.requests import Effort, SentMessage
-from agent_tui.providers.dialects.record import CallIds, Fields, ImageLimits
+from agent_tui.providers.dialects.record import CallIds, Fields
 from agent_tui.records import dataclass
 from agent_tui.text.clean import encodable
-from agent_tui.text.numbers import plural
 
 NOT_SENT = "text/x-not-sent"
 """Media type of the words that stand for an image which is not sent."""
-
 
 _NOT_OF_A_BODY = frozenset(
     {"model", "messages", "tools", "stream", "stream_options", "drop_params", "max_retries", "num_retries"}
@@ -70,15 +68,13 @@ def object_arguments(raw: str) -> str:
     """Arguments as the text of a JSON object, byte for byte where they are one. Several providers parse them and
     refuse the whole conversation over a call that a model once wrote wrongly."""
     raw = encodable(raw)
-    if not raw.strip():
-        return "{}"
     try:
-        value = json.loads(raw)
+        value = json.loads(raw) if raw.strip() else None
     except ValueError:
         value = None
     if isinstance(value, dict):
         return raw
-    return json.dumps({"invalid_arguments": raw})
+    return json.dumps({"invalid_arguments": raw}) if raw.strip() else "{}"
 
 
 @dataclass(slots=True, frozen=True)
@@ -123,10 +119,8 @@ def entries(items: Sequence[SentMessage], *, ids: CallIds = "any") -> Iterator[E
     """The conversation with every call directly followed by its results, in the order of the calls: answers that are
     missing are made up, results nobody asked for are left out. Ids are unique and in a form the provider takes."""
     used: set[str] = set()
-    index = 0
-    while index < len(items):
-        message = items[index].message
-        index += 1
+    for index, item in enumerate(items):
+        message = item.message
         if message.role == "user":
             yield message
         if message.role != "assistant":
@@ -137,10 +131,8 @@ def entries(items: Sequence[SentMessage], *, ids: CallIds = "any") -> Iterator[E
             if isinstance(part, ToolCallPart)
         }
         yield Answer(message, calls)
-        results: list[Message] = []
-        while index < len(items) and items[index].message.role == "tool":
-            results.append(items[index].message)
-            index += 1
+        behind = (items[n].message for n in range(index + 1, len(items)))
+        results = list(takewhile(lambda message: message.role == "tool", behind))
         for call in calls.values():
             found = next((m for m in results if (r := m.tool_result) and r.call_id == call.part.call_id), None)
             if found is not None:
@@ -151,14 +143,11 @@ def entries(items: Sequence[SentMessage], *, ids: CallIds = "any") -> Iterator[E
 def _wire_id(call_id: str, ids: CallIds, used: set[str]) -> str:
     pattern = _ID_FORMS.get(ids)
     wire = encodable(call_id)
-    if not wire or (pattern is not None and pattern.fullmatch(wire) is None) or wire in used:
-        salt = 0
-        while True:
-            digest = hashlib.blake2b(f"{call_id}\n{salt}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-            wire = digest[:9] if ids == "short" else f"call_{digest}"
-            if wire not in used:
-                break
-            salt += 1
+    salt = 0
+    while not wire or (pattern is not None and pattern.fullmatch(wire) is None) or wire in used:
+        digest = hashlib.blake2b(f"{call_id}\n{salt}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        wire = digest[:9] if ids == "short" else f"call_{digest}"
+        salt += 1
     used.add(wire)
     return wire
 
@@ -173,90 +162,13 @@ def attachment_block(part: AttachmentPart, images: bool | None) -> Metadata:
         return {"type": "text", "text": encodable(part.text or "")}
     if part.text is not None:
         return {"type": "text", "text": f'<file name="{encodable(part.name)}">\n{encodable(part.text)}\n</file>'}
-    data = f"data:{part.media_type};base64,{part.data or ''}"
-    if part.media_type.startswith("image/") and images is not False and part.data:
-        return {"type": "image_url", "image_url": {"url": data}}
-    if part.media_type == "application/pdf" and images is not False and part.data:
-        return {"type": "file", "file": {"filename": encodable(part.name), "file_data": data}}
+    if images is not False and part.data:
+        data = f"data:{part.media_type};base64,{part.data}"
+        if part.media_type.startswith("image/"):
+            return {"type": "image_url", "image_url": {"url": data}}
+        if part.media_type == "application/pdf":
+            return {"type": "file", "file": {"filename": encodable(part.name), "file_data": data}}
     return {"type": "text", "text": f"[{encodable(part.name)} ({part.media_type}) cannot be read by this model]"}
-
-
-def not_taken(items: Sequence[SentMessage], limits: ImageLimits) -> int:
-    """Returns how many images of a conversation would not be sent, but told in a line of text."""
-    sent = sendable(items, limits)
-    return sum(part.media_type == NOT_SENT for item in sent for part in item.message.parts if part.type == "attachment")
-
-
-def sendable(items: Sequence[SentMessage], limits: ImageLimits) -> list[SentMessage]:
-    """The conversation with a line of text in the place of each image that the model does not take.
-
-    Where there are too many the oldest go first, a tenth of what is allowed at a time, so that the request does not
-    begin differently with every image that is added. Pure: equal conversations give equal ones, and no stored message
-    is changed.
-    """
-    lines: dict[tuple[int, int], str] = {}
-    kept: list[tuple[int, int]] = []
-    sizes: list[int] = []
-    total = 0
-    for index, number, part in _images(items):
-        data = part.data or ""
-        if (problem := limits.problem(data, part.media_type)) is not None:
-            lines[index, number] = problem
-            continue
-        kept.append((index, number))
-        sizes.append(len(data))
-        total += len(data)
-        if not _over(limits, len(kept), total, 1.0):
-            continue
-        why = _too_many(limits, len(kept))
-        while len(kept) > 1 and _over(limits, len(kept), total, 0.9):
-            lines[kept.pop(0)] = why
-            total -= sizes.pop(0)
-    if limits.many is not None and limits.many_side is not None and len(kept) > limits.many:
-        for index, number in kept:
-            image = items[index].message.parts[number]
-            found = base64_size(image.data or "") if isinstance(image, AttachmentPart) else None
-            if found is not None and max(found) > limits.many_side:
-                lines[index, number] = (
-                    f"{found[0]:,}×{found[1]:,} pixels are more than this model takes of an image among "
-                    f"more than {limits.many}"
-                )
-    if not lines:
-        return list(items)
-    changed = {index for index, _ in lines}
-    return [_replaced(item, n, lines) if n in changed else item for n, item in enumerate(items)]
-
-
-def _images(items: Sequence[SentMessage]) -> list[tuple[int, int, AttachmentPart]]:
-    return [
-        (index, number, part)
-        for index, item in enumerate(items)
-        for number, part in enumerate(item.message.parts)
-        if isinstance(part, AttachmentPart) and part.is_image
-    ]
-
-
-def _over(limits: ImageLimits, count: int, total: int, share: float) -> bool:
-    """Returns whether so many images, of so many bytes, are more than a share of what is taken."""
-    if limits.count is not None and count > limits.count - int(limits.count * (1 - share)):
-        return True
-    return limits.total is not None and total > limits.total * share
-
-
-def _too_many(limits: ImageLimits, count: int) -> str:
-    if limits.count is not None and count > limits.count:
-        return f"this model takes at most {plural(limits.count, 'image')} at once, and newer ones are there"
-    return "together with the newer ones it is more than this model takes"
-
-
-def _replaced(item: SentMessage, index: int, lines: dict[tuple[int, int], str]) -> SentMessage:
-    parts: list[Part] = []
-    for number, part in enumerate(item.message.parts):
-        why = lines.get((index, number))
-        if why is not None and isinstance(part, AttachmentPart):
-            part = AttachmentPart(part.name, NOT_SENT, text=f"[image {part.name}: {why}; not sent]")
-        parts.append(part)
-    return replace(item, message=replace(item.message, parts=parts))
 
 
 @dataclass(slots=True, frozen=True)
@@ -292,8 +204,7 @@ class ReplayPlan:
         return status.counted if status else 0.0
 
     def same_origin(self, message_id: str) -> bool:
-        """Returns whether provider metadata of that answer may be sent: it came from the same provider, API and
-        model."""
+        """Returns whether provider metadata of that answer may be sent."""
         return message_id in self.messages and message_id not in self.foreign
 
     def resent(self, message_id: str, part_index: int) -> bool:
@@ -303,8 +214,7 @@ class ReplayPlan:
     def treatment(self, message_id: str) -> tuple[bool, tuple[int, ...]]:
         """Returns what of an answer goes out: whether the provider's metadata do, and which reasoning parts. Equal
         answers that are treated alike are the same on the wire."""
-        parts = self.parts.get(message_id)
-        kept = tuple(n for n, status in parts.items() if status.resent) if parts else ()
+        kept = tuple(n for n, status in self.parts.get(message_id, {}).items() if status.resent)
         return message_id not in self.foreign, kept
 
 
@@ -345,22 +255,16 @@ def budget_below(effort: Effort, max_output: int | None, window: int | None = No
     want = BUDGETS[effort]
     if max_output is None:
         return want
+
+    def room(output: int) -> int:
+        return output - max(LEAST_KEPT, min(output // 4, MOST_KEPT))
+
     full = max_output
     if window:
         reserve = min(int(window * _RESERVE_SHARE), _RESERVE_MOST)
         full = min(max_output, reserve - max(reserve // 16, window // 200))
-    budget = _step_below(min(want, _room(full)))
-    if budget:
-        return budget
-    return MIN_BUDGET if _room(max_output) >= MIN_BUDGET else 0
-
-
-def _room(output: int) -> int:
-    return output - max(LEAST_KEPT, min(output // 4, MOST_KEPT))
-
-
-def _step_below(tokens: int) -> int:
-    return max((step for step in _LADDER if step <= tokens), default=0)
+    fitting = [step for step in _LADDER if step <= min(want, room(full))]
+    return max(fitting, default=MIN_BUDGET if room(max_output) >= MIN_BUDGET else 0)
 
 
 NO_ROOM = "thinking off for one step: no room for it below the maximum output"

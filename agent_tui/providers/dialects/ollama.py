@@ -11,12 +11,11 @@ from typing import Any
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.chat import litellm_path
+from agent_tui.providers.dialects.chat import TagSplitter, litellm_path
 from agent_tui.providers.dialects.decoding import (
     Event,
     PartBuilder,
     StreamReader,
-    TagSplitter,
     as_arguments,
     number,
     usage_of,
