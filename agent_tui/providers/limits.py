@@ -20,7 +20,7 @@ from agent_tui.providers.catalog import (
     resolve_target,
 )
 from agent_tui.providers.dialects.chat import is_openai_reasoning
-from agent_tui.providers.dialects.decoding import finite, integer, mapping
+from agent_tui.providers.dialects.shared import finite, integer, mapping
 from agent_tui.providers.litellm import PROVIDERS_FILE, TABLE_FILE, data_file
 
 _DATED = re.compile(r"(?:[-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|[-@]\d{4}|-latest|:[a-z0-9.\-]+|-v\d+:\d+)$", re.IGNORECASE)

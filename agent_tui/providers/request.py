@@ -21,7 +21,9 @@ from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, Targ
 from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, takes_markers
 from agent_tui.providers.dialects.anthropic import add_breakpoints
 from agent_tui.providers.dialects.chat import is_tagged, with_tags
-from agent_tui.providers.dialects.encoding import (
+from agent_tui.providers.dialects.record import Dialect, ImageLimits
+from agent_tui.providers.dialects.responses import response_input
+from agent_tui.providers.dialects.shared import (
     EMPTY_USER,
     NOT_SENT,
     Answer,
@@ -33,8 +35,6 @@ from agent_tui.providers.dialects.encoding import (
     is_summary,
     object_arguments,
 )
-from agent_tui.providers.dialects.record import Dialect, ImageLimits
-from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.reasoning import decide
 from agent_tui.providers.schemas import output_arguments
 from agent_tui.records import dataclass

@@ -13,7 +13,8 @@ from urllib.parse import quote, urlencode
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import FinishReason, ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.decoding import (
+from agent_tui.providers.dialects.record import Dialect, Fields, Wire
+from agent_tui.providers.dialects.shared import (
     HOUR_WRITES,
     Event,
     PartBuilder,
@@ -26,7 +27,6 @@ from agent_tui.providers.dialects.decoding import (
     usage_of,
     with_hour,
 )
-from agent_tui.providers.dialects.record import Dialect, Fields, Wire
 
 AZURE_API_VERSION = "2025-02-01-preview"
 """Version of Azure's deployment addresses where neither ``extra.api_version`` nor ``AZURE_API_VERSION`` says one."""
