@@ -19,10 +19,10 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Target
 from agent_tui.providers import net
 from agent_tui.providers.catalog import dialect_of, near_url, resolve_key, shown_address, variable_base, wire_of
-from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields
+from agent_tui.providers.dialects.record import Dialect, ExactCount
 from agent_tui.providers.failure_lines import words_of
 from agent_tui.providers.net import BoundError, Tap, Unpacker, is_loopback, is_of_httpx
-from agent_tui.providers.request import WireCall, build_call
+from agent_tui.providers.request import WireCall, build_call, fields_of
 from agent_tui.providers.secrets import redact
 from agent_tui.records import dataclass
 
@@ -223,7 +223,7 @@ def encode(call: WireCall, spec: ModelSpec, target: Target, key: str | None) -> 
     """Returns the request of a call. Raises NoAddressError."""
     url, dialect, wire = url_of(spec, target), dialect_of(target.provider), wire_of(target)
     assert wire is not None, "it has an address"
-    fields = Fields.of(call.kwargs)
+    fields = fields_of(call.kwargs)
     headers = {"user-agent": USER_AGENT, "accept": "text/event-stream, application/json", **dialect.headers}
     headers |= _authorization(dialect, key)
     headers |= {name.lower(): value for name, value in fields.extra_headers.items()}

@@ -26,10 +26,10 @@ from agent_tui.providers.catalog import (
     variable_base,
 )
 from agent_tui.providers.dialects.anthropic import marked_places
-from agent_tui.providers.dialects.record import Fields, Wire
+from agent_tui.providers.dialects.record import Wire
 from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.dialects.shared import ReplayPlan, Thinking, is_summary
-from agent_tui.providers.request import ChatForm, call_arguments, chat_messages, sendable
+from agent_tui.providers.request import ChatForm, call_arguments, chat_messages, fields_of, sendable
 from agent_tui.records import dataclass
 
 OWN_SERVER = "own "
@@ -169,7 +169,7 @@ class _Encoder:
         self._info, self._plan, self._wire = info, plan, wire
         self._dialect = dialect_of(info.target.provider)
         self._form = ChatForm.of(info.target, info.images)
-        self._fields = Fields.of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
+        self._fields = fields_of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
 
     def known(self, item: SentMessage, earlier: Known) -> tuple[str, int] | None:
         """Returns what an earlier version of this maker found of a message, where that can only be sent in one way: a
@@ -221,7 +221,7 @@ def _settings(request: ModelRequest, info: ModelInfo, kwargs: Metadata) -> dict[
         settings["server"] = f"{OWN_SERVER if own else ''}{_digest(address)}"
     body = kwargs
     if (wire := direct_wire(request.spec, target)) is not None:
-        body = wire.body(Fields.of(kwargs), target, dialect)
+        body = wire.body(fields_of(kwargs), target, dialect)
     if request.spec.cache_ttl is not None:
         settings["cache ttl"] = request.spec.cache_ttl
     grouped: dict[str, dict[str, Any]] = {}

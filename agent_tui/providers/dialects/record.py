@@ -207,14 +207,6 @@ OWN_SCHEMAS = Schemas(
 tool would ever be called."""
 
 
-_NOT_OF_A_BODY = frozenset(
-    {"model", "messages", "tools", "stream", "stream_options", "drop_params", "max_retries", "num_retries"}
-    | {"extra_body", "extra_headers", "api_key", "api_base", "base_url", "timeout", "api_version"}
-    | {"custom_llm_provider"}
-)
-"""Arguments of a call that are not fields of its body, or have a place of their own."""
-
-
 @dataclass(slots=True)
 class Fields:
     """The arguments that ``request.build_call`` made, sorted by where they go in a body."""
@@ -226,17 +218,6 @@ class Fields:
     extra_body: Metadata
     """Wins over everything, as in LiteLLM."""
     extra_headers: dict[str, str] = field(default_factory=dict)
-
-    @staticmethod
-    def of(kwargs: Metadata) -> Fields:
-        """Returns the arguments of a call, sorted."""
-        return Fields(
-            list(kwargs.get("messages") or ()),
-            list(kwargs.get("tools") or ()),
-            {name: value for name, value in kwargs.items() if name not in _NOT_OF_A_BODY},
-            dict(kwargs.get("extra_body") or {}),
-            {str(name): str(value) for name, value in (kwargs.get("extra_headers") or {}).items()},
-        )
 
 
 @dataclass(slots=True, frozen=True)
