@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ from agent_tui.models.events import (
     QuestionClosed,
 )
 from agent_tui.models.messages import FEEDBACK, PLAN_TOOL, REFUSED, ToolCallPart, new_id
+from agent_tui.records import dataclass
 from agent_tui.tools.base import Intent, Tool
 from agent_tui.tools.builtin.conversation import NOBODY
 from agent_tui.tools.git.remotes import RemoteReach

@@ -7,10 +7,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import is_within
 from agent_tui.tools.git.repository import find_repository, own_git
 from agent_tui.tools.judge.known import (

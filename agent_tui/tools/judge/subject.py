@@ -7,11 +7,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
 from agent_tui.errors import ToolError
+from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import is_within, resolve_from
 from agent_tui.tools.judge.known import INTERPRETERS, WRAPPERS, prefix
 from agent_tui.tools.judge.programs import messages, without_globals

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
+from agent_tui.records import dataclass
 from agent_tui.tools.git.remotes import RemoteReach
 from agent_tui.tools.rules.rule import Rule
 from agent_tui.tools.sandbox.policy import DOMAINS, Domain

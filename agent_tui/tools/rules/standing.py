@@ -6,11 +6,11 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
 from agent_tui.config import PermissionMode, PermissionsConfig
+from agent_tui.records import dataclass
 from agent_tui.tools.base import ServerTool
 from agent_tui.tools.files.beneath import is_within
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by

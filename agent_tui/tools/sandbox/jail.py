@@ -103,7 +103,7 @@ class Jail:
 
     async def ready(self) -> Sandbox:
         """Returns the sandbox that holds here; tried when first asked for, in a thread, once a process."""
-        return self.sandbox or await asyncio.to_thread(self.tried)
+        return await asyncio.to_thread(self.tried) if self.sandbox is None else self.sandbox
 
     def tried(self) -> Sandbox:
         """The same for a thread of the caller's own."""
@@ -113,8 +113,8 @@ class Jail:
             if self.sandbox is None and key not in _probed:
                 _probed[key] = probe(self.cache / "sandbox", self.config.mode)
                 log.info("Sandbox: %s (%s)", _probed[key].name, "; ".join(_probed[key].failed) or "holds")
-            self.sandbox = found = self.sandbox or _probed[key]
-        return found
+            self.sandbox = self.sandbox or _probed[key]
+            return self.sandbox
 
     def holds(self, domain: Domain) -> bool:
         """Returns whether commands are held to ``domain``, as far as was tried by now."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol
 
 from agent_tui.paths import private_dir
+from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.network import SessionNetwork
 
 Domain = Literal["look", "work", "free"]

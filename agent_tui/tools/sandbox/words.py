@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.policy import Domain, Loopback, Network, network_words
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.errors import ToolError
-from agent_tui.store import Snapshot
+from agent_tui.store.facts import Snapshot
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.edit import ApplyPatchTool
 from agent_tui.tools.builtin.read import ReadTool
