@@ -26,10 +26,10 @@ from agent_tui.providers.catalog import (
     variable_base,
 )
 from agent_tui.providers.dialects.anthropic import marked_places
-from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking, fields_of, is_summary, sendable
 from agent_tui.providers.dialects.record import Wire
 from agent_tui.providers.dialects.responses import response_input
-from agent_tui.providers.request import ChatForm, call_arguments, chat_messages
+from agent_tui.providers.dialects.shared import ReplayPlan, Thinking, is_summary
+from agent_tui.providers.request import ChatForm, call_arguments, chat_messages, fields_of, sendable
 from agent_tui.records import dataclass
 
 OWN_SERVER = "own "
