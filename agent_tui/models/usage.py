@@ -125,8 +125,7 @@ class LearnedLimit:
 
 @dataclass(slots=True, frozen=True)
 class Rates:
-    """US dollars per token; None where the price is not known. ``cache_write_1h`` is for entries that live an hour,
-    ``reasoning`` where thinking costs other than text."""
+    """US dollars per token; None where the price is not known."""
 
     input: float | None = None
     output: float | None = None
