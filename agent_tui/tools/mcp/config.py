@@ -13,7 +13,7 @@ from typing import Any
 from agent_tui.config import McpServer
 from agent_tui.errors import ConfigError
 from agent_tui.records import dataclass
-from agent_tui.tools.mcp.lines import ServerState
+from agent_tui.tools.mcp.protocol import ServerState
 
 FILE = ".mcp.json"
 MAX_FILE = 1_000_000

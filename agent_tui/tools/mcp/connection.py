@@ -19,7 +19,7 @@ from mcp_types import CONNECTION_CLOSED
 
 from agent_tui.config import McpServer
 from agent_tui.text.clean import plain
-from agent_tui.tools.mcp.lines import (
+from agent_tui.tools.mcp.protocol import (
     DATA_LIMIT,
     TEXT_LIMIT,
     Content,

@@ -19,7 +19,9 @@ from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.tools.base import Tool
 from agent_tui.tools.mcp.client import COMMAND, HostClient
 from agent_tui.tools.mcp.config import Plan, plan_servers
-from agent_tui.tools.mcp.lines import (
+from agent_tui.tools.mcp.names import no_server, server_group
+from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedOffers, read_offer
+from agent_tui.tools.mcp.protocol import (
     CallTool,
     Contents,
     Entries,
@@ -31,8 +33,6 @@ from agent_tui.tools.mcp.lines import (
     ServerState,
     ToolAnswer,
 )
-from agent_tui.tools.mcp.names import no_server, server_group
-from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedOffers, read_offer
 from agent_tui.tools.mcp.tool import CALL, IMAGES, SEARCH, McpCallTool, ToolSearchTool, images
 
 DEFAULT_WINDOW = 128_000

@@ -14,7 +14,7 @@ from agent_tui.models.messages import fingerprint
 from agent_tui.records import dataclass
 from agent_tui.store.facts import Offers
 from agent_tui.text.clean import plain, plain_line
-from agent_tui.tools.mcp.lines import Entries, PromptEntry, ResourceEntry
+from agent_tui.tools.mcp.protocol import Entries, PromptEntry, ResourceEntry
 from agent_tui.tools.mcp.tool import Caller, McpTool
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from agent_tui.text.clean import pictured, plain, plain_line, program_output
 from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import parse_arguments, validate
 from agent_tui.tools.base import Intent, ServerTool, Tool, ToolContext, ToolOutcome
-from agent_tui.tools.mcp.lines import Image, ToolAnswer, ToolEntry
 from agent_tui.tools.mcp.names import DESCRIPTION_LIMIT, safe_schema, server_group, tool_name
+from agent_tui.tools.mcp.protocol import Image, ToolAnswer, ToolEntry
 from agent_tui.tools.output import cap
 
 SEARCH, CALL = "tool_search", "mcp_call"
