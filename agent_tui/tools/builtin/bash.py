@@ -20,7 +20,7 @@ from agent_tui.models.messages import NO_OUTPUT, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line
-from agent_tui.tools.arguments import reject_surrogates, validate
+from agent_tui.tools.arguments import FLAG, NUMBER, TEXT, described, parameters, reject_surrogates, validate
 from agent_tui.tools.base import Intent, Keeping, ToolContext, ToolOutcome
 from agent_tui.tools.children.git_broker import GitBroker, launched
 from agent_tui.tools.children.job import Cleaned
@@ -67,19 +67,15 @@ class BashTool:
             "bash",
             "Run a command; no stdin, fresh shell each time, background processes are ended with it. "
             f"Of output over {config.output_limit} characters the middle is saved to a file.",
-            {
-                "type": "object",
-                "properties": {
-                    "command": {"type": "string"},
-                    "timeout": {
-                        "type": "number",
-                        "description": f"seconds, default {config.bash_timeout:g}, at most {MAX_TIMEOUT:g}",
-                    },
-                    "background": {"type": "boolean"},
-                    "outside": {"type": "boolean", "description": "leave the sandbox; asks the user"},
+            parameters(
+                {
+                    "command": TEXT,
+                    "timeout": described(NUMBER, f"seconds, default {config.bash_timeout:g}, at most {MAX_TIMEOUT:g}"),
+                    "background": FLAG,
+                    "outside": described(FLAG, "leave the sandbox; asks the user"),
                 },
-                "required": ["command"],
-            },
+                "command",
+            ),
         )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -437,14 +433,7 @@ class JobsTool:
     schema = ToolSchema(
         "jobs",
         "New output and state of a command bash runs in the background; without id, all.",
-        {
-            "type": "object",
-            "properties": {
-                "id": {"type": "string"},
-                "wait": {"type": "number", "description": "seconds, for its end"},
-                "stop": {"type": "boolean"},
-            },
-        },
+        parameters({"id": TEXT, "wait": described(NUMBER, "seconds, for its end"), "stop": FLAG}),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:

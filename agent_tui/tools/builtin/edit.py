@@ -13,7 +13,7 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import plural
-from agent_tui.tools.arguments import reject_surrogates, validate
+from agent_tui.tools.arguments import FLAG, TEXT, listed, parameters, reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import in_thread
 from agent_tui.tools.files import text as files
@@ -58,6 +58,9 @@ class _EditPlan:
     replaced: int
 
 
+_EDIT = parameters({"old_string": TEXT, "new_string": TEXT, "replace_all": FLAG}, "old_string", "new_string")
+
+
 class EditTool:
     """Edits apply in order, each to the result of the one before it, and are written only if all of them fit."""
 
@@ -66,25 +69,7 @@ class EditTool:
         "edit",
         "Replace exact strings in a file, in order, all or none. old_string must occur exactly once "
         "unless replace_all.",
-        {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string"},
-                "edits": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "old_string": {"type": "string"},
-                            "new_string": {"type": "string"},
-                            "replace_all": {"type": "boolean"},
-                        },
-                        "required": ["old_string", "new_string"],
-                    },
-                },
-            },
-            "required": ["path", "edits"],
-        },
+        parameters({"path": TEXT, "edits": listed(_EDIT)}, "path", "edits"),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -205,11 +190,7 @@ class WriteTool:
     schema = ToolSchema(
         "write",
         "Create a file, or replace one you have read.",
-        {
-            "type": "object",
-            "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
-            "required": ["path", "content"],
-        },
+        parameters({"path": TEXT, "content": TEXT}, "path", "content"),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -312,7 +293,7 @@ class ApplyPatchTool:
         "apply_patch",
         f"Change files by a patch in the V4A format, all or none: {BEGIN} … {END} with {UPDATE}, {ADD}, {DELETE} and "
         f"{MOVE} sections.",
-        {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]},
+        parameters({"input": TEXT}, "input"),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:

@@ -13,7 +13,7 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import plural
-from agent_tui.tools.arguments import validate
+from agent_tui.tools.arguments import TEXT, parameters, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import Stop, in_thread
 from agent_tui.tools.output import cap
@@ -35,7 +35,7 @@ class FetchTool:
     schema = ToolSchema(
         "fetch",
         "Fetch a URL as Markdown.",
-        {"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]},
+        parameters({"url": TEXT}, "url"),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:

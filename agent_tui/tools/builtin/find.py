@@ -21,7 +21,7 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.text.numbers import plural
-from agent_tui.tools.arguments import reject_surrogates, validate
+from agent_tui.tools.arguments import FLAG, INTEGER, TEXT, described, parameters, reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import environment
 from agent_tui.tools.children.process import ProcessGroup, Stop, in_thread
@@ -45,13 +45,7 @@ class ListTool:
     schema = ToolSchema(
         "list",
         "List a folder, leaving out what .gitignore excludes.",
-        {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string"},
-                "depth": {"type": "integer", "description": "levels, default 1"},
-            },
-        },
+        parameters({"path": TEXT, "depth": described(INTEGER, "levels, default 1")}),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -104,11 +98,7 @@ class GlobTool:
     schema = ToolSchema(
         "glob",
         "Find files by pattern, e.g. `**/*.py`, `src/*.{ts,tsx}`.",
-        {
-            "type": "object",
-            "properties": {"pattern": {"type": "string"}, "path": {"type": "string"}},
-            "required": ["pattern"],
-        },
+        parameters({"pattern": TEXT, "path": TEXT}, "pattern"),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -180,18 +170,17 @@ class GrepArguments:
 RUST, PYTHON = "Rust's syntax: no lookaround", "Python's syntax"
 """Whose regular expressions the two searchers understand."""
 
-_PARAMETERS: Metadata = {
-    "type": "object",
-    "properties": {
-        "pattern": {"type": "string"},
-        "path": {"type": "string"},
-        "glob": {"type": "string", "description": "only these files, e.g. `*.py`"},
-        "ignore_case": {"type": "boolean"},
-        "files_only": {"type": "boolean"},
-        "context": {"type": "integer", "description": "lines around each match"},
+_PARAMETERS = parameters(
+    {
+        "pattern": TEXT,
+        "path": TEXT,
+        "glob": described(TEXT, "only these files, e.g. `*.py`"),
+        "ignore_case": FLAG,
+        "files_only": FLAG,
+        "context": described(INTEGER, "lines around each match"),
     },
-    "required": ["pattern"],
-}
+    "pattern",
+)
 
 
 class GrepTool:

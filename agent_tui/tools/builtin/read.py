@@ -15,7 +15,7 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, program_output
 from agent_tui.text.numbers import plural
-from agent_tui.tools.arguments import validate
+from agent_tui.tools.arguments import INTEGER, TEXT, described, parameters, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.pdf import is_pdf, pdf_text
 from agent_tui.tools.children.process import Stop, in_thread
@@ -96,15 +96,14 @@ class ReadTool:
     schema = ToolSchema(
         "read",
         "Read a text file, image, notebook or PDF. Lines come as `number<tab>text`.",
-        {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string"},
-                "offset": {"type": "integer", "description": "first line"},
-                "limit": {"type": "integer", "description": f"lines, default {DEFAULT_LINES}"},
+        parameters(
+            {
+                "path": TEXT,
+                "offset": described(INTEGER, "first line"),
+                "limit": described(INTEGER, f"lines, default {DEFAULT_LINES}"),
             },
-            "required": ["path"],
-        },
+            "path",
+        ),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
