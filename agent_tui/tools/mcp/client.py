@@ -10,7 +10,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,13 +43,9 @@ class HostClient:
         self,
         on_server: Callable[[protocol.ServerChange], None],
         on_down: Callable[[str], None],
-        *,
-        log_file: Path | None = None,
-        command: Sequence[str] = COMMAND,
+        log_file: Path | None,
     ) -> None:
-        self._on_server, self._on_down = on_server, on_down
-        self._log_file = log_file
-        self._command = tuple(command)
+        self._on_server, self._on_down, self._log_file = on_server, on_down, log_file
         self._pipe: ChildPipe | None = None
         self._servers: dict[str, McpServer] = {}
         self._pending: dict[int, tuple[asyncio.Future[object], Callable[[str], None]]] = {}
@@ -73,7 +69,7 @@ class HostClient:
         """Has the host run exactly these servers; it is started when there are any. Does not wait."""
         self._servers = dict(servers)
         if self.pid is not None:
-            self._configure()
+            self._write(protocol.Servers(self._servers))
         elif servers and not self._closed and (self._task is None or self._task.done()):
             self._deaths = 0
             self._task = asyncio.create_task(self._spawn(0.0), name="tool host")
@@ -130,14 +126,10 @@ class HostClient:
         if self._log_file is not None:
             environment[protocol.LOG_VARIABLE] = str(self._log_file)
         try:
-            pipe = await ChildPipe.over(start(self._command, environment), self._line, self._death)
+            self._pipe = await ChildPipe.over(start(COMMAND, environment), self._line, self._death)
         except OSError as error:
             self._on_down(f"the tool host cannot be started: {error}")
             return
-        self._pipe = pipe
-        self._configure()
-
-    def _configure(self) -> None:
         self._write(protocol.Servers(self._servers))
 
     def _write(self, message: object, request: int = 0) -> None:
