@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import field, replace
+from itertools import islice
 from pathlib import Path
 
 from agent_tui.errors import ToolError
@@ -114,9 +116,8 @@ def _unplaced(edits: list[Edit], name: str) -> Metadata:
 def _edit_arguments(arguments: Metadata) -> EditArguments:
     """A single edit written flat is what many models were trained on; it is taken too."""
     if not arguments.get("edits") and "old_string" in arguments:
-        flat = {k: arguments[k] for k in ("old_string", "new_string", "replace_all") if k in arguments}
-        rest = {k: v for k, v in arguments.items() if k not in flat}
-        arguments = {**rest, "edits": [flat]}
+        flat = {k: v for k, v in arguments.items() if k in ("old_string", "new_string", "replace_all")}
+        arguments = {k: v for k, v in arguments.items() if k not in flat} | {"edits": [flat]}
     args = validate(EditArguments, arguments, "edit")
     if not args.edits:
         raise ToolError("edit: edits is empty.")
@@ -133,7 +134,7 @@ def _plan_edits(path: Path, edits: list[Edit], context: ToolContext) -> _EditPla
     replaced = 0
     for number, edit in enumerate(edits, 1):
         where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
-        text, count = _apply_edit(text, edit, windows, f"{where}", name)
+        text, count = _apply_edit(text, edit, windows, where, name)
         replaced += count
     after = text.replace("\n", "\r\n") if windows else text
     return _EditPlan(before, after, info, replaced)
@@ -150,30 +151,20 @@ def _apply_edit(text: str, edit: Edit, windows: bool, where: str, name: str) -> 
         raise ToolError(f"{where}old_string and new_string are the same.")
     count = text.count(old)
     if count == 0:
-        raise ToolError(f"{where}old_string is not in {name}. Nothing was changed. {_why_not_found(text, old, new)}")
+        if len(new.strip()) >= _TELLING and new in text:
+            line = text.count("\n", 0, text.find(new)) + 1
+            why = f"new_string stands in line {line} already: the edit may have been made before."
+        else:
+            why = why_missing(text, old)
+        raise ToolError(f"{where}old_string is not in {name}. Nothing was changed. {why}")
     if count > 1 and not edit.replace_all:
-        lines = ", ".join(str(n) for n in _lines_of(text, old)[:5])
+        places = islice(re.finditer(re.escape(old), text), 5)
+        lines = ", ".join(str(text.count("\n", 0, place.start()) + 1) for place in places)
         raise ToolError(
             f"{where}old_string occurs {count} times in {name} (lines {lines}). "
             "Add surrounding lines to make it unique, or set replace_all. Nothing was changed."
         )
     return text.replace(old, new), count
-
-
-def _why_not_found(text: str, old: str, new: str) -> str:
-    if len(new.strip()) >= _TELLING and new in text:
-        line = text.count("\n", 0, text.find(new)) + 1
-        return f"new_string stands in line {line} already: the edit may have been made before."
-    return why_missing(text, old)
-
-
-def _lines_of(text: str, old: str) -> list[int]:
-    lines: list[int] = []
-    position = text.find(old)
-    while position >= 0 and len(lines) < 5:
-        lines.append(text.count("\n", 0, position) + 1)
-        position = text.find(old, position + len(old))
-    return lines
 
 
 @dataclass(slots=True)
@@ -199,10 +190,11 @@ class WriteTool:
         name = shown(path, context)
         if may_tell(path, context):
             _require_known(path, context)  # it would fail when it runs: nothing to ask the user about
-        before = "" if files.is_large(path) else _content(path)
+        large = files.is_large(path)
+        before = "" if large else _content(path)
         display = diff_display(before, files.style_of(before).applied(args.content), name)
-        if files.is_large(path):
-            display["text"] = f"[the {_size(path):,} bytes of the file are replaced by this]\n{display['text']}"
+        if large and (info := info_of(path)) is not None:
+            display["text"] = f"[the {info.st_size:,} bytes of the file are replaced by this]\n{display['text']}"
         return Intent("edit", f"write {pictured(name)}", [path], display=display)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
@@ -252,11 +244,6 @@ def _content(path: Path) -> str:
         return files.load(path, path.name)[0]
     except ToolError:
         return ""
-
-
-def _size(path: Path) -> int:
-    info = info_of(path)
-    return 0 if info is None else info.st_size
 
 
 @dataclass(slots=True)
@@ -376,12 +363,10 @@ def _looked_at(plan: _PatchPlan, path: Path, context: ToolContext) -> _PatchedFi
     """The file as the patch has left it so far."""
     if path not in plan.changes:
         name = pictured(shown(path, context))
-        if info_of(path) is not None:
-            before, info = files.load(path, name)
+        before, info = files.load(path, name) if info_of(path) is not None else (None, None)
+        if info is not None:
             files.require_unchanged(context, path, info)
-            plan.changes[path] = _PatchedFile(path, name, before, info, before)
-        else:
-            plan.changes[path] = _PatchedFile(path, name, None, None, None)
+        plan.changes[path] = _PatchedFile(path, name, before, info, before)
     return plan.changes[path]
 
 

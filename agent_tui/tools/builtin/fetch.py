@@ -56,8 +56,7 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
         if response.status not in (301, 302, 303, 307, 308) or not location:
             break
         following = parse_url(urljoin(url.text, location))
-        same = following.host == url.host and (following.port == url.port or (url.port, following.port) == (80, 443))
-        if not same:
+        if following.host != url.host or (following.port != url.port and (url.port, following.port) != (80, 443)):
             text = f"{url.text} redirects to {following.text}. Fetch that URL if you want it."
             return ToolOutcome(text, display={"kind": "text", "summary": "redirect"})
         url = following
@@ -86,9 +85,8 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
 
 def _text(body: bytes, content_type: str, url: Url) -> str:
     if b"\0" in body[:8192]:
-        raise ToolError(
-            f"{url.text} is binary ({pictured(content_type) or 'no type given'}); it cannot be shown as text."
-        )
+        kind = pictured(content_type) or "no type given"
+        raise ToolError(f"{url.text} is binary ({kind}); it cannot be shown as text.")
     found = re.search(rb"charset=[\"']?([\w-]+)", content_type.encode() + b" " + body[:2048])
     charset = found.group(1).decode() if found else "utf-8"
     try:
