@@ -16,7 +16,6 @@ from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.records import dataclass
 
 Effort = Literal["off", "low", "medium", "high"]
-Via = Literal["auto", "litellm"]
 FinishReason = Literal["stop", "tool_calls", "length", "refused", "unknown"]
 
 

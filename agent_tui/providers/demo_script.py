@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
@@ -75,6 +74,8 @@ def load_script(path: Path) -> Script:
 
     Raises ConfigError naming the file and what is wrong with it.
     """
+    import tomllib
+
     try:
         data = tomllib.loads(path.read_text("utf-8"))
         steps = [_step(entry) for entry in data.pop("step", [])]
