@@ -150,8 +150,7 @@ def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
 
 
 def wanted_theme(configured: str, state: Path) -> str:
-    """The theme to start with: what the configuration names; where it names none, the one that was chosen last with
-    /theme. ``AUTO_THEME`` where that is the terminal's to say."""
+    """The theme to start with: the configured one, else the one chosen last with /theme, else ``AUTO_THEME``."""
     if configured != AUTO_THEME:
         return configured
     try:
@@ -167,8 +166,7 @@ def theme_for(light: bool | None) -> str:
 
 
 def told_by_environment(environ: Mapping[str, str]) -> bool | None:
-    """Returns whether ``COLORFGBG`` tells of a light background; None where it tells nothing. Its last number is one of
-    the 16 colours: white ones are light."""
+    """Returns whether the last number of ``COLORFGBG``, one of the 16 colours, is a white one; None without it."""
     last = environ.get("COLORFGBG", "").rpartition(";")[2]
     return int(last) in (7, *range(9, 16)) if last.isdecimal() and int(last) < 16 else None
 
@@ -223,10 +221,7 @@ def _mixed(theme: Theme) -> dict[str, str]:
 
 
 class Paint:
-    """Styles for drawing, their colours named by theme variables (``muted``, ``context-tools``, ``primary``).
-
-    One per set of variables: a theme change makes a new one.
-    """
+    """Styles by the names of theme variables (``muted``, ``primary``). A theme change makes a new one."""
 
     def __init__(self, variables: dict[str, str]) -> None:
         self.variables = variables

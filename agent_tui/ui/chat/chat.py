@@ -32,13 +32,11 @@ AgentFactory: TypeAlias = "Callable[[], Awaitable[Agent]]"
 log = logging.getLogger(__name__)
 
 EVERY = 2.0
-"""Seconds between two looks at files that are part of every request. A look asks the file system about a handful of
-paths, in a thread, and draws nothing; what changed is told by the agent as an event."""
+"""Seconds between two looks at files that are part of every request: a handful of paths, in a thread."""
 
 
 class Freshness(Part):
-    """Looks whether such files have changed, but only while the user looks, too: not when the terminal has lost the
-    focus, and not while the agent works."""
+    """Looks whether such files have changed, while the user looks, too, and the agent does not work."""
 
     def __init__(self, view: MainView) -> None:
         super().__init__(view)
@@ -154,9 +152,8 @@ class Chat:
             self.sender.send(Written(first_prompt, []))
 
     async def open(self, factory: AgentFactory, choose: bool) -> None:
-        """Makes the agent, shows its events and starts it. What waited for it is sent then; where the user is to
-        ``choose`` a session first, once that is open, and it comes back into the prompt where none is. Raises what goes
-        wrong."""
+        """Makes the agent, shows its events and starts it; then what waited for it is sent, or comes back into the
+        prompt where the user is to ``choose`` a session and does not. Raises what goes wrong."""
         agent = self.holder.opening = await factory()
         from agent_tui.ui.chat.router import Router
 

@@ -139,8 +139,7 @@ class Drafts(Part):
         self._history.save_draft("")
 
     def bring_back(self) -> None:
-        """Puts the kept draft into the prompt. What was typed before it could be seen is a message of its own: the
-        draft is the newest of the history then."""
+        """Puts the kept draft into the prompt; where something was typed already, into the history."""
         draft = self._history.load_draft()
         if not draft:
             return
@@ -173,8 +172,7 @@ class Editor(Part):
             self._view.prompt.set_text(changed)
 
     async def changed(self, text: str, name: str) -> str | None:
-        """Lets the user edit ``text`` in the editor, in a file called ``name``, and returns the new text; None where it
-        stays as it is."""
+        """Lets the user edit a text in a file called ``name``; None where it stays as it is."""
         from agent_tui.commands.editing import edit_text
 
         try:

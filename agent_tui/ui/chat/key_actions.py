@@ -41,10 +41,7 @@ class Interrupts(Part):
             self._view.activity.begin("Interrupting", "")
 
     def cancel(self) -> None:
-        """Ctrl+C: copy a selection, else interrupt, else clear, else twice quits.
-
-        The key comes here first. What was typed before it has its turn before it is carried out.
-        """
+        """Ctrl+C: copy a selection, else interrupt, else clear, else twice quits. Keys typed before it go first."""
         self._view.prompt.call_later(self._cancel)
 
     def _cancel(self) -> None:
@@ -103,8 +100,7 @@ class Finding(Part):
             await self._view.screen.mount(FindBar(), before=self._view.queue_view)
 
     async def go_on(self, query: str, message_id: str | None) -> None:
-        """Goes on here with what was searched in all sessions: opens the bar with it, at that message where it is
-        shown."""
+        """Opens the bar with what was searched in all sessions, at that message where it is shown."""
         from agent_tui.text.search import search_words
         from agent_tui.ui.widgets.find import FindBar
 

@@ -161,8 +161,7 @@ class Questions(Part):
             view.hint("")
 
     def go_there(self) -> bool:
-        """Tab in the prompt; False when nothing is asked. In the midst of typing it does not make the next key an
-        answer."""
+        """Tab in the prompt; False when nothing is asked. Amid typing the next key is no answer yet."""
         if self.panel is None:
             return False
         self.guard.accidental()

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 
 class Screens(Part):
-    """Opens the other screens; those that need the agent say so while it is still starting. ``rebound`` are the user's
-    own keys."""
+    """Opens the other screens, also while the agent is still starting. ``rebound`` are the user's own keys."""
 
     def __init__(
         self,

@@ -239,8 +239,8 @@ class Sender(Part):
         self._session.facts_changed()
 
     async def _attached(self, agent: Agent, text: str, given: Sequence[AttachmentPart] = ()) -> list[AttachmentPart]:
-        """Reads what goes with a message: ``given``, and the files that ``text`` names with ``@``. Says what cannot be
-        read, asks for what lies outside the project."""
+        """Reads what goes with a message: ``given``, and files that ``text`` names with ``@``; asks for those
+        outside."""
         from agent_tui.commands.attaching import collect
 
         if "@" in text and not agent.turns.busy:

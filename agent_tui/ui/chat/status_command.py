@@ -40,8 +40,8 @@ MOST_BYTES = 1 << 16
 
 
 class StatusCommand:
-    """``command`` gets on its standard input what ``agent-tui context --json`` would print; the first line that it
-    writes is given to ``show``. That it failed is told once."""
+    """``command`` reads what ``agent-tui context --json`` would print; its first line is given to ``show``. That it
+    failed is told once."""
 
     def __init__(
         self,
@@ -113,8 +113,7 @@ class StatusCommand:
         return newlines(said).strip("\n").partition("\n")[0]
 
     async def _started(self) -> asyncio.subprocess.Process:
-        """The shell. Who leaves while it starts has it ended as well, with what it has started by then: cancelled,
-        asyncio would end the shell alone."""
+        """The shell; cancelled while it starts, it is ended with what it has started (asyncio would end it alone)."""
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_shell(
                 self._command,

@@ -35,8 +35,7 @@ ENTERS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "\r": "alt+enter"}
 
 
 class Host(NamedTuple):
-    """The calls of the prompt that have to be answered before the next key: a message would come too late for keys that
-    arrive in a burst."""
+    """The calls that have to be answered before the next key: a message would come too late for keys in a burst."""
 
     typed: Callable[[], None]
     """A key was pressed here. Tab is none: it leaves."""
@@ -57,8 +56,7 @@ class Host(NamedTuple):
 
 
 class Prompt(Guarded, TextArea, inherit_css=True):
-    """The text field in which the user types. It knows nothing of sessions: it hands its text to its host, which it is
-    given."""
+    """The text field in which the user types. It knows nothing of sessions and hands its text to its host."""
 
     host: Host
 
@@ -160,8 +158,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.set_text(f"{text}\n{typed}" if typed else text)
 
     def take(self) -> Written:
-        """Takes what was typed, with pastes in place, and its images, and returns it; the prompt is empty afterwards.
-        Empty lines around it are left out."""
+        """Empties the prompt and returns what was typed, with pastes and images, without empty lines around it."""
         typed = self.placeholders.expand(self.text.strip("\n"))
         self.close_completions()
         self.load_text("")

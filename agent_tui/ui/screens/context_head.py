@@ -21,8 +21,7 @@ BETWEEN = " · "
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Text in lines of at most ``width`` cells (at least ``LEAST``): broken between its parts, which `` · `` divides,
-    where they fit a line, else between words."""
+    """Text in lines of at most ``width`` cells (at least ``LEAST``), broken between its `` · `` parts or words."""
     return joined(text.split(BETWEEN), BETWEEN, width)
 
 
@@ -45,8 +44,7 @@ def joined(parts: Iterable[str], between: str, width: int) -> list[str]:
 
 
 def fitting(text: str, most: int, width: int) -> list[str]:
-    """The parts of a text, which `` · `` divides, in at most ``most`` lines: each whole, without what stands in its
-    brackets where there is no room for that, or left out."""
+    """The `` · `` parts of a text in at most ``most`` lines: whole, without their brackets, or left out."""
     kept: list[str] = []
     for part in text.split(BETWEEN):
         for said in dict.fromkeys((part, _BRACKETS.sub("", part))):
@@ -79,8 +77,7 @@ LIMIT = "limit"
 
 
 def segments(usage: ContextUsage) -> Iterator[tuple[str, int]]:
-    """Row ids with their tokens, from left to right. Messages are one segment, and each kind of them that has a colour
-    of its own another."""
+    """Row ids with their tokens, from left to right; kinds of messages with a colour of their own stand apart."""
     for row in usage.rows:
         if row.id != MESSAGES.id:
             yield row.id, row.tokens
@@ -93,8 +90,8 @@ def segments(usage: ContextUsage) -> Iterator[tuple[str, int]]:
 
 
 def bar_cells(usage: ContextUsage, width: int) -> list[tuple[str, int]]:
-    """(row id, ``free``, ``limit`` or ``reserve``; cells) from left to right, ``width`` cells in all. What has tokens
-    has a cell. The limit is one cell between free and reserve."""
+    """(row id, ``free``, ``limit`` or ``reserve``; cells), ``width`` in all. What has tokens has a cell; so has the
+    limit."""
     parts = [(name, tokens) for name, tokens in segments(usage) if tokens > 0]
     if usage.window is not None and usage.free is not None and usage.reserve is not None:
         if usage.over:

@@ -45,8 +45,7 @@ class Columns:
 
 
 def columns(width: int, compared: bool, shares: bool = True) -> Columns:
-    """The columns of a line of ``width`` cells. ``compared``: with differences to another moment; ``shares``: the
-    window is known."""
+    """The columns of a line of ``width`` cells. ``compared``: to another moment; ``shares``: the window is known."""
     left = width - TOKENS
     change = CHANGE if compared and left >= LEAST_LABEL + CHANGE else 0
     share = SHARE if shares and left - change >= LEAST_LABEL + SHARE else 0
@@ -95,11 +94,8 @@ class Shown:
 
 
 def flatten(usage: ContextUsage, opened: set[str], before: ContextUsage | None = None) -> list[Shown]:
-    """The lines to show, in order. Only opened rows are walked, so 10 000 closed messages cost nothing.
-
-    Rows without tokens, children or deferred tools are left out. With ``before`` each line has its change since, and
-    what went since has a line; the changes add up as the tokens do.
-    """
+    """The lines to show, in order. Only opened rows are walked, so 10 000 closed messages cost nothing. With ``before``
+    each line has its change since, and what went since has a line; the changes add up as the tokens do."""
     shares = window_shares(usage)
     lines: list[Shown] = []
     tops: Sequence[int | None] = [None] * len(usage.rows) if shares is None else shares.rows
@@ -124,8 +120,7 @@ def _rest(kind: Literal["free", "reserve", "over"], label: str, tokens: int, ten
 
 
 class _Walk:
-    """Adds the lines of rows and of what is open below them. It makes no more than a line of each: there may be tens of
-    thousands."""
+    """Adds the lines of rows and of what is open below them; one line of each, for there may be tens of thousands."""
 
     def __init__(self, lines: list[Shown], opened: set[str]) -> None:
         self._lines = lines
@@ -209,8 +204,7 @@ def compaction_lines(records: Iterable[CompactionRecord], opened: set[str]) -> l
 
 
 def row_cost(row: ContextRow, prices: Prices | None, total: int) -> float | None:
-    """Dollars of a row in a request of ``total`` tokens of which nothing is in the cache. How much of a single row the
-    next request will find there cannot be said; that of all of them is above the rows."""
+    """Dollars of a row in a request of ``total`` tokens of which nothing is in the cache."""
     rates = prices.rates(total) if prices is not None else None
     return None if rates is None or rates.input is None else row.tokens * rates.input
 
@@ -230,8 +224,7 @@ def reason(line: Shown) -> str:
 
 
 def hint(line: Shown, room: int) -> str:
-    """Returns a hint that may as well be left out: where a file is, what is the largest part. At most ``room``
-    cells."""
+    """Returns a hint of at most ``room`` cells: where a file is, what is the largest part."""
     row = line.row
     text = ""
     if row is None or room < 4:
@@ -246,8 +239,7 @@ def hint(line: Shown, room: int) -> str:
 
 
 def note(line: Shown, room: int) -> str:
-    """Returns the note that there is room for at the end of a line. A single message's reason is told in short where it
-    does not fit: Enter shows it."""
+    """Returns the note that there is room for; a message's reason in short where it does not fit: Enter shows it."""
     why = reason(line)
     if not why:
         return hint(line, room)
@@ -258,8 +250,7 @@ def note(line: Shown, room: int) -> str:
 
 
 def with_notes(lines: Iterable[Shown], room: int, width: int, now: float) -> Iterator[Shown]:
-    """The lines, each reason that does not fit ``room`` cells at the end of its own wrapped below it. ``width`` cells
-    are a line's."""
+    """The lines of ``width`` cells, each reason that does not fit ``room`` cells at the end wrapped below its own."""
     for line in lines:
         row = line.row
         if row is not None:

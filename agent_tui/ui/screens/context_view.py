@@ -65,8 +65,7 @@ def beside(entries: Sequence[Entry], width: int) -> list[Line]:
 
 @dataclass(slots=True, frozen=True)
 class Placed:
-    """The lines of the bookkeeping in one of its three places. ``side`` is how many cells the column beside the rows
-    has."""
+    """The lines of the bookkeeping in one of its places. ``side``: cells of the column beside the rows."""
 
     side: int = 0
     beside: list[Line] = field(default_factory=list)
@@ -75,8 +74,8 @@ class Placed:
 
 
 def place(entries: Sequence[Entry], fold: list[Line], width: int, height: int, room: int) -> Placed:
-    """The place for a screen of ``width`` and ``height`` cells with ``room`` lines for rows and bookkeeping: where all
-    of it can be seen, else folded."""
+    """The place on a screen of ``width`` × ``height`` with ``room`` lines for rows and it: where all is seen, else
+    folded."""
     if width >= WIDE:
         side = min(SIDE[1], max(SIDE[0], width * 3 // 10))
         lines = beside(entries, side - 4)
@@ -190,8 +189,7 @@ LEAST_WIDTH = 3
 
 
 class Covered(Widget):
-    """A widget that only holds others, which cover it: one blank line is all there is below them, cut at their edges
-    once."""
+    """A widget that only holds others, which cover it: all there is below them is one blank line."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
         return [Strip.blank(crop.width)] * crop.height

@@ -1,6 +1,5 @@
-"""A screen to choose one thing from many: a search line, rows that are drawn only when seen, a footer of keys.
-
-Here also the simplest of them, for what was typed before."""
+"""A screen to choose one thing from many: a search line, rows that are drawn only when seen, a footer of keys; and the
+simplest of them, for what was typed before."""
 
 from __future__ import annotations
 
@@ -194,8 +193,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         self.fit(event.size)
 
     def fit(self, screen: Size) -> None:
-        """Makes the dialog as large as what is in it, within the screen. It grows with what is found and never shrinks
-        while one types."""
+        """Makes the dialog as large as what is in it, within the screen; it never shrinks while one types."""
         tiny, frame = self.has_class("-tiny"), self.query_one("#frame", Vertical)
         if tiny:
             frame.styles.width, frame.styles.height = "100%", "100%"

@@ -50,8 +50,8 @@ Box: TypeAlias = tuple[int, int]
 
 @dataclass(slots=True, frozen=True)
 class Canvas:
-    """The means with which a terminal draws pictures. ``cell`` is in pixels, wide and high; ``colors`` and ``largest``
-    (pixels) are what a sixel picture may have. ``wrapped``: through tmux, which has ``few_colors`` or all."""
+    """What a terminal draws pictures with. ``cell`` is in pixels, wide and high; ``colors`` and ``largest`` (pixels)
+    are a sixel picture's. ``wrapped``: through tmux, which has ``few_colors`` or all."""
 
     way: Way
     cell: Size
@@ -63,8 +63,8 @@ class Canvas:
 
 @dataclass(slots=True, frozen=True)
 class Drawing:
-    """Over ``box`` cells: a sequence that draws from the cursor on, or lines of cells, of which some need a sequence to
-    be sent before. ``number`` is kitty's. ``was`` is the image's size."""
+    """Over ``box`` cells: a sequence that draws from the cursor on, or lines of cells, of which some need a sequence
+    before. ``number`` is kitty's. ``was`` is the image's size."""
 
     box: Box
     was: Size
@@ -74,8 +74,8 @@ class Drawing:
 
 
 def drawing(part: AttachmentPart, canvas: Canvas, room: Box, background: Rgb) -> Drawing:
-    """The picture as large as it is, or as fits into ``room``. Takes time, a second at most for what terminals show:
-    call in a thread. Raises PictureError."""
+    """The picture as large as it is, or as fits into ``room``. Takes up to a second: call in a thread. Raises
+    PictureError."""
     if canvas.way == "sixel":
         return _sixels(part, canvas, room, background)
     if canvas.way == "inline" and canvas.wrapped:
@@ -230,9 +230,8 @@ def _whole(texts: Sequence[str], width: int) -> str:
 
 
 class PictureScreen(Guarded, Screen[None]):
-    """Shows ``parts``, one at a time, first number ``index``. ``canvas`` tells what can be drawn with now, and is told
-    whether the size is another one; ``why`` is said where that is only blocks; ``root`` is the project, to which paths
-    are relative."""
+    """Shows ``parts``, one at a time, first number ``index``. ``canvas`` tells what can be drawn with, and is told
+    whether the size is another one; ``why`` is said where that is only blocks; ``root`` is the project."""
 
     DEFAULT_CSS = "PictureScreen { background: $background; layout: vertical; overflow: hidden; }"
     AUTO_FOCUS = None

@@ -66,11 +66,9 @@ class ResumeAt(NamedTuple):
 
 
 class SessionPicker(Picker[SessionHit, ResumeAt]):
-    """Answers what is to be resumed. Ctrl+A shows all projects' sessions or this project's alone.
-
-    Searches run in a thread that it has as long as it is open, and hits come as they are found, so that no key waits
-    for them; a letter ends the search of the one before. Until the first hits are there the rows stay what they were.
-    """
+    """Answers what is to be resumed. Searches run in a thread that it has as long as it is open, and hits come as they
+    are found; a letter ends the search of the one before. Until the first hits are there the rows stay what they
+    were."""
 
     TITLE_TEXT = "Resume a session"
     PLACEHOLDER = "search titles, your messages and answers"
@@ -319,8 +317,7 @@ DEEPEST = 3
 
 @dataclass(slots=True, frozen=True)
 class WayBack:
-    """The answer of the screen: go back to before ``message`` of the user's, or to where ``branch`` ends; ``files``
-    too; or a ``fork`` there instead."""
+    """Go back to before ``message``, or to where ``branch`` ends; ``files`` too; or a ``fork`` there instead."""
 
     message: Message | None = None
     branch: Branch | None = None

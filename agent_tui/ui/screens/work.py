@@ -1,5 +1,4 @@
-"""The screens of the work that goes on beside the conversation: commands in the background, and messages that wait to
-be sent."""
+"""The screens of what goes on beside the conversation: commands in the background, messages that wait to be sent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Reads keys: commands of normal and visual mode, read from the beginning each time so that nothing is half remembered;
-and what is typed in insert and replace mode, so that undo, counts and ``.`` know it."""
+"""Reads commands, from the first key each time so that nothing is half remembered; and what is typed in insert and
+replace mode, so that undo, counts and ``.`` know it."""
 
 from __future__ import annotations
 

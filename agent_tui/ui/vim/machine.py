@@ -1,7 +1,5 @@
 """The state machine: it takes keys and says what text, cursor and mode become. What is typed in insert mode it is told.
-
-It was compared with vim itself, key by key, on thousands of made-up cases; see its tests.
-"""
+It was compared with vim itself on thousands of made-up cases; see its tests."""
 
 from __future__ import annotations
 
@@ -61,8 +59,7 @@ class Repeatable:
 
 
 class Vim:
-    """``text``, ``cursor``, ``mode`` and, while something is selected, ``anchor`` are what the screen shows. ``asks``
-    is what the last key wants of the outside."""
+    """``text``, ``cursor``, ``mode`` and, while something is selected, ``anchor`` are what the screen shows."""
 
     def __init__(self) -> None:
         self.text = Text(("",))

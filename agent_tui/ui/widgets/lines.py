@@ -87,10 +87,8 @@ class Activity(Lines):
         detail: str = "",
         waits: bool = False,
     ) -> None:
-        """Shows a phase; ``seconds`` makes it a countdown, ``detail`` takes the room that is left.
-
-        A phase that follows another keeps its clock, which stands still while the user is waited for (``waits``).
-        """
+        """Shows a phase; ``seconds`` makes it a countdown, ``detail`` takes the room that is left. A phase that follows
+        another keeps its clock, which stands still while the user is waited for (``waits``)."""
         if not self.phase:
             self._since, self._waits_since = self.clock(), None
         if self._waits_since is not None and not waits:
@@ -137,8 +135,7 @@ class Activity(Lines):
 
     @property
     def seconds(self) -> float:
-        """The seconds that the current phases have lasted, without what the user was waited for; 0 when nothing goes
-        on."""
+        """How long the current phases have lasted, without what the user was waited for; 0 when nothing goes on."""
         now = self.clock() if self._waits_since is None else self._waits_since
         return now - self._since if self.phase else 0.0
 
@@ -169,8 +166,7 @@ MODE_COLOR = {"ask": "primary", "accept-edits": "success", "plan": "accent", "au
 
 
 class StatusFacts:
-    """The facts that the status line shows. ``usage`` is the calculator's answer as it is; ``in_flight`` tokens are on
-    top. ``jobs`` commands run in the background."""
+    """What the status line shows; ``in_flight`` tokens are on top of ``usage``, ``jobs`` run in the background."""
 
     model: str = ""
     demo: bool = False

@@ -38,8 +38,8 @@ class _PermissionHeader(Lines):
         self._reason: list[str] = []
 
     def fit(self, width: int, most: int) -> int:
-        """Wraps the reason into at most so many lines. Its last part, which says where the call would run, then has one
-        of its own. Returns the lines of all."""
+        """Wraps the reason into at most so many lines, the last for where the call would run. Returns the lines of
+        all."""
         reason = spelled(self.asked.reason, line=True)
         self._reason = _at_most(reason, width, most) if reason else []
         head, between, tail = reason.rpartition(PARTS)
@@ -64,8 +64,7 @@ class _PermissionHeader(Lines):
         ]
 
     def _subject(self, width: int) -> str:
-        """Returns the subject that the tool would work on, in at most ``width`` cells; nothing when the body below says
-        it word by word."""
+        """What the tool would work on, in at most ``width`` cells; nothing where the body says it word by word."""
         display = self.asked.display or {}
         summary = self.asked.summary.removeprefix(f"{self.asked.tool} ")
         subject = spelled(summary, line=True)
@@ -99,8 +98,7 @@ def _diff_color(kind: str) -> Callable[[str], str]:
 
 
 class PermissionPanel(QuestionPanel):
-    """Asks for one call.  What does not fit is allowed when its end was on the screen, or with
-    the second press of the same key: the first says that there is more."""
+    """Asks for one call. What does not fit is allowed when its end was seen, or with a second press of the key."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('y')", "Yes", show=False, id="allow"),

@@ -131,14 +131,13 @@ class Choice(Protocol):
 
 
 TakesTyped: TypeAlias = Callable[[str, bool], None]
-"""Takes text that was meant for the prompt, empty for a key that writes nothing, and whether it was pasted. Called at
-once, not by a message, so that keys keep their order."""
+"""Takes text that was meant for the prompt (empty: a key that writes nothing), and whether it was pasted. Called at
+once, so that keys keep their order."""
 
 
 class Choices(Lines):
     """The rows, with a cursor. ``words`` stand for them in one line on low screens, by key; without them rows stay.
-    ``mark`` is drawn before a label. Long labels are wrapped; where that leaves the text too little room, only that
-    under the cursor is."""
+    ``mark`` is drawn before a label. Where long labels leave too little room, only that under the cursor is wrapped."""
 
     def __init__(
         self, choices: Sequence[Choice], words: Mapping[str, str], mark: Callable[[Choice], str] = lambda choice: ""
@@ -153,8 +152,8 @@ class Choices(Lines):
         self._top = 0
 
     def fit(self, short: bool, room: int, text: int, width: int) -> None:
-        """``short``: all choices in one line. Rows that find no ``room`` are scrolled to. ``text`` are the lines of
-        what stands above, ``width`` are cells."""
+        """``short``: all in one line. ``text`` are the lines of what stands above; without ``room`` rows are scrolled
+        to."""
         self.short = short and bool(self._words)
         whole = self._laid(width, all_whole=True)
         self._rows = whole if len(whole) <= room - min(text, LEAST_BODY) else self._laid(width, all_whole=False)
@@ -206,10 +205,7 @@ class Choices(Lines):
 
 
 class QuestionPanel(Guarded, Vertical, can_focus=True):
-    """Asks; subclasses say what, and post the answer. The keyboard alone is enough.
-
-    What was typed without having seen the question is no answer: ``typed`` takes it, for the prompt.
-    """
+    """Asks; subclasses say what. What was typed without having seen the question is no answer: ``typed`` takes it."""
 
     DEFAULT_CSS = """
     QuestionPanel {

@@ -31,8 +31,7 @@ def word(waits: WaitingMessage, paused: bool) -> tuple[str, str]:
 
 
 class Queue(Lines):
-    """One line each, the next first. Enter on an empty prompt sends it where nothing goes by itself, ↑ takes the newest
-    back, Tab lists them all."""
+    """One line each, the next first."""
 
     DEFAULT_CSS = """
     Queue { padding: 0 1; }
@@ -101,8 +100,7 @@ class Queue(Lines):
         ]
 
     def _tail(self, y: int, last: bool, hidden: int) -> list[str]:
-        """Returns words for what becomes of a message, and its keys, the most important first: they stand where there
-        is room."""
+        """What becomes of a message, and its keys, the most important first: they stand where there is room."""
         parts = []
         if y == 0:
             if self.entries[0].kind == "unanswered":
