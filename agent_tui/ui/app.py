@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from agent_tui.ui.prompt.completing import Completions
     from agent_tui.ui.transcript import Transcript
     from agent_tui.ui.transcript import messages as posted
+    from agent_tui.ui.widgets.drawn_lines import Activity
     from agent_tui.ui.widgets.find import FindBar
-    from agent_tui.ui.widgets.lines import Activity
     from agent_tui.ui.widgets.queue import Queue
 
 

@@ -40,7 +40,8 @@ class Completing(Part):
     async def _propose(self, query: Query) -> None:
         shell = shell_lines(self._view.history) if query.kind == "shell" else []
         found = await propose(query, self._agent, self.files, shell)
-        if self._view.prompt.query_now == query:
+        completer = self._view.prompt.completer
+        if completer is not None and completer.query == query:
             self._view.completions.show_proposals(found, query)
 
 

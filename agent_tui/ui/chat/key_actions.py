@@ -32,7 +32,7 @@ class Interrupts(Part):
     @property
     def working(self) -> bool:
         """True when there is something to interrupt."""
-        return self._sender.is_preparing or self._view.holder.busy
+        return bool(self._sender.preparing) or self._view.holder.busy
 
     def interrupt(self) -> None:
         if self._sender.cancel():

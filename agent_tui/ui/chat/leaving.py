@@ -7,15 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from agent_tui.models.messages import (
-    TOLD,
-    AttachmentPart,
-    Message,
-    SummaryPart,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
+from agent_tui.models.messages import TOLD, AttachmentPart, Message, SummaryPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.text.clean import clean, one_line
 from agent_tui.ui.flow.lines import chop, wrap
 

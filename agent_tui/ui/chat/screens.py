@@ -186,7 +186,7 @@ class Screens(Part):
             if answer is not None:
                 self._work(partial(self._rewind, agent, answer))
 
-        self._app.push_screen(RewindPicker(agent, clock=self._view.clock), done)
+        self._app.push_screen(RewindPicker(agent, self._view.clock), done)
 
     async def _rewind(self, agent: Agent, choice: WayBack) -> None:
         from agent_tui.commands.branch_words import moved_text

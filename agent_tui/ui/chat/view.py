@@ -13,7 +13,7 @@ from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.terminal.driver import Window
 from agent_tui.ui.textual_private.drawing import DrawsFrames
 from agent_tui.ui.textual_private.terminal import ask_terminal, write_to_terminal
-from agent_tui.ui.widgets.lines import Activity, StatusLine
+from agent_tui.ui.widgets.drawn_lines import Activity, StatusLine
 
 if TYPE_CHECKING:
     from textual.screen import Screen

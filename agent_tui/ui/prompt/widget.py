@@ -116,10 +116,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.placeholders = Placeholders()
         self.vim: VimKeys | None = None
         super().__init__(
-            id="prompt",
-            highlight_cursor_line=False,
-            placeholder=Content(PLACEHOLDER),
-            max_checkpoints=200,
+            id="prompt", highlight_cursor_line=False, placeholder=Content(PLACEHOLDER), max_checkpoints=200
         )
         self.cursor_blink = False
 
@@ -377,9 +374,6 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.set_class(self.document.get_line(0).startswith("!"), "-shell")
 
     def watch_selection(self) -> None:
-        self._look_for_query()
-
-    def _look_for_query(self) -> None:
         if self.completer is None:
             return
         query = None
@@ -395,11 +389,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         from agent_tui.ui.prompt.completing import Completer
 
         self.completer = Completer(popup)
-        self._look_for_query()
-
-    @property
-    def query_now(self) -> Query | None:
-        return self.completer.query if self.completer is not None else None
+        self.watch_selection()
 
     @property
     def offered(self) -> Completions | None:

@@ -13,7 +13,7 @@ from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import largest_remainder
 from agent_tui.ui.theme import Paint, Piece
-from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.drawn_lines import Lines
 
 LEAST = 8
 _BRACKETS = re.compile(r" \(.*\)")
@@ -122,7 +122,6 @@ class Head(Lines):
         super().__init__(id="head", height=3)
         self._usage: ContextUsage | None = None
         self._words: list[tuple[str, str]] = []
-        self._thick = 1
         self._headings = ""
 
     def show(self, moment: ContextReport, width: int, thick: int, gap: int, most: int, most_told: int) -> int:
@@ -131,32 +130,25 @@ class Head(Lines):
         ``most`` lines, and what is told of a step where there would be more than ``most_told``. Returns how many lines
         it takes.
         """
-        self._usage, self._thick = moment.usage, thick
+        self._usage = moment.usage
         title = [(line, "title") for line in wrapped(one_line(moment.title, 300), width)] if moment.title else []
         words = [(line, "words") for line in joined(moment.sentences(), " ", width)]
-        known = moment.facts()
         told = [line for said in moment.told for line in wrapped(one_line(said, 1_000), width)]
         if moment.problem:
-            self._set(
-                [
-                    *title,
-                    *((line, "words") for line in wrapped(moment.problem, width)),
-                    *((line, "told") for line in told),
-                ][: max(1, most)]
-            )
-            return len(self._words)
+            words = [(line, "words") for line in wrapped(moment.problem, width)]
+            return self._set([*title, *words, *((line, "told") for line in told)][: max(1, most)])
         above = [*title, *words, *[("", "bar")] * thick]
         rest = len(above) + gap + 1
         shown = [(line, "told") for line in shortened(told, most_told - rest, width)]
-        shown += [(line, "facts") for line in fitting(known, most - rest - len(shown), width)]
-        self._set([*above, *shown, *[("", "facts")] * gap, ("", "headings")])
-        return len(self._words)
+        shown += [(line, "facts") for line in fitting(moment.facts(), most - rest - len(shown), width)]
+        return self._set([*above, *shown, *[("", "facts")] * gap, ("", "headings")])
 
-    def _set(self, words: list[tuple[str, str]]) -> None:
+    def _set(self, words: list[tuple[str, str]]) -> int:
         self._words = words
-        if self.line_count != len(self._words):
-            self.set_height(len(self._words))
+        if self.line_count != len(words):
+            self.set_height(len(words))
         self.refresh()
+        return len(words)
 
     def name_columns(self, text: str) -> None:
         """The names of the columns of the rows below."""
@@ -166,19 +158,12 @@ class Head(Lines):
         if self._usage is None or y >= len(self._words):
             return []
         text, kind = self._words[y]
-        match kind:
-            case "bar":
-                return self.bar(self._usage, width, paint)
-            case "headings":
-                return [(self._headings, paint("muted"))]
-            case "told":
-                return [(text, paint("foreground"))]
-            case "title":
-                return [(text, paint("accent", bold=True))]
-            case "words":
-                return [(text, paint("error" if self._usage.over else "foreground", bold=True))]
-            case _:
-                return [(text, paint("muted"))]
+        if kind == "bar":
+            return self.bar(self._usage, width, paint)
+        words = "error" if self._usage.over else "foreground"
+        color = {"told": "foreground", "title": "accent", "words": words}.get(kind, "muted")
+        text = self._headings if kind == "headings" else text
+        return [(text, paint(color, bold=kind in ("title", "words")))]
 
     def bar(self, usage: ContextUsage, width: int, paint: Paint) -> list[Piece]:
         plain, few = self.app.no_color, self.app.current_theme.ansi

@@ -12,7 +12,7 @@ from textual.message import Message
 from agent_tui.commands.context_texts import compaction_text
 from agent_tui.commands.usage_report import ContextReport, cached_tokens, estimated, total_mark
 from agent_tui.context.accounting.usage import row_shares, window_shares
-from agent_tui.context.past_reasons import identity, pairs
+from agent_tui.context.past_reasons import Pair, identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
 from agent_tui.models.steps import CompactionRecord
@@ -138,26 +138,20 @@ class _Walk:
         """The rows of one level, by names that they keep however others come and go."""
         met: dict[str, int] = {}
         start = f"{parent}/" if parent else ""
-
-        def key(row: ContextRow) -> str:
-            name = start + identity(row)
-            number = met[name] = met.get(name, 0) + 1
-            return name if number == 1 else f"{name}#{number}"
-
-        if before is None:
-            for row, share in zip(now, shares, strict=True):
-                self._row(row, key(row), depth, kind_id, share, None, None)
-            return
         left = iter(shares)
-        for pair in pairs(now, before):
-            if pair.now is not None:
-                children = [] if pair.before is None else pair.before.children
-                self._row(pair.now, key(pair.now), depth, kind_id, next(left), pair.change, children)
-            elif pair.before is not None and pair.change:
-                label = pair.before.label if pair.count == 1 else f"{pair.count:,} that went"
-                name = f"{start}gone/{identity(pair.before)}"
-                own = kind_id or pair.before.id
-                self._lines.append(Shown(name, "gone", depth, label, 0, 0, kind_id=own, change=pair.change))
+        for pair in (Pair(row, None) for row in now) if before is None else pairs(now, before):
+            row, old = pair.now, pair.before
+            change = None if before is None else pair.change
+            if row is not None:
+                key = start + identity(row)
+                number = met[key] = met.get(key, 0) + 1
+                key = key if number == 1 else f"{key}#{number}"
+                known = None if before is None else old.children if old is not None else []
+                self._row(row, key, depth, kind_id, next(left), change, known)
+            elif old is not None and change:
+                label = old.label if pair.count == 1 else f"{pair.count:,} that went"
+                name, own = f"{start}gone/{identity(old)}", kind_id or old.id
+                self._lines.append(Shown(name, "gone", depth, label, 0, 0, kind_id=own, change=change))
 
     def _row(
         self,
@@ -226,11 +220,10 @@ def reason(line: Shown) -> str:
 def hint(line: Shown, room: int) -> str:
     """Returns a hint of at most ``room`` cells: where a file is, what is the largest part."""
     row = line.row
-    text = ""
     if row is None or room < 4:
-        return text
+        return ""
+    text = one_line(row.path or "", 400)
     if row.path:
-        text = one_line(row.path, 400)
         text = text if cell_len(text) <= room else text.rpartition("/")[2]
     elif line.depth == 0 and not line.open and len(row.children) > 1:
         largest = max(row.children, key=lambda child: child.tokens)

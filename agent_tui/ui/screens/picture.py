@@ -31,7 +31,7 @@ from agent_tui.ui.safety import Guarded
 from agent_tui.ui.terminal import pictures as kitty
 from agent_tui.ui.terminal.pictures import FEW_NUMBER, FEW_RGB, NUMBER, Overlay, Place, encoded, showing
 from agent_tui.ui.theme import Paint, Piece, paint_of, strip_of
-from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.drawn_lines import Lines
 
 MOST_PIXELS = 800_000
 """Pixels of a picture that is sent; where a protocol can, the terminal makes it larger."""

@@ -20,7 +20,7 @@ from agent_tui.commands.branch_words import branch_text, files_text, first_words
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message
-from agent_tui.models.session import Branch, IndexState, SessionHit, SessionInfo
+from agent_tui.models.session import Branch, IndexState, SessionHit
 from agent_tui.records import dataclass
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import clean, one_line
@@ -103,12 +103,12 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._entered = False
 
     def entries(self, search: str) -> Sequence[SessionHit]:
-        """Returns the sessions that are there without a search, newest first."""
+        """The sessions that are there without a search: this project's, then others', newest first."""
         if self.everywhere not in self._listed:
             found = self.agent.store.sessions.all(None if self.everywhere else self.project)
             found = [s for s in found if s.messages or s.id != self.agent.conversation.info.id]
-            here, there = _parted(found, self.project)
-            self._listed[self.everywhere] = [SessionHit(info, created=info.updated) for info in (*here, *there)]
+            found.sort(key=lambda info: info.project != self.project)
+            self._listed[self.everywhere] = [SessionHit(info, created=info.updated) for info in found]
         return self._listed[self.everywhere]
 
     def search(self, text: str, *, first: bool = False) -> None:
@@ -276,11 +276,6 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self.search(self.search_text)
 
 
-def _parted(found: Sequence[SessionInfo], project: str) -> tuple[list[SessionInfo], list[SessionInfo]]:
-    """This project's, and the others."""
-    return [s for s in found if s.project == project], [s for s in found if s.project != project]
-
-
 def _how(state: IndexState) -> str:
     """Why a search takes its time."""
     if state.kind == "building" and state.total:
@@ -339,15 +334,15 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
         Binding("shift+tab", "branch(-1)", "Previous branch", show=False, priority=True),
     ]
 
-    def __init__(self, agent: Agent, search: str = "", clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(search)
+    def __init__(self, agent: Agent, clock: Callable[[], float]) -> None:
+        super().__init__()
         self.agent = agent
         self.now = time.time()
         self.guard = TypingGuard(clock)
         path = agent.conversation.path
         self.leave = {m.id: len(path) - i for i, m in enumerate(path)}
         self.all = list(tree(path, agent.branches.all()))
-        self.told: dict[str, str] = {}
+        self.told: dict[str | None, str] = {}
 
     def start_at(self) -> int:
         """The newest message of the conversation."""
@@ -388,12 +383,11 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
 
     def preview(self, entry: Message | Branch) -> str:
         head = head_of(entry)
-        key = head or ""
-        if key not in self.told:
-            self.told[key] = self._changes(head)
+        if head not in self.told:
+            self.told[head] = self._changes(head)
         facts = leaves_text(self.leave[entry.id]) if isinstance(entry, Message) else branch_text(entry)
         said = clean(entry.text)[:600] if isinstance(entry, Message) else _all_said(entry)
-        return f"{facts}{self.told[key]}\n\n{said}"
+        return f"{facts}{self.told[head]}\n\n{said}"
 
     def _changes(self, head: str | None) -> str:
         try:
@@ -417,11 +411,8 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
 
     def action_branch(self, by: int) -> None:
         """To the next row of a branch, from the last on to the first."""
-        places = [i for i, entry in enumerate(self.shown) if isinstance(entry, Branch)]
-        if by < 0:
-            places.reverse()
-        at = self.rows.cursor
-        following = [i for i in places if (i - at) * by > 0] or places
+        places = [i for i, entry in enumerate(self.shown) if isinstance(entry, Branch)][::by]
+        following = [i for i in places if (i - self.rows.cursor) * by > 0] or places
         if following:
             self.rows.move_to(following[0])
 
@@ -429,10 +420,8 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
         """A key that came with those that opened this screen chooses nothing."""
         if entry is None or self.guard.accidental():
             return
-        if isinstance(entry, Message):
-            self.dismiss(WayBack(message=entry, files=files, fork=fork))
-        else:
-            self.dismiss(WayBack(branch=entry, files=files, fork=fork))
+        message, branch = (entry, None) if isinstance(entry, Message) else (None, entry)
+        self.dismiss(WayBack(message, branch, files, fork))
 
 
 def _all_said(branch: Branch) -> str:

@@ -8,17 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from agent_tui.records import dataclass
-from agent_tui.ui.vim.commands import (
-    OPENERS,
-    OPERATORS,
-    Command,
-    Incomplete,
-    Replacing,
-    Session,
-    Typed,
-    Unknown,
-    read,
-)
+from agent_tui.ui.vim.commands import OPENERS, OPERATORS, Command, Incomplete, Replacing, Session, Typed, Unknown, read
 from agent_tui.ui.vim.motions import FINDS, JUMPS, LAST_JUMP, MARKS, MOTIONS, Asked, Marks, Move
 from agent_tui.ui.vim.objects import Span, span_of
 from agent_tui.ui.vim.operators import (

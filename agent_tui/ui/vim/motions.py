@@ -230,16 +230,7 @@ MOTIONS: dict[str, Motion] = {
     "%": _pair,
     **dict.fromkeys((*FINDS, ";", ","), _find),
 }
-ALIASES = {
-    "left": "h",
-    "backspace": "h",
-    "right": "l",
-    " ": "l",
-    "down": "j",
-    "up": "k",
-    "home": "0",
-    "end": "$",
-}
+ALIASES = {"left": "h", "backspace": "h", "right": "l", " ": "l", "down": "j", "up": "k", "home": "0", "end": "$"}
 """Keys that mean the same as a letter."""
 
 MARKS = frozenset("`'")

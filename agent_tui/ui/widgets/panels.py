@@ -19,8 +19,8 @@ from agent_tui.text.clean import one_line, spelled
 from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.keys import TypingGuard
 from agent_tui.ui.theme import Paint, Piece
-from agent_tui.ui.widgets.lines import Lines
-from agent_tui.ui.widgets.question import Body, Choice, Choices, QuestionPanel, TakesTyped, pieces_of
+from agent_tui.ui.widgets.drawn_lines import Lines
+from agent_tui.ui.widgets.question import Body, Choice, Choices, QuestionPanel, TakesTyped, Title, pieces_of
 
 MAX_COMPARED = 100_000
 PARTS = " · "
@@ -175,22 +175,6 @@ PLAN_ROWS = 30
 PLAN_WORDS = {"y": "yes", "e": "edits", "a": "auto", "c": "change", "f": "no, because…", "n": "no"}
 
 
-class _PlanHeader(Lines):
-    def __init__(self, plan: str) -> None:
-        super().__init__(height=1)
-        self.lines = lines_in(plan)
-        self.state = ""
-
-    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        keys = self.state or f"{plural(self.lines, 'line')}"
-        what = "Carry out this plan?"
-        return [(what, paint("warning", bold=True)), (shorten(f"  {keys}", max(0, width - len(what))), paint("muted"))]
-
-    def tell(self, state: str) -> None:
-        self.state = state
-        self.refresh()
-
-
 def _plan_color(line: str) -> str:
     return "accent" if line.startswith("#") else "muted" if line.startswith(("```", ">")) else "foreground"
 
@@ -225,7 +209,7 @@ class PlanPanel(QuestionPanel):
         self._presented = asked
         self._tell = answer
         self._edit = edit
-        self._title = _PlanHeader(asked.plan)
+        self._title = Title("Carry out this plan?", plural(lines_in(asked.plan), "line"))
         super().__init__(
             asked,
             guard,
@@ -303,9 +287,8 @@ class PlanPanel(QuestionPanel):
             if area.text != spelled(self._plan):
                 self._plan = area.text
                 self._body.set_text(self._plan)
-                self._title.lines = lines_in(self._plan)
             changed = self._plan != self._presented.plan
-            self._title.tell("changed by you" if changed else "")
+            self._title.tell("changed by you" if changed else plural(lines_in(self._plan), "line"))
         else:
             area.text = spelled(self._plan)
             self._title.tell("an empty plan is none: it is as before")
@@ -332,17 +315,6 @@ class AskChoice:
     choice: str = ""
     feedback: bool = False
     done: bool = False
-
-
-class _AskHeader(Lines):
-    def __init__(self, several: bool) -> None:
-        super().__init__(height=1)
-        self._keys = "Space marks, Enter sends" if several else "Enter or a number answers"
-
-    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        what = "The model asks"
-        keys = whole_parts(f"  {self._keys} · Esc declines", max(0, width - len(what)))
-        return [(what, paint("warning", bold=True)), (keys, paint("muted"))]
 
 
 def choices_for(asked: QuestionAsked) -> list[AskChoice]:
@@ -375,11 +347,12 @@ class AskPanel(QuestionPanel):
         self._question = asked
         self._chosen: set[str] = set()
         self._tell = answer
+        keys = "Space marks, Enter sends" if asked.several else "Enter or a number answers"
         super().__init__(
             asked,
             guard,
             typed,
-            _AskHeader(asked.several),
+            Title("The model asks", f"{keys} · Esc declines", whole_parts),
             Body(question_text(asked)),
             Choices(choices_for(asked), {}, self._mark),
             "In your own words · Enter sends · Esc back",
@@ -395,7 +368,7 @@ class AskPanel(QuestionPanel):
         if choice.feedback:
             self.ask_for_words(choice)
         elif choice.done:
-            self._send()
+            self.say("")
         elif self._question.several:
             self._toggle(choice)
         else:
@@ -403,26 +376,25 @@ class AskPanel(QuestionPanel):
 
     def action_choose(self) -> None:
         """Enter sends; where several may be chosen and none is yet, it takes the row it stands on."""
-        choice = self.choices[self._choices.cursor]
-        if self._question.several and isinstance(choice, AskChoice) and choice.choice:
-            self._chosen = self._chosen or {choice.choice}
-            self._send()
+        if self._markable is not None:
+            self._chosen = self._chosen or {self._markable.choice}
+            self.say("")
         else:
-            self.choose(choice)
+            self.choose(self.here)
 
     def action_mark(self) -> None:
-        choice = self.choices[self._choices.cursor]
-        if self._question.several and isinstance(choice, AskChoice) and choice.choice:
-            self._toggle(choice)
+        if self._markable is not None:
+            self._toggle(self._markable)
+
+    @property
+    def _markable(self) -> AskChoice | None:
+        """The choice under the cursor, where several may be chosen and it is one of them."""
+        here = self.here
+        return here if self._question.several and isinstance(here, AskChoice) and here.choice else None
 
     def _toggle(self, choice: AskChoice) -> None:
         self._chosen ^= {choice.choice}
         self._to(self._choices.cursor)
-
-    def _send(self) -> None:
-        chosen = tuple(choice for choice in self._question.choices if choice in self._chosen)
-        if chosen:
-            self._answer(chosen, "")
 
     def say(self, words: str) -> None:
         chosen = tuple(choice for choice in self._question.choices if choice in self._chosen)
