@@ -105,14 +105,10 @@ def load_theme(path: Path) -> Theme:
     import tomllib  # the default theme is no file
 
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return _theme(tomllib.loads(path.read_text(encoding="utf-8")), path.stem)
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise ValueError(f"theme {path}: {reason}") from error
-    try:
-        return _theme(data, path.stem)
-    except ValueError as error:
-        raise ValueError(f"theme {path}: {error}") from error
 
 
 def load_themes(user_folder: Path) -> Themes:
@@ -131,11 +127,10 @@ def load_themes(user_folder: Path) -> Themes:
 
 def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
     """The theme to start with, reading as few files as possible, and a line when it is not the one asked for."""
-    problem = None
     if name == DEFAULT_THEME and not (user_folder / f"{name}.toml").is_file():
         return _theme(DEFAULT, name), None
-    for folder in (user_folder, package_themes()):
-        path = folder / f"{name}.toml"
+    problem = None
+    for path in (folder / f"{name}.toml" for folder in (user_folder, package_themes())):
         if path.is_file():
             try:
                 return load_theme(path), None

@@ -114,14 +114,12 @@ def _placeholders(part: AttachmentPart, canvas: Canvas, room: Box) -> Drawing:
     room = min(room[0], kitty.MOST_COLUMNS), min(room[1], kitty.MOST_COLUMNS)
     made = preview(part, *_pixels(canvas, room), MOST_BYTES, png=True)
     columns, rows = _covered(made.was, canvas, room)
-    number, rgb = (FEW_NUMBER, FEW_RGB) if canvas.few_colors else (NUMBER, _rgb(NUMBER))
+    number, rgb = (
+        (FEW_NUMBER, FEW_RGB) if canvas.few_colors else (NUMBER, (NUMBER >> 16, NUMBER >> 8 & 255, NUMBER & 255))
+    )
     style = Style(color=Color.from_rgb(*rgb))
     lines = [Strip([Segment(kitty.cell(y, x), style) for x in range(columns)], columns) for y in range(rows)]
     return Drawing((columns, rows), made.was, "".join(kitty.sending(number, made.data, columns, rows)), lines, number)
-
-
-def _rgb(number: int) -> Rgb:
-    return number >> 16, number >> 8 & 255, number & 255
 
 
 def _sixels(part: AttachmentPart, canvas: Canvas, room: Box, background: Rgb) -> Drawing:
@@ -149,12 +147,11 @@ def _blocks(part: AttachmentPart, room: Box, background: Rgb) -> Drawing:
 
 def _line(made: Dots, top: int, background: Rgb) -> Strip:
     width, height = made.size
-    upper = _row(made, top)
     lower = _row(made, top + 1) if top + 1 < height else [background] * width
-    segments = []
-    for (above, below), cells in groupby(zip(upper, lower, strict=True)):
-        style = Style(color=Color.from_rgb(*above), bgcolor=Color.from_rgb(*below))
-        segments.append(Segment(UPPER * len(list(cells)), style))
+    segments = [
+        Segment(UPPER * len(list(cells)), Style(color=Color.from_rgb(*above), bgcolor=Color.from_rgb(*below)))
+        for (above, below), cells in groupby(zip(_row(made, top), lower, strict=True))
+    ]
     return Strip(segments, width)
 
 
@@ -196,19 +193,13 @@ class Room(Widget):
         if self.drawn is not None and self.drawn.lines:
             left, top = self.place_of(self.drawn)
             if 0 <= y - top < len(self.drawn.lines):
-                return Strip.join([Strip.blank(left, style), self.drawn.lines[y - top]]).adjust_cell_length(
-                    width, style
-                )
+                line = Strip.join([Strip.blank(left, style), self.drawn.lines[y - top]])
+                return line.adjust_cell_length(width, style)
         elif self.words and y == self.size.height // 2:
-            return centered(self.words, width, self)
+            text = shorten(self.words, max(1, width - 2))
+            left = (width - cell_len(text)) // 2
+            return strip_of([(" " * left, Style()), (text, paint_of(self.app)("muted"))], width, style)
         return Strip.blank(width, style)
-
-
-def centered(words: str, width: int, widget: Widget) -> Strip:
-    """A line of words in the middle."""
-    text = shorten(words, max(1, width - 2))
-    left = (width - cell_len(text)) // 2
-    return strip_of([(" " * left, Style()), (text, paint_of(widget.app)("muted"))], width, widget.rich_style)
 
 
 class Caption(Lines):
@@ -220,13 +211,9 @@ class Caption(Lines):
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         what, keys = self._told()
-        text = shorten(what, max(1, width - 2)) if y == 0 else _whole(keys, max(1, width - 2))
-        return [(f" {text}", paint("foreground" if y == 0 else "muted"))]
-
-
-def _whole(texts: Sequence[str], width: int) -> str:
-    """The first of them that fits."""
-    return next((text for text in texts if cell_len(text) <= width), shorten(texts[-1], width))
+        room = max(1, width - 2)
+        whole = what if y == 0 else next((text for text in keys if cell_len(text) <= room), keys[-1])
+        return [(f" {shorten(whole, room)}", paint("foreground" if y == 0 else "muted"))]
 
 
 class PictureScreen(Guarded, Screen[None]):
@@ -279,18 +266,6 @@ class PictureScreen(Guarded, Screen[None]):
         if focus and self._canvas(False).wrapped:
             self.again()
 
-    def on_resize(self) -> None:
-        self.again()
-
-    def on_screen_resume(self) -> None:
-        self.again()
-
-    def on_screen_suspend(self) -> None:
-        self.wipe()
-
-    def on_unmount(self) -> None:
-        self.wipe()
-
     def again(self) -> None:
         """Draws it anew: another one, another size, or the terminal was somebody else's."""
         self.wipe()
@@ -306,6 +281,9 @@ class PictureScreen(Guarded, Screen[None]):
             self.app.screen.refresh()
             if self._canvas(False).wrapped:
                 self.app.call_after_refresh(redraw_tmux)
+
+    on_resize = on_screen_resume = again
+    on_screen_suspend = on_unmount = wipe
 
     async def _work(self) -> None:
         """One at a time, however fast the keys are."""

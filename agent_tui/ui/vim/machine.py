@@ -119,30 +119,25 @@ class Vim:
     def press(self, key: str) -> None:
         """A key: one character, or a name such as ``escape``, ``left``, ``ctrl+r``."""
         self.asks = []
-        self._pressed(key)
-        self._marks.follow(self.text)
-
-    def _pressed(self, key: str) -> None:
-        if self.mode == "insert":
-            if key == "escape":
-                self._leave_insert()
-            return
-        if self.mode == "replace":
-            self._replace(key)
-            return
         if key == "escape":
             self._escape()
-            return
+        elif self.mode == "replace":
+            self.text, self.cursor = self._replacing.press(self.text, self.cursor, key)
+        elif self.mode != "insert":
+            self._command_key(key)
+        self._marks.follow(self.text)
+
+    def _command_key(self, key: str) -> None:
         self._keys.append(key)
         try:
             command = read(self._keys, self.selecting)
         except Incomplete:
             return
         except Unknown:
-            self._keys.clear()
-            return
+            command = None
         self._keys.clear()
-        self._run(command)
+        if command is not None:
+            self._run(command)
 
     def cancel(self) -> None:
         """Forgets what was typed of a command."""
@@ -165,7 +160,11 @@ class Vim:
     # Commands
 
     def _escape(self) -> None:
-        if self._keys:
+        if self.mode == "insert":
+            self._leave_insert()
+        elif self.mode == "replace":
+            self._leave_replace()
+        elif self._keys:
             self._keys.clear()
         elif self.selecting:
             self._stop_selecting()
@@ -360,13 +359,6 @@ class Vim:
             for character in self._repeated.typed.text:
                 self.text, self.cursor = self._replacing.type(self.text, self.cursor, character)
             self._leave_replace()
-
-    def _replace(self, key: str) -> None:
-        """A key in replace mode."""
-        if key == "escape":
-            self._leave_replace()
-        else:
-            self.text, self.cursor = self._replacing.press(self.text, self.cursor, key)
 
     def _leave_replace(self) -> None:
         replacing = self._replacing
