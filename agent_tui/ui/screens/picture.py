@@ -325,18 +325,18 @@ class PictureScreen(Guarded, Screen[None]):
 
     def _told(self) -> tuple[str, Sequence[str]]:
         part = self.parts[self.index]
-        facts = [one_line(part.name, 200)]
         path = in_project(part.path, self._root) if part.path else ""
-        if path and path not in part.name:
-            facts.append(one_line(path, 200))
-        if self._was is not None:
-            facts.append(f"{self._was[0]} × {self._was[1]}")
-        facts += [one_line(part.media_type, 60), size(len(part.data or "") * 3 // 4)]
-        if len(self.parts) > 1:
-            facts.append(f"{self.index + 1} of {len(self.parts)}")
+        facts = (
+            one_line(part.name, 200),
+            one_line(path, 200) if path not in part.name else "",
+            f"{self._was[0]} × {self._was[1]}" if self._was is not None else "",
+            one_line(part.media_type, 60),
+            size(len(part.data or "") * 3 // 4),
+            f"{self.index + 1} of {len(self.parts)}" if len(self.parts) > 1 else "",
+        )
         keys = " · ".join([TURN, KEYS] if len(self.parts) > 1 else [KEYS])
         short = [f"{keys} · {why}" for why in (self._why, self._why.partition("; ")[0], DOCTOR)] if self._why else []
-        return " · ".join(facts), [*short, keys]
+        return " · ".join(filter(None, facts)), [*short, keys]
 
     def action_turn(self, by: int) -> None:
         index = min(max(0, self.index + by), len(self.parts) - 1)

@@ -241,24 +241,24 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
 
     def preview(self, entry: SessionHit) -> str:
         info = entry.session
-        said = entry.line if entry.message_id is not None else " ".join(clean(info.preview).split())
-        facts = [one_line(info.model, 60), plural(info.messages, "message"), info.id]
+        unread = ""
         try:
             others = self.agent.store.messages.tree_size(info.id)[1]
         except StoreError:
-            facts.append("parts of it cannot be read")
-            others = 0
-        if others:
-            facts[1] += f" and {plural(others, 'more branch', 'more branches')}"
-        if info.copied:
-            facts.insert(1, "a fork of another session")
-        if entry.left_behind:
-            facts.insert(0, "on another branch (/rewind goes there)")
-        if entry.message_id is not None:
-            facts.insert(0, one_line(info.title, 80))
-        if info.project != self.project:
-            facts.insert(0, one_line(info.project, 200))
-        return f"{shorten(said, 300) or 'no text'}\n{' · '.join(f for f in facts if f)}"
+            others, unread = 0, "parts of it cannot be read"
+        branches = f" and {plural(others, 'more branch', 'more branches')}" if others else ""
+        facts = (
+            one_line(info.project, 200) if info.project != self.project else "",
+            one_line(info.title, 80) if entry.message_id is not None else "",
+            "on another branch (/rewind goes there)" if entry.left_behind else "",
+            one_line(info.model, 60),
+            "a fork of another session" if info.copied else "",
+            plural(info.messages, "message") + branches,
+            info.id,
+            unread,
+        )
+        said = entry.line if entry.message_id is not None else " ".join(clean(info.preview).split())
+        return f"{shorten(said, 300) or 'no text'}\n{' · '.join(filter(None, facts))}"
 
     def chosen(self, entry: SessionHit) -> None:
         query = self.searched if search_words(self.searched) else ""

@@ -8,29 +8,11 @@ from dataclasses import replace
 from typing import Literal
 
 from agent_tui.records import dataclass
-from agent_tui.ui.vim.commands import OPENERS, OPERATORS, Command, Incomplete, Replacing, Session, Typed, Unknown, read
+from agent_tui.ui.vim import commands, operators
+from agent_tui.ui.vim.commands import OPENERS, OPERATORS, Command, Incomplete, Session, Unknown, read
 from agent_tui.ui.vim.motions import FINDS, JUMPS, LAST_JUMP, MARKS, MOTIONS, Asked, Marks, Move
 from agent_tui.ui.vim.objects import Span, span_of
-from agent_tui.ui.vim.operators import (
-    AS_LINES,
-    CLIPBOARD,
-    Done,
-    Extent,
-    Registers,
-    extent_of,
-    for_operator,
-    join,
-    object_selected,
-    on_selected,
-    operate,
-    overwrite,
-    put,
-    selected,
-    span_again,
-    span_by_motion,
-    span_of_lines,
-    toggle,
-)
+from agent_tui.ui.vim.operators import AS_LINES, CLIPBOARD, Done, Extent, Registers
 from agent_tui.ui.vim.text import Place, Text, Undo
 
 Mode = Literal["insert", "replace", "normal", "visual", "visual line"]
@@ -45,7 +27,7 @@ class Repeatable:
 
     command: Command
     extent: Extent | None = None
-    typed: Typed | None = None
+    typed: commands.Typed | None = None
 
 
 class Vim:
@@ -66,7 +48,7 @@ class Vim:
         self._repeated: Repeatable | None = None
         self._selected_last: tuple[Mode, Place, Place] | None = None
         self._session = Session(self.text, self.text, (0, 0), (0, 0))
-        self._replacing = Replacing(self.text, (0, 0))
+        self._replacing = commands.Replacing(self.text, (0, 0))
         self._marks = Marks()
 
     @property
@@ -81,7 +63,7 @@ class Vim:
     @property
     def selection(self) -> Span:
         """The selected part of the text."""
-        return selected(self.text, self.anchor, self.cursor, self.mode == "visual line")
+        return operators.selected(self.text, self.anchor, self.cursor, self.mode == "visual line")
 
     def register(self, name: str = "") -> str:
         """Returns the text of a register, the line break of whole lines included."""
@@ -182,9 +164,9 @@ class Vim:
                 self._run_selected(command)
             case key if key in OPERATORS:
                 if (span := self._span(command)) is not None:
-                    self._do(operate(key, text, span), command)
+                    self._do(operators.operate(key, text, span), command)
             case key if key in OPENERS:
-                self._insert(OPENERS[key](text, cursor), Repeatable(command))
+                self._insert(commands.opened(key, text, cursor), Repeatable(command))
             case "u":
                 self._travel(self._undo.back, count)
             case "ctrl+r":
@@ -200,15 +182,15 @@ class Vim:
                 if command.register in CLIPBOARD:
                     self.asks.append(("paste", command.key))
                 elif (kept := self._registers.get(command.register)) is not None:
-                    self._do(put(text, cursor, kept, command.key == "p", count), command)
+                    self._do(operators.put(text, cursor, kept, command.key == "p", count), command)
             case "J" | "gJ":
-                self._do(join(text, cursor[0], count, command.key == "J"), command)
+                self._do(operators.join(text, cursor[0], count, command.key == "J"), command)
             case "R":
                 self._begin_replacing(command)
             case "r":
-                self._do(overwrite(text, cursor, command.argument, count), command)
+                self._do(operators.overwrite(text, cursor, command.argument, count), command)
             case "~":
-                self._do(toggle(text, cursor, count), command)
+                self._do(operators.toggle(text, cursor, count), command)
 
     def _move(self, command: Command) -> None:
         found = self._moved(command.key, command)
@@ -246,9 +228,9 @@ class Vim:
             span = span_of(command.motion[1], command.motion[0] == "a", self.text, self.cursor, count)
             if span is None:
                 return None
-            return for_operator(self.text, span_of_lines(self.text, span), command.key)
+            return operators.for_operator(self.text, operators.span_of_lines(self.text, span), command.key)
         found = self._moved(command.motion, command, command.key)
-        return span_by_motion(self.text, self.cursor, found, command.key) if found is not None else None
+        return operators.span_by_motion(self.text, self.cursor, found, command.key) if found is not None else None
 
     def _do(self, done: Done | None, command: Command, extent: Extent | None = None) -> None:
         """Takes over what a command did; None did nothing. ``extent``: what was selected for it."""
@@ -304,18 +286,18 @@ class Vim:
                 self.mode = "visual" if key == "v" else "visual line"
         else:
             whole = whole or key in AS_LINES
-            extent = extent_of(self.text, self.anchor, self.cursor, whole)
-            self._on_selected(command, selected(self.text, self.anchor, self.cursor, whole), extent)
+            extent = operators.extent_of(self.text, self.anchor, self.cursor, whole)
+            self._on_selected(command, operators.selected(self.text, self.anchor, self.cursor, whole), extent)
 
     def _on_selected(self, command: Command, span: Span, extent: Extent) -> None:
         """A command on what is selected, or on as much as was when it is repeated."""
         text = self.text
         self._stop_selecting(span.start)
-        self._do(on_selected(text, span, command, self._registers.get(command.register)), command, extent)
+        self._do(operators.on_selected(text, span, command, self._registers.get(command.register)), command, extent)
 
     def _select_object(self, key: str, count: int) -> None:
         whole = self.mode == "visual line"
-        found = object_selected(self.text, self.anchor, self.cursor, whole, key, count)
+        found = operators.object_selected(self.text, self.anchor, self.cursor, whole, key, count)
         if found is not None:
             self.anchor, self.cursor, lines = found
             self.mode, self._wanted = "visual line" if lines else "visual", self.cursor[1]
@@ -353,7 +335,7 @@ class Vim:
     # Replacing
 
     def _begin_replacing(self, command: Command) -> None:
-        self.mode, self._replacing = "replace", Replacing(self.text, self.cursor, command.count or 1)
+        self.mode, self._replacing = "replace", commands.Replacing(self.text, self.cursor, command.count or 1)
         self._did(Repeatable(command))
         if self._repeated is not None and self._repeated.typed is not None:
             for character in self._repeated.typed.text:
@@ -362,7 +344,7 @@ class Vim:
 
     def _leave_replace(self) -> None:
         replacing = self._replacing
-        self._was_typed(Typed(0, "".join(replacing.typed)))
+        self._was_typed(commands.Typed(0, "".join(replacing.typed)))
         self.text, self.cursor = replacing.ended(self.text, self.cursor)
         if self.text != replacing.before:
             self._undo.changed(replacing.before, replacing.undo_at)
@@ -375,7 +357,7 @@ class Vim:
         if self._repeated is None:
             self._last = repeatable
 
-    def _was_typed(self, typed: Typed) -> None:
+    def _was_typed(self, typed: commands.Typed) -> None:
         """Remembers what was typed after the last change."""
         if self._repeated is None and self._last is not None:
             self._last = replace(self._last, typed=typed)
@@ -391,5 +373,5 @@ class Vim:
         if last.extent is None:
             self._run(last.command)
         else:
-            self._on_selected(last.command, span_again(self.text, self.cursor, last.extent), last.extent)
+            self._on_selected(last.command, operators.span_again(self.text, self.cursor, last.extent), last.extent)
         self._repeated = None
