@@ -162,6 +162,6 @@ class Chat:
         self.holder.opened()
         self.session.facts_changed()
         if choose:
-            self.screens.choose_session(agent, self.sender.agent_ready)
+            self.screens.choose_session(agent, then=self.sender.agent_ready)
         else:
             self.sender.agent_ready()

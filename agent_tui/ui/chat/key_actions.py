@@ -125,8 +125,10 @@ class Finding(Part):
         if text:
             self.show(self._view.transcript.find(text))
         else:
+            from agent_tui.ui.transcript import FindState
+
             self._view.transcript.clear_find()
-            self._show(0, 0, True)
+            self.show(FindState("", 0, 0, True))
 
     def step(self, by: int) -> None:
         """To the next match, or the one before."""
@@ -134,12 +136,8 @@ class Finding(Part):
         self.show(transcript.find_next() if by > 0 else transcript.find_prev())
 
     def show(self, state: FindState) -> None:
-        self._show(state.current, state.total, state.complete)
-
-    def _show(self, current: int, total: int, complete: bool) -> None:
-        bar = self.bar
-        if bar is not None:
-            bar.show_count(current, total, complete)
+        if (bar := self.bar) is not None:
+            bar.show_count(state.current, state.total, state.complete)
 
 
 def next_mode(agent: Agent, session: SessionView, view: MainView) -> None:

@@ -71,7 +71,7 @@ class Screens(Part):
 
                 app.push_screen(ContextScreen(agent))
             case "sessions":
-                self._open_sessions(agent, data)
+                self.choose_session(agent, data)
             case "models":
                 from agent_tui.ui.screens.models import ModelPicker
 
@@ -147,11 +147,8 @@ class Screens(Part):
             names = ", ".join(one_line(theme, 60) for theme in sorted(picker.themes))
             self._view.say("warning", f"No theme is called {one_line(name, 60)}. There are: {names}.")
 
-    def choose_session(self, agent: Agent, then: Callable[[bool], None]) -> None:
+    def choose_session(self, agent: Agent, search: str = "", then: Callable[[bool], None] | None = None) -> None:
         """Asks which session to go on with; ``then`` learns whether that one is open now."""
-        self._open_sessions(agent, "", then)
-
-    def _open_sessions(self, agent: Agent, search: str, then: Callable[[bool], None] | None = None) -> None:
         from agent_tui.ui.screens.sessions import SessionPicker
 
         self._app.push_screen(SessionPicker(agent, search), partial(self._resume, agent, then))
@@ -182,11 +179,11 @@ class Screens(Part):
             self._view.hint(NOTHING_TO_REWIND)
             return
 
-        def done(answer: WayBack | None) -> None:
-            if answer is not None:
-                self._work(partial(self._rewind, agent, answer))
+        self._app.push_screen(RewindPicker(agent, self._view.clock), partial(self._go_back, agent))
 
-        self._app.push_screen(RewindPicker(agent, self._view.clock), done)
+    def _go_back(self, agent: Agent, choice: WayBack | None) -> None:
+        if choice is not None:
+            self._work(partial(self._rewind, agent, choice))
 
     async def _rewind(self, agent: Agent, choice: WayBack) -> None:
         from agent_tui.commands.branch_words import moved_text

@@ -89,10 +89,7 @@ class Placeholders:
 
     def before(self, line: str, column: int) -> int | None:
         """Returns the column at which the placeholder of ours begins that ends at ``column``; None without one."""
-        for hit in PLACEHOLDER.finditer(line):
-            if hit.end() == column and (hit[0] in self.texts or hit[0] in self.images):
-                return hit.start()
-        return None
+        return next((start for start, end in self.places(line) if end == column), None)
 
     def clear(self) -> None:
         self.texts.clear()

@@ -234,7 +234,9 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             event.character = None
         if event.key != "tab":
             self.host.typed()
-        if self.vim is not None and not self._is_alone(event.key) and self.vim.takes(event.key, event.character):
+        # Alt and a letter may be bound as one key; else it is Esc and then the letter.
+        bound_as_one = event.key.startswith("alt+") and event.key in self.screen.active_bindings
+        if self.vim is not None and not bound_as_one and self.vim.takes(event.key, event.character):
             event.prevent_default()
             event.stop()
         elif event.character == "?" and self.is_empty:
@@ -249,21 +251,12 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             if event.key == "enter":
                 # Not a character here: the binding decides, so that it can be bound to something else.
                 event.prevent_default()
-            action = self._bound(event.key)
-            if action is not None:
+            action = action_of(self, event.key)
+            if action is not None and not action.startswith("app."):
                 # Textual runs bindings when the key has gone up to the app: keys that came with it are text by then.
                 event.prevent_default()
                 event.stop()
                 await self.app.run_action(action, self)
-
-    def _is_alone(self, key: str) -> bool:
-        """Returns whether a key is Alt and a letter, bound as one key, and not Esc and then the letter."""
-        return key.startswith("alt+") and key in self.screen.active_bindings
-
-    def _bound(self, key: str) -> str | None:
-        """The prompt's own action for a key, as the user bound it."""
-        action = action_of(self, key)
-        return None if action is not None and action.startswith("app.") else action
 
     async def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
@@ -302,7 +295,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.post_message(self.Asked("panel"))
 
     def action_escape(self) -> None:
-        if self.completer is not None and self.completer.offered:
+        if self.completer is not None and self.offered:
             self.completer.dismiss()
         else:
             self.post_message(self.Asked("escape"))

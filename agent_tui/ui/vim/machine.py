@@ -3,7 +3,6 @@ It was compared with vim itself on thousands of made-up cases; see its tests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -134,10 +133,10 @@ class Vim:
             self.cursor = self.text.within(cursor)
 
     def undo(self) -> None:
-        self._travel(self._undo.back, 1)
+        self._travel(1, forth=False)
 
     def redo(self) -> None:
-        self._travel(self._undo.forth, 1)
+        self._travel(1, forth=True)
 
     # Commands
 
@@ -167,10 +166,8 @@ class Vim:
                     self._do(operators.operate(key, text, span), command)
             case key if key in OPENERS:
                 self._insert(commands.opened(key, text, cursor), Repeatable(command))
-            case "u":
-                self._travel(self._undo.back, count)
-            case "ctrl+r":
-                self._travel(self._undo.forth, count)
+            case "u" | "ctrl+r":
+                self._travel(count, forth=command.key == "ctrl+r")
             case ".":
                 self._repeat(command.count)
             case "v" | "V":
@@ -252,12 +249,12 @@ class Vim:
         if before != done.text:
             self._undo.changed(before, done.before)
 
-    def _travel(self, step: Callable[[Text], tuple[Text, Place] | None], count: int) -> None:
+    def _travel(self, count: int, forth: bool) -> None:
         self._stop_selecting()
         if self.mode == "replace":
             self._leave_replace()
         for _ in range(count):
-            found = step(self.text)
+            found = self._undo.step(self.text, forth)
             if found is None:
                 return
             self.text, self.cursor = found
@@ -275,7 +272,10 @@ class Vim:
     def _run_selected(self, command: Command) -> None:
         key, whole = command.key, self.mode == "visual line"
         if key[0] in "ia" and len(key) == 2:
-            self._select_object(key, command.count or 1)
+            found = operators.object_selected(self.text, self.anchor, self.cursor, whole, key, command.count or 1)
+            if found is not None:
+                self.anchor, self.cursor, lines = found
+                self.mode, self._wanted = "visual line" if lines else "visual", self.cursor[1]
         elif key in ("o", "O"):
             self.anchor, self.cursor = self.cursor, self.anchor
             self._wanted = self.cursor[1]
@@ -283,7 +283,7 @@ class Vim:
             if (key == "V") == whole:
                 self._stop_selecting()
             else:
-                self.mode = "visual" if key == "v" else "visual line"
+                self.mode = "visual" if whole else "visual line"
         else:
             whole = whole or key in AS_LINES
             extent = operators.extent_of(self.text, self.anchor, self.cursor, whole)
@@ -294,13 +294,6 @@ class Vim:
         text = self.text
         self._stop_selecting(span.start)
         self._do(operators.on_selected(text, span, command, self._registers.get(command.register)), command, extent)
-
-    def _select_object(self, key: str, count: int) -> None:
-        whole = self.mode == "visual line"
-        found = operators.object_selected(self.text, self.anchor, self.cursor, whole, key, count)
-        if found is not None:
-            self.anchor, self.cursor, lines = found
-            self.mode, self._wanted = "visual line" if lines else "visual", self.cursor[1]
 
     # Inserting
 

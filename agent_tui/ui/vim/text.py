@@ -254,15 +254,9 @@ class Undo:
         del self._past[:-KEPT]
         self._future.clear()
 
-    def back(self, now: Text) -> Change | None:
-        """The text before the last change, and its cursor; None where there was none."""
-        return self._step(self._past, self._future, now)
-
-    def forth(self, now: Text) -> Change | None:
-        return self._step(self._future, self._past, now)
-
-    @staticmethod
-    def _step(source: list[Change], other: list[Change], now: Text) -> Change | None:
+    def step(self, now: Text, forth: bool) -> Change | None:
+        """The text before the last change, or after the one that was undone, and its cursor; None without one."""
+        source, other = (self._future, self._past) if forth else (self._past, self._future)
         if not source:
             return None
         text, cursor = source.pop()

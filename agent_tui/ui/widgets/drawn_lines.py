@@ -119,13 +119,7 @@ class Activity(Lines):
             self._hint_timer = None
         if text and self.is_attached:
             reading = HINT_SECONDS if self.phase else IDLE_SECONDS + PER_CHARACTER * len(self.hint_text)
-            self._hint_timer = self.set_timer(reading if seconds is None else seconds, self._hint_over)
-        self.refresh()
-
-    def _hint_over(self) -> None:
-        """It was read: what stays there for ever is no news."""
-        self._hint_timer = None
-        self.hint_text = ""
+            self._hint_timer = self.set_timer(reading if seconds is None else seconds, lambda: self.hint(""))
         self.refresh()
 
     @property
