@@ -13,7 +13,7 @@ from agent_tui.history import History
 from agent_tui.ui.chat.composing import Completing, Copying, Drafts, Editor, Pasting
 from agent_tui.ui.chat.key_actions import Finding, Interrupts
 from agent_tui.ui.chat.questions import Questions
-from agent_tui.ui.chat.screens import Screens, ThemeChoice
+from agent_tui.ui.chat.screens import Screens
 from agent_tui.ui.chat.sending import Sender
 from agent_tui.ui.chat.session import SessionView
 from agent_tui.ui.chat.view import AgentHolder, MainView, Part
@@ -88,10 +88,9 @@ class Chat:
         self.session = SessionView(view, self.questions, files, settings.context.auto_compact)
         self.sender = Sender(view, self.questions, self.session, self.copying)
         self.interrupts = Interrupts(view, self.sender, self.finding, self.copying)
-        themes = ThemeChoice(view, paths.themes, paths.state)
         self.screens = Screens(
             view,
-            themes,
+            paths,
             self.finding,
             self.sender,
             self.session,

@@ -61,12 +61,14 @@ def columns(width: int, compared: bool, shares: bool = True) -> Columns:
 def headings(cells: Columns) -> str:
     """The names of the columns, above them. What was cached is of the last request; the price is without any cache."""
     line = f"{'':<{cells.label}}{'tokens':>{TOKENS}}"
-    for name, size in (("change", cells.change), ("of window", cells.share)):
-        line += name.rjust(size) if size else ""
-    line += "how known".rjust(cells.basis) if cells.basis else ""
-    for name, size in (("cached last", cells.cached), ("full price", cells.cost)):
-        line += name.rjust(size) if size else ""
-    return line
+    named = {
+        "change": cells.change,
+        "of window": cells.share,
+        "how known": cells.basis,
+        "cached last": cells.cached,
+        "full price": cells.cost,
+    }
+    return line + "".join(name.rjust(size) for name, size in named.items() if size)
 
 
 Kind = Literal["row", "gone", "free", "reserve", "over", "note", "gap", "heading", "compaction"]
@@ -187,14 +189,10 @@ def compaction_lines(records: Iterable[CompactionRecord], opened: set[str]) -> l
     if not operations:
         return []
     is_open = COMPACTIONS in opened
-    lines = [
-        Shown("gap", "gap", 0, ""),
-        Shown(COMPACTIONS, "heading", 0, f"Compactions ({len(operations)})", open=is_open),
-    ]
-    if is_open:
-        newest = sorted(operations.values(), key=lambda r: r.created, reverse=True)
-        lines += [Shown(f"{COMPACTIONS}/{r.operation_id}", "compaction", 1, "", record=r) for r in newest]
-    return lines
+    heading = Shown(COMPACTIONS, "heading", 0, f"Compactions ({len(operations)})", open=is_open)
+    newest = sorted(operations.values(), key=lambda r: r.created, reverse=True) if is_open else ()
+    lines = (Shown(f"{COMPACTIONS}/{r.operation_id}", "compaction", 1, "", record=r) for r in newest)
+    return [Shown("gap", "gap", 0, ""), heading, *lines]
 
 
 def row_cost(row: ContextRow, prices: Prices | None, total: int) -> float | None:

@@ -97,7 +97,7 @@ def _diff_color(kind: str) -> Callable[[str], str]:
     return color
 
 
-class PermissionPanel(QuestionPanel):
+class PermissionPanel(QuestionPanel[PermissionAsked]):
     """Asks for one call. What does not fit is allowed when its end was seen, or with a second press of the key."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -126,7 +126,6 @@ class PermissionPanel(QuestionPanel):
             Choices(permission_choices(asked), PERMISSION_WORDS),
             "What to do instead · Enter sends · Esc back",
         )
-        self._permission = asked
         self._tell = answer
         self._whole = False
         self._warned: Choice | None = None
@@ -166,7 +165,7 @@ class PermissionPanel(QuestionPanel):
 
     def _answer(self, allow: bool, pattern: str | None, feedback: str) -> None:
         if self.first_answer():
-            self._tell(self._permission, allow, pattern, feedback)
+            self._tell(self.asked, allow, pattern, feedback)
 
 
 PLAN_ROWS = 30
@@ -179,7 +178,7 @@ def _plan_color(line: str) -> str:
     return "accent" if line.startswith("#") else "muted" if line.startswith(("```", ">")) else "foreground"
 
 
-class PlanPanel(QuestionPanel):
+class PlanPanel(QuestionPanel[PlanPresented]):
     """Asks about one plan.; the plan is the model's text, drawn and never interpreted."""
 
     DEFAULT_CSS = """
@@ -206,7 +205,6 @@ class PlanPanel(QuestionPanel):
         edit: Callable[[str, str], Awaitable[str | None]],
     ) -> None:
         self._plan = asked.plan
-        self._presented = asked
         self._tell = answer
         self._edit = edit
         self._title = Title("Carry out this plan?", plural(lines_in(asked.plan), "line"))
@@ -287,7 +285,7 @@ class PlanPanel(QuestionPanel):
             if area.text != spelled(self._plan):
                 self._plan = area.text
                 self._body.set_text(self._plan)
-            changed = self._plan != self._presented.plan
+            changed = self._plan != self.asked.plan
             self._title.tell("changed by you" if changed else plural(lines_in(self._plan), "line"))
         else:
             area.text = spelled(self._plan)
@@ -303,7 +301,7 @@ class PlanPanel(QuestionPanel):
 
     def _answer(self, mode: ApprovedMode | None, feedback: str) -> None:
         if self.first_answer():
-            self._tell(self._presented, mode, self._plan, feedback)
+            self._tell(self.asked, mode, self._plan, feedback)
 
 
 @dataclass(slots=True, frozen=True)
@@ -325,7 +323,7 @@ def choices_for(asked: QuestionAsked) -> list[AskChoice]:
     return [*rows, AskChoice("o", "Other words…", feedback=True)]
 
 
-class AskPanel(QuestionPanel):
+class AskPanel(QuestionPanel[QuestionAsked]):
     """Puts one question.; the model's words are drawn and never interpreted."""
 
     DEFAULT_CSS = """
@@ -344,7 +342,6 @@ class AskPanel(QuestionPanel):
         typed: TakesTyped,
         answer: Callable[[QuestionAsked, tuple[str, ...], str], None],
     ) -> None:
-        self._question = asked
         self._chosen: set[str] = set()
         self._tell = answer
         keys = "Space marks, Enter sends" if asked.several else "Enter or a number answers"
@@ -359,7 +356,7 @@ class AskPanel(QuestionPanel):
         )
 
     def _mark(self, choice: Choice) -> str:
-        if not self._question.several or not isinstance(choice, AskChoice) or not choice.choice:
+        if not self.asked.several or not isinstance(choice, AskChoice) or not choice.choice:
             return ""
         return "[x] " if choice.choice in self._chosen else "[ ] "
 
@@ -369,7 +366,7 @@ class AskPanel(QuestionPanel):
             self.ask_for_words(choice)
         elif choice.done:
             self.say("")
-        elif self._question.several:
+        elif self.asked.several:
             self._toggle(choice)
         else:
             self._answer((choice.choice,), "")
@@ -390,14 +387,14 @@ class AskPanel(QuestionPanel):
     def _markable(self) -> AskChoice | None:
         """The choice under the cursor, where several may be chosen and it is one of them."""
         here = self.here
-        return here if self._question.several and isinstance(here, AskChoice) and here.choice else None
+        return here if self.asked.several and isinstance(here, AskChoice) and here.choice else None
 
     def _toggle(self, choice: AskChoice) -> None:
         self._chosen ^= {choice.choice}
         self._to(self._choices.cursor)
 
     def say(self, words: str) -> None:
-        chosen = tuple(choice for choice in self._question.choices if choice in self._chosen)
+        chosen = tuple(choice for choice in self.asked.choices if choice in self._chosen)
         if words or chosen:
             self._answer(chosen, words)
 
@@ -407,4 +404,4 @@ class AskPanel(QuestionPanel):
 
     def _answer(self, chosen: tuple[str, ...], text: str) -> None:
         if self.first_answer():
-            self._tell(self._question, chosen, text)
+            self._tell(self.asked, chosen, text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from rich.cells import cell_len, chop_cells
 from textual import events, on
@@ -130,6 +130,7 @@ class Choice(Protocol):
     def feedback(self) -> bool: ...
 
 
+A = TypeVar("A", PermissionAsked, PlanPresented, QuestionAsked)
 TakesTyped: TypeAlias = Callable[[str, bool], None]
 """Takes text that was meant for the prompt (empty: a key that writes nothing), and whether it was pasted. Called at
 once, so that keys keep their order."""
@@ -220,7 +221,7 @@ class Title(Lines):
         return [(self._what, paint("warning", bold=True)), (words, paint("muted"))]
 
 
-class QuestionPanel(Guarded, Vertical, can_focus=True):
+class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
     """Asks; subclasses say what. What was typed without having seen the question is no answer: ``typed`` takes it."""
 
     DEFAULT_CSS = """
@@ -248,7 +249,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
 
     def __init__(
         self,
-        asked: PermissionAsked | PlanPresented | QuestionAsked,
+        asked: A,
         guard: TypingGuard,
         typed: TakesTyped,
         header: Lines,
@@ -259,7 +260,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         body_rows: int = BODY_ROWS,
     ) -> None:
         super().__init__()
-        self.asked = asked
+        self.asked: A = asked
         self.guard = guard
         self._typed = typed
         self._header = header
