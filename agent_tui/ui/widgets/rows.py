@@ -93,7 +93,7 @@ class RowList(Guarded, ScrollView, can_focus=True):
         self.post_message(self.Moved(index))
 
     def _nearest(self, index: int, direction: int) -> int:
-        ways = range(index, self.count), range(index, -1, -1)
+        ways = range(index, self.count), range(min(index, self.count - 1), -1, -1)
         for way in ways if direction > 0 else reversed(ways):
             for row in way:
                 if self.selectable(row):
