@@ -35,7 +35,7 @@ else:
                     made.__hash__ = _hash if frozen else None
             if frozen:
                 made.__setattr__ = made.__delattr__ = _refuse
-                made.__getstate__, made.__setstate__ = _state, _restore  # for copies
+                made.__setstate__ = _restore
             return made
 
         return make if cls is None else make(cls)
@@ -107,14 +107,12 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({shown})"
 
 
+def _restore(self: Any, state: Any) -> None:
+    """What copies and pickles are made by."""
+    for part in state if isinstance(state, tuple) else (state,):
+        for name, value in (part or {}).items():
+            object.__setattr__(self, name, value)
+
+
 def _refuse(self: Any, name: str, *_: object) -> None:
     raise FrozenInstanceError(f"cannot change field {name!r}")
-
-
-def _state(self: Any) -> list[Any]:
-    return [getattr(self, field.name) for field in fields(self)]
-
-
-def _restore(self: Any, state: list[Any]) -> None:
-    for field, value in zip(fields(self), state, strict=True):
-        object.__setattr__(self, field.name, value)
