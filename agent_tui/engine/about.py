@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agent_tui.config import Settings
 from agent_tui.context.skills import UserCommand
-from agent_tui.engine.accounts import Accounts, FixedParts
+from agent_tui.engine.accounts import Accounts, PrefixParts
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.extensions import ToolRow, Trusting, tool_rows
 from agent_tui.engine.parts import AgentParts
@@ -43,7 +43,7 @@ class Project:
         parts: AgentParts,
         hub: Hub,
         bindings: Bindings,
-        fixed: FixedParts,
+        fixed: PrefixParts,
         accounts: Accounts,
         binder: Binder,
         toolbox: Toolbox,

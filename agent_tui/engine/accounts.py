@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from agent_tui.engine.cache_forecast import CacheForecaster
 
 
-class FixedParts:
+class PrefixParts:
     """Gives the runtime its request prefix, and the user's messages what has become of files since they were sent."""
 
     def __init__(
@@ -189,7 +189,7 @@ class Accounts:
         hub: Hub,
         states: RunStates,
         bindings: Bindings,
-        fixed: FixedParts,
+        fixed: PrefixParts,
         workspace: Workspace,
         counter: Counter,
         settings: Settings,

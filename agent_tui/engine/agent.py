@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from agent_tui.engine.about import Project
-from agent_tui.engine.accounts import Accounts, FixedParts
+from agent_tui.engine.accounts import Accounts, PrefixParts
 from agent_tui.engine.background import Background
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.budget import SpendingBudget
@@ -73,7 +73,7 @@ class Agent:
             jobs=self.background.jobs,
             user=self.questions,
         )
-        fixed = FixedParts(events, bindings, parts.workspace, self.toolbox, trusting)
+        fixed = PrefixParts(events, bindings, parts.workspace, self.toolbox, trusting)
         self.context = Accounts(events, states, bindings, fixed, parts.workspace, parts.counter, parts.settings)
         """What the next request is made of, and its numbers."""
         self._binder = binder = Binder(parts, events, states, bindings, fixed, self.context)

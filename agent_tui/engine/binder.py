@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import reserve_problem
-from agent_tui.engine.accounts import Accounts, FixedParts
+from agent_tui.engine.accounts import Accounts, PrefixParts
 from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation
@@ -34,7 +34,7 @@ class Binder:
         hub: Hub,
         states: RunStates,
         bindings: Bindings,
-        fixed: FixedParts,
+        fixed: PrefixParts,
         accounts: Accounts,
     ) -> None:
         self._parts = parts

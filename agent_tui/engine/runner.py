@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from agent_tui.engine.accounts import Accounts, FixedParts
+from agent_tui.engine.accounts import Accounts, PrefixParts
 from agent_tui.engine.background import Background
 from agent_tui.engine.conversation import store_failure
 from agent_tui.engine.extensions import Workspace
@@ -37,7 +37,7 @@ class TurnRelay:
         self,
         hub: Hub,
         bindings: Bindings,
-        fixed: FixedParts,
+        fixed: PrefixParts,
         accounts: Accounts,
         waiting: Waiting,
         toolbox: Toolbox,
