@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from agent_tui.models.messages import JSON, Message, Role
 from agent_tui.models.requests import Effort
@@ -15,8 +15,7 @@ from agent_tui.records import dataclass
 SessionKind = Literal["user", "subagent"]
 
 
-_NOTHING: Mapping[str, JSON] = MappingProxyType({})
-_NO_LIMITS: Mapping[str, float | None] = MappingProxyType({})
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 BUDGETS = ("turn", "session", "day", "tokens")
 """What can be said with ``/budget`` for a session."""
@@ -37,7 +36,7 @@ class SessionState:
     """The chosen effort; None for the model's own."""
     environment: str | None = None
     """The text that the model was told at the start; None before that."""
-    budget: Mapping[str, float | None] = field(default_factory=lambda: _NO_LIMITS, hash=False)
+    budget: Mapping[str, float | None] = field(default_factory=lambda: _NOTHING, hash=False)
     """The limits that the user set for this session, by name: dollars, of ``tokens`` tokens; None is none."""
     back: str | None = None
     """The end of the branch that was left last."""
