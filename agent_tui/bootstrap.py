@@ -14,7 +14,7 @@ from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions, Workspace
 from agent_tui.engine.models import ModelCatalogue, RoutedProvider
-from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.state import AgentParts
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice

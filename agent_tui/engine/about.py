@@ -16,11 +16,10 @@ from pathlib import Path
 
 from agent_tui.config import Settings
 from agent_tui.context.skills import UserCommand
-from agent_tui.engine.accounts import Accounts, FixedParts
 from agent_tui.engine.binder import Binder
+from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.extensions import ToolRow, Trusting, tool_rows
-from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.state import Bindings, Hub
+from agent_tui.engine.state import AgentParts, AgentState
 from agent_tui.engine.terminal import graphics, new_line_keys
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.errors import StoreError
@@ -40,21 +39,11 @@ class Project:
     """The project: what it brings along and what it allows. Changes only trust and remembered rules."""
 
     def __init__(
-        self,
-        parts: AgentParts,
-        hub: Hub,
-        bindings: Bindings,
-        fixed: FixedParts,
-        accounts: Accounts,
-        binder: Binder,
-        toolbox: Toolbox,
-        trusting: Trusting,
+        self, state: AgentState, context: ContextControl, binder: Binder, toolbox: Toolbox, trusting: Trusting
     ) -> None:
-        self._parts = parts
-        self._hub = hub
-        self._bindings = bindings
-        self._fixed = fixed
-        self._accounts = accounts
+        self._state = state
+        self._parts = state.parts
+        self._context = context
         self._binder = binder
         self._toolbox = toolbox
         self._trusting = trusting
@@ -77,7 +66,7 @@ class Project:
     async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
         """Attachments as the model in use takes them: a line for each image that was scaled down, and one for each
         that had to be left out."""
-        limits = self._bindings.image_limits
+        limits = self._state.image_limits
         if not needs_fitting(parts, limits):
             return list(parts), [], []
         return await asyncio.to_thread(fit_attachments, parts, limits)
@@ -98,9 +87,9 @@ class Project:
 
     def tools(self) -> list[ToolRow]:
         """(name, group, description, tokens, enabled) of every tool."""
-        runtime = self._bindings.current.runtime
+        runtime = self._state.runtime
         disabled, rows = self._parts.settings.tools.disabled, runtime.usage().rows
-        return tool_rows(self._toolbox, runtime.request_prefix, runtime.info, disabled, rows)
+        return tool_rows(self._toolbox.offered(runtime.info), runtime.request_prefix, disabled, rows)
 
     @property
     def trusted(self) -> bool:
@@ -122,13 +111,13 @@ class Project:
         parts = self._parts
         settings = parts.reload() if parts.reload is not None else parts.settings
         line = parts.extensions.trusted(settings) if parts.extensions is not None else "Trusted."
-        self._accounts.tools_changed()
-        self._hub.publish(SessionChanged(self._bindings.current.conversation.info))
+        self._context.tools_changed()
+        self._state.events.publish(SessionChanged(self._state.conversation.info))
         return line
 
     def user_commands(self) -> list[UserCommand]:
         """The user's and the project's commands, and the prompts of MCP servers."""
-        self._fixed.look_at_trust()
+        self._context.prefix.look_at_trust()
         return list(self._parts.extensions.user_commands()) if self._parts.extensions is not None else []
 
     def skills(self) -> list[Row]:
@@ -180,11 +169,11 @@ class Project:
 
     async def doctor(self) -> list[Row]:
         """Checks of the installation: (ok, warn or fail; what; detail)."""
-        opened, parts = self._bindings.opened, self._parts
-        if opened and self._bindings.current.described:
-            info = self._bindings.current.runtime.info
+        opened, parts = self._state.opened, self._parts
+        if opened and self._state.binding.described:
+            info = self._state.runtime.info
         else:
-            spec = self._bindings.current.runtime.info.spec if opened else parts.catalogue.default()
+            spec = self._state.runtime.info.spec if opened else parts.catalogue.default()
             info = await self._binder.facts_of(spec)
         rows = await asyncio.to_thread(doctor, parts, info, self._trusting.trusted, self._pictures)
         if self._drawing:

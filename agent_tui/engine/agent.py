@@ -6,21 +6,17 @@ import asyncio
 from collections.abc import Callable
 
 from agent_tui.engine.about import Project
-from agent_tui.engine.accounts import Accounts, FixedParts
-from agent_tui.engine.background import Background
 from agent_tui.engine.binder import Binder
-from agent_tui.engine.budget import SpendingBudget
+from agent_tui.engine.context_control import ContextControl, PrefixBuilder
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.model_control import ModeControl, ModelControl
-from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.questions import PermissionDesk, QuestionDesk
 from agent_tui.engine.runner import Runner, TurnRelay
-from agent_tui.engine.runtime import Runtime
-from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
-from agent_tui.engine.sessions import Sessions
-from agent_tui.engine.state import Bindings, Hub, RunState, RunStates
-from agent_tui.engine.toolbox import ToldMode, Toolbox
+from agent_tui.engine.runtime import Runtime, SpendingBudget
+from agent_tui.engine.session_control import BranchControl, CompactionControl, OpenSession, SessionControl
+from agent_tui.engine.state import AgentParts, AgentState, RunState
+from agent_tui.engine.toolbox import Background, Toolbox
 from agent_tui.engine.turns.subagent import run_shell, run_subagent
 from agent_tui.engine.waiting import Waiting
 from agent_tui.models.context import ContextUsage
@@ -43,91 +39,51 @@ class Agent:
         self.parts = parts
         self.settings, self.paths, self.store = parts.settings, parts.paths, parts.store
         self.root, self.cwd = parts.root, parts.cwd
-        self.events = events = Hub()
+        self._state = state = AgentState(parts)
+        self.events = events = state.events
         """Who hears what happens, and what goes on in the background."""
-        self._states = states = RunStates()
-        self._bindings = bindings = Bindings()
-        self._opened = opened = Sessions(parts.store, str(parts.root))
+        self._opened = opened = OpenSession(parts.store, str(parts.root))
         self.background = Background(events)
         """The commands that run beside the turns."""
         trusting = Trusting(parts.trust, parts.trusted)
-        self.mode = ModeControl(events, bindings, parts.permissions, parts.jail)
+        self.mode = ModeControl(state)
         self.permissions = PermissionDesk(parts.permissions, events.publish, parts.jail.ready if parts.jail else None)
         """Asks whether a tool call may run."""
         self.questions = QuestionDesk(parts.permissions, events.publish, self.mode.set)
         """What tools ask the user: plans to approve, questions with choices."""
-        self.toolbox = Toolbox(
-            parts.settings,
-            parts.paths,
-            parts.root,
-            parts.cwd,
-            parts.added_dirs,
-            lambda: self.conversation,
-            extra=parts.extra_tools,
-            subagent=self._subagent,
-            secrets=parts.secrets,
-            hidden=parts.permissions.denies_reading,
-            jail=parts.jail,
-            domain=self.mode.domain,
-            images=lambda: bindings.image_limits,
-            jobs=self.background.jobs,
-            user=self.questions,
-        )
-        fixed = FixedParts(events, bindings, parts.workspace, self.toolbox, trusting)
-        self.context = Accounts(events, states, bindings, fixed, parts.workspace, parts.counter, parts.settings)
+        self.toolbox = Toolbox(state, self.background.jobs, self.questions, self.mode.domain, self._subagent)
+        self.context = context = ContextControl(state, PrefixBuilder(state, self.toolbox, trusting))
         """What the next request is made of, and its numbers."""
-        self._binder = binder = Binder(parts, events, states, bindings, fixed, self.context)
-        self.waiting = Waiting(events, bindings)
+        self._binder = binder = Binder(state, context)
+        self.waiting = Waiting(state)
         """What the user wrote that has no answer on its way."""
         relay = TurnRelay(
-            events,
-            bindings,
-            fixed,
-            self.context,
-            self.waiting,
-            self.toolbox,
-            self.permissions,
-            parts.workspace,
-            ToldMode(parts.permissions, jail=parts.jail),
-            self.background,
-            binder.prepare_step,
+            state, context, self.waiting, self.toolbox, self.permissions, self.background, binder.prepare_step
         )
-        self.turns = Runner(events, states, bindings, self.waiting, relay, parts.secrets)
+        self.turns = Runner(state, self.waiting, relay)
         self.sessions = SessionControl(
-            events,
-            bindings,
-            opened,
-            binder,
-            self.context,
-            self.waiting,
-            self.turns,
-            self.toolbox,
-            parts.workspace,
-            self.background,
-            parts.permissions.reach,
+            state, opened, binder, context, self.waiting, self.turns, self.toolbox, self.background
         )
-        self.compaction = CompactionControl(events, bindings, binder, self.context, self.turns)
-        self.branches = BranchControl(events, bindings, self.context, self.turns, self.toolbox)
-        self.models = ModelControl(
-            events, states, bindings, binder, self.context, self.turns, parts.catalogue, parts.store
-        )
-        self.project = Project(parts, events, bindings, fixed, self.context, binder, self.toolbox, trusting)
+        self.compaction = CompactionControl(state, binder, context, self.turns)
+        self.branches = BranchControl(state, context, self.turns, self.toolbox)
+        self.models = ModelControl(state, binder, context, self.turns)
+        self.project = Project(state, context, binder, self.toolbox, trusting)
         self._filler: Filler | None = None
 
     @property
     def opened(self) -> bool:
         """True when there is a session: not before ``start`` has opened one."""
-        return self._bindings.opened
+        return self._state.opened
 
     @property
     def conversation(self) -> Conversation:
         """The session in front."""
-        return self._bindings.current.conversation
+        return self._state.conversation
 
     @property
     def runtime(self) -> Runtime:
         """The runtime of the session in front: what its next request is made with."""
-        return self._bindings.current.runtime
+        return self._state.runtime
 
     @property
     def budget(self) -> SpendingBudget:
@@ -148,12 +104,12 @@ class Agent:
             lambda: self._opened.open_first(parts.resume, parts.session, parts.continue_newest)
         )
         await asyncio.to_thread(parts.workspace.look)
-        if self._states.now is RunState.CLOSING:
+        if self._state.run.now is RunState.CLOSING:
             return
         parts.permissions.reach.load(conversation.info.state, first=True)
         chosen = parts.model_key is not None or not conversation.info.model
         self._binder.bind(conversation, self._binder.first_model(conversation), chosen=chosen)
-        self._states.change(RunState.IDLE)
+        self._state.run.change(RunState.IDLE)
         self.events.publish(SessionChanged(conversation.info, reload=True))
         self.context.tell()
         self.events.spawn(self._binder.warm_up(), "warm-up")
@@ -181,7 +137,7 @@ class Agent:
         await asyncio.to_thread(self.parts.workspace.look)
         known = self.parts.extra_tools is not None and self.parts.extra_tools.recall()
         self._binder.bind(conversation, self._binder.first_model(conversation))
-        self._states.change(RunState.LOOKING)
+        self._state.run.change(RunState.LOOKING)
         self.sessions.tell_missing()
         await self._binder.warm_up()
         newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.fixed), None)
@@ -218,19 +174,8 @@ class Agent:
         self.context.recount()
 
     async def _subagent(self, title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
-        parts = self.parts
-        told = ToldMode(parts.permissions, subagent=True, jail=parts.jail)
-        return await run_subagent(
-            self.runtime,
-            self.toolbox,
-            parts.counter,
-            self.permissions.judge,
-            told,
-            title,
-            prompt,
-            emit,
-            self.context.tell,
-        )
+        judge, tell = self.permissions.judge, self.context.tell
+        return await run_subagent(self._state, self.toolbox, judge, title, prompt, emit, tell)
 
     def _keep_index(self) -> None:
         """Puts what was said into the index of texts from now on, and all that was said before."""

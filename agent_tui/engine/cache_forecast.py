@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from agent_tui.context.anchor import runs_of
 from agent_tui.context.cache_forecast import ForecastBasis, forecast
+from agent_tui.engine.calls import build_request, new_step
 from agent_tui.engine.request_prefix import RequestPrefix
-from agent_tui.engine.runtime import Runtime, build_request, new_step
+from agent_tui.engine.runtime import Runtime
 from agent_tui.models.requests import Effort, ModelInfo, SentMessage
 from agent_tui.models.steps import CacheForecast, ColdRequest
 from agent_tui.models.usage import TokenUsage

@@ -10,27 +10,51 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Protocol
 
 from agent_tui.config import Settings
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, Stamp, environment_text, git_facts, stamp
 from agent_tui.context.skills import Skills, UserCommand, UserCommands
 from agent_tui.context.trust import FolderTrust, places
 from agent_tui.engine.request_prefix import RequestPrefix
-from agent_tui.engine.toolbox import Toolbox
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextRow
 from agent_tui.models.events import Notice
 from agent_tui.models.messages import UPDATE, AttachmentPart
-from agent_tui.models.requests import ModelInfo, SentMessage, SystemBlock
+from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock
+from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths
 from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import size
+from agent_tui.tools.base import Tool
 from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.offer import McpPrompt, RememberedOffers
 from agent_tui.tools.registry import SessionTools
 
 ToolRow = tuple[str, str, str, int | None, bool]
+
+
+class ExtraTools(Protocol):
+    """Tools from outside, such as MCP servers; ``offered`` decides which of them are deferred."""
+
+    @property
+    def starting(self) -> bool:
+        """True when some tools are on their way and may still come."""
+
+    def late(self) -> list[str]:
+        """The servers without whose tools the next request goes out because they are still starting; each once."""
+
+    def tools(self) -> list[Tool]: ...
+
+    def offered(self, limits: Limits) -> list[OfferedTool]: ...
+
+    def start(self, changed: Callable[[], None]) -> None: ...
+
+    def recall(self) -> bool:
+        """Instead of a start: has the tools as they were last seen. False where that is not known of all."""
+
+    async def close(self) -> None: ...
 
 
 class Extensions:
@@ -151,9 +175,8 @@ def _arguments(names: Sequence[str], args: str) -> dict[str, str]:
 
 
 def tool_rows(
-    toolbox: Toolbox,
+    offered: Sequence[OfferedTool],
     request_prefix: RequestPrefix,
-    model: ModelInfo,
     disabled: Sequence[str],
     rows_now: Sequence[ContextRow],
 ) -> list[ToolRow]:
@@ -169,7 +192,7 @@ def tool_rows(
     sent = {tool.schema.name for tool in request_prefix.offered}
     rows: list[ToolRow] = []
     left_out: list[ToolRow] = []
-    for tool in toolbox.offered(model):
+    for tool in offered:
         name, first = tool.schema.name, tool.schema.description.partition("\n")[0]
         if name in sent:
             rows.append((name, tool.group, f"(deferred) {first}" if tool.deferred else first, counts.get(name), True))

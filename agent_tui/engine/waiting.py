@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from agent_tui.engine.conversation import Conversation, patiently, store_failure
-from agent_tui.engine.state import Bindings, Hub
+from agent_tui.engine.state import AgentState
 from agent_tui.errors import StoreError
 from agent_tui.models.events import (
     Event,
@@ -153,14 +153,13 @@ class Waiting:
     """The inbox of the session in force, and before it what its newest turn left without an answer. What waits is
     stored with the session: it is not lost with the process."""
 
-    def __init__(self, hub: Hub, bindings: Bindings) -> None:
-        self._hub = hub
-        self._bindings = bindings
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
         self._inbox = Inbox()
         self._paused = False
         self._unanswered: list[Message] = []
         self._why = ""
-        hub.subscribe(self._listen)
+        state.events.subscribe(self._listen)
 
     @property
     def listed(self) -> list[WaitingMessage]:
@@ -207,7 +206,7 @@ class Waiting:
         message = self._inbox.take_back(message_id)
         self._tell()
         if message is not None and self._storable:
-            conversation = self._bindings.current.conversation
+            conversation = self._state.conversation
             conversation.forget_waiting(message)
             self._store(conversation)
         return message
@@ -242,14 +241,14 @@ class Waiting:
             self._tell()
             if self._storable:
                 for message in messages:
-                    self._bindings.current.conversation.keep_waiting(message)
+                    self._state.conversation.keep_waiting(message)
                 # Why it could not be stored is being told already.
-                self._bindings.current.conversation.save_if_possible()
+                self._state.conversation.save_if_possible()
 
     def leave_unanswered(self, why: str) -> None:
         """The request failed, and nothing of an answer came. What it was about is in the conversation, and so is what
         was not answered before it."""
-        self._unanswered, self._why = unanswered(self._bindings.current.conversation.path), why
+        self._unanswered, self._why = unanswered(self._state.conversation.path), why
         self._tell()
 
     def release(self, message_id: str | None = None) -> bool:
@@ -271,13 +270,13 @@ class Waiting:
 
     def opened(self) -> None:
         """The first session is in force: what waits in it is held, before what was typed meanwhile."""
-        self._inbox.hold(self._bindings.current.conversation.waiting)
+        self._inbox.hold(self._state.conversation.waiting)
         self._find_unanswered()
         self.tell_held()
 
     def become(self) -> None:
         """Another session is in force: what waits there, and nothing else."""
-        self._inbox.become(self._bindings.current.conversation.waiting)
+        self._inbox.become(self._state.conversation.waiting)
         self._paused = False
         self._find_unanswered()
         self._tell()
@@ -295,7 +294,7 @@ class Waiting:
             waits = f"{plural(count, 'message')} {'waits' if count == 1 else 'wait'}"
             sends = "it" if count == 1 else "them"
             text = f"{waits} from when this session was left: Enter on an empty prompt sends {sends}, ↑ takes back."
-            self._hub.publish(Notice("info", text, "waiting"))
+            self._state.events.publish(Notice("info", text, "waiting"))
         if self.listed:
             self._tell()
 
@@ -303,7 +302,7 @@ class Waiting:
         """Stores those of the messages (None: of all) that have to wait."""
         if not self._storable:
             return
-        conversation, waiting = self._bindings.current.conversation, self._inbox.to_send()
+        conversation, waiting = self._state.conversation, self._inbox.to_send()
         ids = {message.id for message in waiting}
         kept = [message for message in (waiting if messages is None else messages) if message.id in ids]
         for message in kept:
@@ -314,27 +313,27 @@ class Waiting:
     def keep_order(self) -> None:
         """Stores in which order they wait."""
         if self._storable:
-            conversation = self._bindings.current.conversation
+            conversation = self._state.conversation
             conversation.order_waiting([message.id for message in self._inbox.messages()])
             self._store(conversation)
 
     @property
     def _storable(self) -> bool:
-        return self._bindings.opened and not self._bindings.current.conversation.read_only
+        return self._state.opened and not self._state.conversation.read_only
 
     def _withdraw(self) -> list[Message]:
         """Takes what was not answered out of the conversation and returns it; what waits for a word is a message of its
         own."""
-        conversation, taken = self._bindings.current.conversation, self._unanswered
+        conversation, taken = self._state.conversation, self._unanswered
         self._unanswered = []
         gone = conversation.path[conversation.path.index(taken[0]) :]
         try:
             conversation.go_to(taken[0].parent_id)
         except StoreError:
-            self._hub.spawn(self.save_rest(conversation), "store")
-        self._hub.publish(MessagesWithdrawn([message.id for message in gone]))
+            self._state.events.spawn(self.save_rest(conversation), "store")
+        self._state.events.publish(MessagesWithdrawn([message.id for message in gone]))
         self._tell()
-        self._hub.publish(self._bindings.current.runtime.changed())
+        self._state.events.publish(self._state.runtime.changed())
         # The news it brings of background commands count as told, and go with it again.
         again = [replace(message, id=new_id("msg"), parent_id=None, created=0.0) for message in taken]
         return [_bare(message, TOLD - {NEWS}) for message in again]
@@ -348,7 +347,7 @@ class Waiting:
 
     def _find_unanswered(self) -> None:
         """As a session is opened: its newest messages, where the request failed before a word of an answer."""
-        conversation = self._bindings.current.conversation
+        conversation = self._state.conversation
         left, step = unanswered(conversation.path), next(iter(conversation.steps[-1:]), None)
         self._unanswered, self._why = [], ""
         if not left or step is None or conversation.read_only:
@@ -357,20 +356,20 @@ class Waiting:
             self._unanswered, self._why = left, step.failure.message
 
     def _tell(self) -> None:
-        self._hub.publish(QueueChanged(self.listed, self._paused))
+        self._state.events.publish(QueueChanged(self.listed, self._paused))
 
     def _store(self, conversation: Conversation) -> None:
         try:
             conversation.save()
         except StoreError:
-            self._hub.spawn(self.save_rest(conversation), "store")
+            self._state.events.spawn(self.save_rest(conversation), "store")
 
     async def save_rest(self, conversation: Conversation) -> None:
         """Stores what could not be stored when it arose. The user is told when it cannot be now either."""
         try:
             await patiently(conversation.save)
         except StoreError as error:
-            self._hub.publish(Notice("error", store_failure(error).message, "store"))
+            self._state.events.publish(Notice("error", store_failure(error).message, "store"))
 
 
 def unanswered(path: Sequence[Message]) -> list[Message]:

@@ -27,7 +27,7 @@ from agent_tui.config import (
     Settings,
     ToolsConfig,
 )
-from agent_tui.engine import runtime as requests
+from agent_tui.engine import calls as requests
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions, Workspace
 from agent_tui.models.events import CompactionEnded, Event, StepEnded, TurnEnded

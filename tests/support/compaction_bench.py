@@ -14,10 +14,9 @@ from agent_tui.config import Settings
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.counting import CountService
 from agent_tui.engine.questions import Verdict
 from agent_tui.engine.request_prefix import RequestPrefix
-from agent_tui.engine.runtime import Runtime
+from agent_tui.engine.runtime import CountService, Runtime
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.models.events import Event, Notice, TurnEnded

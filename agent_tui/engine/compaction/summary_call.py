@@ -18,7 +18,7 @@ from agent_tui.context.compaction.summary import (
     system_text,
     user_text,
 )
-from agent_tui.engine.runtime import fitting_output
+from agent_tui.engine.calls import fitting_output
 from agent_tui.models.failure import Failure, without_text_kept
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.requests import (

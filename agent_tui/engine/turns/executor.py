@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import far_off
 from agent_tui.context.accounting.spending import session_totals
+from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.compaction.service import CompactionService, Prepare
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.models import learn
-from agent_tui.engine.runtime import Emit, Runtime, fitting_output
+from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.toolbox import ToldMode
 from agent_tui.engine.turns.step import StepResult, StepRunner
 from agent_tui.engine.turns.toolrunner import ToolRunner

@@ -13,10 +13,10 @@ from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
 from agent_tui.context.tokens import char_tokens, family_of, round_up
-from agent_tui.engine.calls import stream_with_retries
+from agent_tui.engine.calls import build_request, new_step, record_sent, stream_with_retries
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.models import adapt
-from agent_tui.engine.runtime import Emit, Runtime, build_request, new_step, record_sent
+from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice, PartDelta, StepEnded, StepStarted

@@ -13,6 +13,7 @@ from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.questions import Verdict
 from agent_tui.engine.request_prefix import build_request_prefix
 from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.state import AgentState
 from agent_tui.engine.toolbox import ToldMode, Toolbox
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
@@ -28,7 +29,6 @@ from agent_tui.models.events import (
     TurnEnded,
 )
 from agent_tui.models.messages import OWN_OUTPUT, PLAN_TOOL, AttachmentPart, ToolCallPart, new_id, user_message
-from agent_tui.models.requests import Counter
 from agent_tui.text.clean import pictured
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolMemory, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
@@ -42,22 +42,21 @@ NOT_OFFERED = (*NOT_FOR_SUBAGENTS, "ask", PLAN_TOOL)
 
 
 async def run_subagent(
-    runtime: Runtime,
+    state: AgentState,
     toolbox: Toolbox,
-    counter: Counter,
     judge: Callable[[ToolCallPart, Tool, Intent, str], Awaitable[Verdict]],
-    told_mode: ToldMode,
     title: str,
     prompt: str,
-    emit: Callable[[str], None] = lambda text: None,
-    counted: Callable[[], None] = lambda: None,
+    emit: Callable[[str], None],
+    counted: Callable[[], None],
 ) -> ToolOutcome:
     """Runs ``prompt`` in a session of its own, with the tools and permissions of the parent but no subagents.
 
     Its steps are added to the parent's session as kind ``subagent``: they cost, but never anchor. ``emit`` gets a line
     for each tool it uses; ``counted`` is called when a call has ended and its cost is among the parent's.
     """
-    store, parent = runtime.conversation.store, runtime.conversation
+    parts, runtime, parent = state.parts, state.runtime, state.conversation
+    store, told_mode = parent.store, ToldMode(parts.permissions, subagent=True, jail=parts.jail)
     info = await patiently(
         lambda: store.sessions.create(
             parent.info.project, runtime.info.spec.key, parent=parent.info.id, kind="subagent"
@@ -91,7 +90,7 @@ async def run_subagent(
     def context() -> ToolContext:
         return replace(toolbox.context(), session_id=info.id, subagent=None, user=None, memory=memory)
 
-    compaction = CompactionService(own, counter)
+    compaction = CompactionService(own, parts.counter)
     asker = f"subagent “{' '.join(pictured(title).split())[:60]}”"
 
     waited = 0.0

@@ -14,7 +14,7 @@ import pytest
 from agent_tui.config import ModelConfig, PermissionsConfig, Settings, ToolsConfig
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions, Workspace
-from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.state import AgentParts
 from agent_tui.models.context import ContextUsage
 from agent_tui.tools.mcp.offer import RememberedOffers
 from tests.support.agents import TokenCounter, parts_for, running

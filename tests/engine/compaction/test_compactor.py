@@ -8,9 +8,9 @@ import pytest
 
 from agent_tui.context.compaction.planning import message_tokens, undo_target
 from agent_tui.context.tokens import message_text_for_count
+from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.compaction.compactor import Compactor
 from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_TRIMS
-from agent_tui.engine.runtime import fitting_output
 from agent_tui.errors import WorkerError
 from agent_tui.models.events import CompactionStarted, Event
 from agent_tui.models.failure import Failure, Overflow

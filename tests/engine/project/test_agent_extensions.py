@@ -11,9 +11,9 @@ import pytest
 
 from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.calls import build_request
 from agent_tui.engine.extensions import Extensions, Workspace
 from agent_tui.engine.request_prefix import schema_text
-from agent_tui.engine.runtime import build_request
 from agent_tui.models.context import ContextRow
 from agent_tui.models.events import ContextChanged, Notice, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT

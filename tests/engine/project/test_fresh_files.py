@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent_tui.context.prompt import MemoryFiles
 from agent_tui.engine.extensions import Workspace
-from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.state import AgentParts
 from agent_tui.models.events import ContextChanged, PartDelta
 from tests.support.agents import parts_for, running
 from tests.support.contexts import row

@@ -11,7 +11,7 @@ from agent_tui.config import ContextConfig, ModelConfig, PermissionsConfig, Sett
 from agent_tui.context.prompt import MemoryFiles
 from agent_tui.engine import request_prefix as prefix
 from agent_tui.engine.extensions import Workspace
-from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.state import AgentParts
 from agent_tui.models.messages import CHANGE, AttachmentPart
 from agent_tui.models.requests import Counter, ModelRequest, StreamItem
 from agent_tui.providers.demo import DemoProvider
