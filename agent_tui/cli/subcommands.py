@@ -424,7 +424,7 @@ def _forget_limits() -> int:
 
 def _config(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import config_layers, load_settings
-    from agent_tui.config.example import example_text, show_settings
+    from agent_tui.config.schema import example_text, show_settings
     from agent_tui.store.repair import open_for_reading
 
     paths = user_paths()

@@ -9,10 +9,10 @@ import re
 import shlex
 import stat
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.models.messages import AttachmentPart, Metadata, image_type
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import size
 from agent_tui.tools.files import text as files
 from agent_tui.tools.files.beneath import at, entered, is_within, names_in

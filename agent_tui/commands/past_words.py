@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agent_tui.commands.cache_words import miss_words
@@ -16,6 +15,7 @@ from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextRow
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.models.steps import Step
+from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import clock, grouped, money, percent, plural, signed, tokens
 

@@ -6,10 +6,10 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.commands.result import CommandResult, Submit, Text
+from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from agent_tui.records import dataclass
 
 ScreenName: TypeAlias = Literal[
     "context", "sessions", "models", "rewind", "help", "themes", "jobs", "queue", "vim", "efforts", "picture"

@@ -4,7 +4,7 @@ the numbers were made; and what a session used."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from agent_tui.commands.cache_words import sum_rows
@@ -17,6 +17,7 @@ from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
 from agent_tui.models.usage import Prices
+from agent_tui.records import dataclass
 from agent_tui.text.clean import cut, one_line
 from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, share_in, tokens, whole_percent
 

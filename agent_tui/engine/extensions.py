@@ -7,7 +7,6 @@ import asyncio
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +23,7 @@ from agent_tui.models.messages import UPDATE, AttachmentPart
 from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths
+from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import size
 from agent_tui.tools.base import Tool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import BudgetConfig, Settings
@@ -36,6 +36,7 @@ from agent_tui.models.messages import Message, Metadata, new_id
 from agent_tui.models.requests import Counter, Effort, ModelInfo, Provider, ReplayRule
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage
+from agent_tui.records import dataclass
 from agent_tui.store.steps import day_of
 
 if TYPE_CHECKING:

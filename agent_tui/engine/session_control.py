@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.context.anchor import branches, on_branch
@@ -22,6 +22,7 @@ from agent_tui.errors import READ_ONLY, AgentError, SessionBusyError, StoreError
 from agent_tui.models.events import Event, Notice, SessionChanged
 from agent_tui.models.messages import Message
 from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo
+from agent_tui.records import dataclass
 from agent_tui.store.locks import SessionLock
 from agent_tui.store.salvage import lacks
 from agent_tui.store.store import Store

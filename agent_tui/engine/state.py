@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,6 +25,7 @@ from agent_tui.paths import Paths
 from agent_tui.providers.catalog import images_of
 from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
 from agent_tui.providers.secrets import Redactor
+from agent_tui.records import dataclass
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail

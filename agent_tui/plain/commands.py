@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from threading import Event
@@ -32,6 +31,7 @@ from agent_tui.context.accounting.lost import lost_text
 from agent_tui.models.session import Branch, SessionHit
 from agent_tui.plain.event_printer import ago
 from agent_tui.plain.line_writer import spoken
+from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, plural, tokens
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
@@ -12,6 +11,7 @@ from agent_tui.commands.questions import PLAN_CHOICES, PermissionChoice, PlanCho
 from agent_tui.errors import AgentError
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
 from agent_tui.models.messages import new_id
+from agent_tui.records import dataclass
 from agent_tui.text.clean import spelled
 from agent_tui.text.numbers import plural
 

@@ -20,9 +20,10 @@ from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, T
 from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.store import Store, walk
 from agent_tui.store.export_text import render
+from agent_tui.store.messages import walk
 from agent_tui.store.repair import check, open_for_reading, repair_file, repair_session
+from agent_tui.store.store import Store
 from tests.support.forms import examples
 
 SESSIONS = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from agent_tui.context.accounting.lost import lost_reasoning, lost_text
@@ -35,6 +35,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, Notice
 from agent_tui.models.requests import Counter, ModelInfo, ModelRequest, ModelSpec, StreamItem
 from agent_tui.models.session import SessionState
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import tokens
 
 CANCELLED = "you cancelled it in this turn"

@@ -9,7 +9,7 @@ import shutil
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import NO_OUTPUT, Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, Keeping, ToolContext, ToolOutcome
@@ -401,7 +402,7 @@ class _Run:
         if found is None:
             jail, network = self._context.jail, self._context.network
             shares = jail is not None and jail.shares(network)
-            notes += refused(text, self._domain, network, shares, failed=code != 0)
+            notes += refused(text, self._domain, network, shares, code != 0, builds=self._attempts is not None)
             notes += kept_from(jail.refused_hosts(self._begun) if jail is not None else [])
             notes += missed(text, os.environ, self._env) if self._domain != "free" and code != 0 else []
         lines = [line for line in (text, self._note, *notes) if line]

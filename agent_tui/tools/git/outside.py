@@ -13,10 +13,10 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.paths import private_dir
+from agent_tui.records import dataclass
 from agent_tui.tools.git.remotes import Address, RemoteReach, Settings, as_config, listed, parse_address
 from agent_tui.tools.git.repository import find_git, outside_path
 

@@ -12,11 +12,11 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
+from agent_tui.records import dataclass
 from agent_tui.tools.git.repository import PINNED, Repository, find_git, find_repository, outside_path, read_small
 
 _USER = r"[A-Za-z0-9_][\w.+-]*"

@@ -13,10 +13,10 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.paths import belongs_to_user, git_folder
+from agent_tui.records import dataclass
 
 SMALL = 65_536
 _LARGEST = 50_000_000  # packed-refs of very many branches

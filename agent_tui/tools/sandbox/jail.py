@@ -10,12 +10,13 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
+from agent_tui.records import dataclass
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.git.repository import outside_path
 from agent_tui.tools.sandbox import places

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from rich.cells import cell_len
@@ -18,6 +17,7 @@ from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Prices
+from agent_tui.records import dataclass
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
