@@ -57,14 +57,12 @@ class Agent:
         self._binder = binder = Binder(state, context)
         self.waiting = Waiting(state)
         """What the user wrote that has no answer on its way."""
-        relay = TurnRelay(
-            state, context, self.waiting, self.toolbox, self.permissions, self.background, binder.prepare_step
-        )
+        relay = TurnRelay(state, context, self.waiting, self.toolbox, self.permissions, self.background)
         self.turns = Runner(state, self.waiting, relay)
         self.sessions = SessionControl(
             state, opened, binder, context, self.waiting, self.turns, self.toolbox, self.background
         )
-        self.compaction = CompactionControl(state, binder, context, self.turns)
+        self.compaction = CompactionControl(state, context, self.turns)
         self.branches = BranchControl(state, context, self.turns, self.toolbox)
         self.models = ModelControl(state, binder, context, self.turns)
         self.project = Project(state, context, binder, self.toolbox, trusting)

@@ -84,7 +84,7 @@ class Binder:
             replay=recalled_rule(parts.store, known),
             budget=self._budget_of(conversation),
         )
-        binding = Binding(runtime, CompactionService(runtime, parts.counter, parts.catalogue.find))
+        binding = Binding(runtime, CompactionService(runtime, parts.counter, self.prepare_step, parts.catalogue.find))
         if info is not None:
             binding.describe_as(info)
         self._state.bind(binding)

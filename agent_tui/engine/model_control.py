@@ -83,7 +83,7 @@ class ModelControl:
         conversation = old.conversation
         before = old.runtime.inputs().as_now()
         if conversation.path and not conversation.read_only and old.described:
-            await old.compaction.before_switch(info, self._state.events.publish, self._binder.prepare_step)
+            await old.compaction.before_switch(info, self._state.events.publish)
         self._binder.bind(conversation, spec, info=info)
         self._binder.tell_problems(info)
         self._tell_images(info)

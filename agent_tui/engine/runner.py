@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class TurnRelay:
-    """Prepares turns and passes on what comes of them; ``prepare`` is awaited before each step."""
+    """Prepares turns and passes on what comes of them."""
 
     def __init__(
         self,
@@ -38,7 +38,6 @@ class TurnRelay:
         toolbox: Toolbox,
         desk: PermissionDesk,
         background: Background,
-        prepare: Callable[[], Awaitable[None]],
     ) -> None:
         self._state = state
         self._workspace = state.parts.workspace
@@ -48,7 +47,6 @@ class TurnRelay:
         self._desk = desk
         self._told_mode = ToldMode(state.parts.permissions, jail=state.parts.jail)
         self._background = background
-        self._prepare = prepare
 
     def begin(self, message: Message) -> TurnExecutor | None:
         """An executor for a turn that begins with ``message``; None when it cannot begin: the message waits for the
@@ -78,7 +76,6 @@ class TurnRelay:
             binding.runtime,
             runner,
             binding.compaction,
-            self._prepare,
             self._take_steering,
             self._told_mode,
             self._background.append,

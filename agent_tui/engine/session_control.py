@@ -266,9 +266,8 @@ class SessionControl:
 class CompactionControl:
     """Compacts the session in front at the user's word, and takes that back; neither while a turn runs."""
 
-    def __init__(self, state: AgentState, binder: Binder, context: ContextControl, runner: Runner) -> None:
+    def __init__(self, state: AgentState, context: ContextControl, runner: Runner) -> None:
         self._state = state
-        self._binder = binder
         self._context = context
         self._runner = runner
 
@@ -281,9 +280,9 @@ class CompactionControl:
         await self._runner.exclusively(self._compact(focus), "compact", RunState.COMPACTING)
 
     async def _compact(self, focus: str) -> None:
-        prepare = self._binder.prepare_step
-        await prepare()
-        await self._state.binding.compaction.compact("manual", self._state.events.publish, prepare, focus)
+        compaction = self._state.binding.compaction
+        await compaction.prepare()
+        await compaction.compact("manual", self._state.events.publish, focus)
 
     async def undo(self) -> None:
         """Takes the newest compaction back. The outcome arrives as an event."""

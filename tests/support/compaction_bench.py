@@ -132,14 +132,14 @@ class Bench(Generic[M]):
         self.conversation = conversation
         counts = CountService(CharCounter(), TokenCounterMetrics())
         self.runtime = Runtime(conversation, self.model, counts, self.settings, self.info, "off", RequestPrefix())
-        self.service = CompactionService(self.runtime, CharCounter())
+        self.service = CompactionService(self.runtime, CharCounter(), self.prepare)
         registry = ToolRegistry([ReadTool(self.tokens)])
 
         async def allow(*_: object) -> Verdict:
             return Verdict(True)
 
         runner = ToolRunner(registry, lambda: make_context(self.folder / "project"), allow)
-        self.executor = TurnExecutor(self.runtime, runner, self.service, self.prepare)
+        self.executor = TurnExecutor(self.runtime, runner, self.service)
 
     async def prepare(self) -> None:
         await self.runtime.counts.ensure(self.conversation, self.runtime.request_prefix)

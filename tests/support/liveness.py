@@ -10,7 +10,7 @@ from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.view import build_view
-from agent_tui.engine.compaction.service import AutoCompaction, Compact, Proceed, Stop
+from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Part, TextPart, ToolCallPart
 from agent_tui.models.requests import SentMessage

@@ -6,14 +6,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import far_off
 from agent_tui.context.accounting.spending import session_totals
 from agent_tui.engine.calls import fitting_output
-from agent_tui.engine.compaction.service import CompactionService, Prepare
+from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.models import learn
 from agent_tui.engine.runtime import Emit, Runtime
@@ -43,11 +43,10 @@ class Again:
 class OverflowRecovery:
     """Tries what is left to try for one step whose request was refused for its size."""
 
-    def __init__(self, runtime: Runtime, compaction: CompactionService, emit: Emit, prepare: Prepare) -> None:
+    def __init__(self, runtime: Runtime, compaction: CompactionService, emit: Emit) -> None:
         self._runtime = runtime
         self._compaction = compaction
         self._emit = emit
-        self._prepare = prepare
         self._shortened: set[bool] = set()
         self._compacted = False
 
@@ -73,7 +72,7 @@ class OverflowRecovery:
             return None
         # What the provider said, without the ways on: which are left is known in a moment.
         said = failure.message.partition(TEXT_KEPT)[0].partition(" Use /compact")[0].strip()
-        stopped = await self._compaction.after_overflow(self._emit, self._prepare, said)
+        stopped = await self._compaction.after_overflow(said)
         if stopped is not None:
             result.told(stopped)
             return None
@@ -154,8 +153,7 @@ def learned_text(info: ModelInfo, before: Limits) -> str:
 class TurnExecutor:
     """Runs one turn at a time on a runtime.
 
-    ``prepare`` is awaited before every step: it refreshes documents, counts what is uncounted and so makes the
-    calculator's answer final. ``steering`` hands over messages the user wants in before the next step; ``remark`` may
+    ``steering`` hands over messages the user wants in before the next step; ``remark`` may
     add to a tool's result before it is stored.
     ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send. ``unsent`` are messages that
     were handed over but could not be stored: they are the caller's again when the turn has ended. ``told_mode`` tells a
@@ -167,7 +165,6 @@ class TurnExecutor:
         runtime: Runtime,
         tools: ToolRunner,
         compaction: CompactionService,
-        prepare: Callable[[], Awaitable[None]],
         steering: Callable[[], list[Message]] = list,
         told_mode: ToldMode | None = None,
         remark: Callable[[Message], None] = lambda message: None,
@@ -175,7 +172,6 @@ class TurnExecutor:
         self._runtime = runtime
         self._tools = tools
         self._compaction = compaction
-        self._prepare = prepare
         self._steering = steering
         self._told_mode = told_mode
         self._remark = remark
@@ -236,7 +232,7 @@ class TurnExecutor:
             self.emit(TurnStarted(new_id("turn")))
             if self._runtime.budget is not None and self._runtime.parent is None:
                 self._runtime.budget.begin_turn()
-            self._compaction.turn_started()
+            self._compaction.turn_started(self.emit)
             if message is not None:
                 await self._add(message)
             if self._cancelled:
@@ -309,20 +305,20 @@ class TurnExecutor:
 
         A string is the reason why it could not be sent; None when it would break a budget, which was told.
         """
-        self._compaction.begin_step()
-        await self._prepare()
+        self._compaction.auto.step_started()
+        await self._compaction.prepare()
         self.emit(self._runtime.changed())
-        blocked = await self._compaction.before_step(self.emit, self._prepare)
+        blocked = await self._compaction.before_step()
         if blocked is not None:
             return blocked
         result = await self._call()
-        recovery = OverflowRecovery(self._runtime, self._compaction, self.emit, self._prepare)
+        recovery = OverflowRecovery(self._runtime, self._compaction, self.emit)
         while result is not None and (again := await recovery.next(result)) is not None:
             result = await self._call(again.max_output)
         if result is None:
             return None
         if result.failure is None:
-            self._compaction.model_replied(self.emit)
+            self._compaction.model_replied()
         usage = self._runtime.usage()
         for warning in usage.warnings:
             log.warning("%s", warning)
@@ -335,7 +331,7 @@ class TurnExecutor:
         usage = runtime.usage()
         most = max_output_for(usage, runtime.info.limits) if max_output is None else max_output
         refusal = runtime.refusal(runtime.expected(usage, most), runtime.info.spec.key, self.emit)
-        self._compaction.tell(self.emit, refused=refusal is not None)
+        self._compaction.tell(refusal is not None)
         if refusal is not None:
             self.emit(Notice("warning", refusal, "budget"))
             return None

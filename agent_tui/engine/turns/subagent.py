@@ -90,7 +90,7 @@ async def run_subagent(
     def context() -> ToolContext:
         return replace(toolbox.context(), session_id=info.id, subagent=None, user=None, memory=memory)
 
-    compaction = CompactionService(own, parts.counter)
+    compaction = CompactionService(own, parts.counter, prepare)
     asker = f"subagent “{' '.join(pictured(title).split())[:60]}”"
 
     waited = 0.0
@@ -109,7 +109,7 @@ async def run_subagent(
         return verdict if again is None else replace(verdict, again=lambda stopped: timed(again(stopped)))
 
     runner = ToolRunner(ToolRegistry(tools), context, judged)
-    executor = TurnExecutor(own, runner, compaction, prepare, told_mode=told_mode)
+    executor = TurnExecutor(own, runner, compaction, told_mode=told_mode)
     message = user_message(prompt)
     told_mode.tell(message, child.view)
     ended, stopped = TurnEnded("error"), ""

@@ -15,7 +15,7 @@ from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.summary import USER_MESSAGES, parse_sections
 from agent_tui.context.view import build_view
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.compaction.service import AutoCompaction, Compact, Decision
+from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Decision
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, StepEnded, TurnEnded
 from agent_tui.models.messages import Message, SummaryPart
