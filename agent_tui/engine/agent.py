@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from agent_tui.engine.about import Project
 from agent_tui.engine.binder import Binder
-from agent_tui.engine.context_control import ContextControl, PrefixBuilder
+from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.model_control import ModeControl, ModelControl
@@ -52,7 +52,7 @@ class Agent:
         self.questions = QuestionDesk(parts.permissions, events.publish, self.mode.set)
         """What tools ask the user: plans to approve, questions with choices."""
         self.toolbox = Toolbox(state, self.background.jobs, self.questions, self.mode.domain, self._subagent)
-        self.context = context = ContextControl(state, PrefixBuilder(state, self.toolbox, trusting))
+        self.context = context = ContextControl(state, self.toolbox, trusting)
         """What the next request is made of, and its numbers."""
         self._binder = binder = Binder(state, context)
         self.waiting = Waiting(state)

@@ -28,20 +28,21 @@ log = logging.getLogger(__name__)
 
 def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> ModelRequest:
     """The next request of a session as it stands."""
+    prefix, agent = runtime.request_prefix, runtime.settings.agent
     return ModelRequest(
         id=request_id,
         spec=runtime.info.spec,
         session_id=runtime.conversation.info.id,
-        system=runtime.request_prefix.system,
+        system=prefix.system,
         messages=list(runtime.conversation.view()),
-        tools=runtime.request_prefix.tools,
+        tools=prefix.tools,
         max_output=max_output,
         effort=runtime.effort,
-        fixed_fingerprint=runtime.request_prefix.fingerprint,
-        timeout=runtime.settings.agent.timeout,
-        content_timeout=runtime.settings.agent.content_timeout,
-        answer_timeout=runtime.settings.agent.answer_timeout,
-        documents=runtime.request_prefix.documents,
+        fixed_fingerprint=prefix.fingerprint,
+        timeout=agent.timeout,
+        content_timeout=agent.content_timeout,
+        answer_timeout=agent.answer_timeout,
+        documents=prefix.documents,
         replay=runtime.rule(),
         output_schema=None if runtime.schema_refused else runtime.output_schema,
         output_due=runtime.output_due,
@@ -92,16 +93,15 @@ WORTH_TOKENS = 8_000
 """Below this an estimate is off by less than anybody acts on, and the first step measures it anyway."""
 
 
-async def count_exactly(runtime: Runtime, current: Callable[[], bool] = lambda: True) -> int | None:
+async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | None:
     """Asks the provider how long the next request is; stored as a step of kind ``count``, which anchors.
 
     None where it is switched off, the provider has no such endpoint, the call failed, or what would be sent changed
     while it was under way: the answer is then about a request that nobody will send. ``current`` says whether the
     runtime is still the session's.
     """
-    if runtime.settings.context.exact_counting == "off":
-        return None
-    if not runtime.conversation.view() or runtime.conversation.read_only:
+    off = runtime.settings.context.exact_counting == "off"
+    if off or not runtime.conversation.view() or runtime.conversation.read_only:
         return None
     usage = runtime.usage()
     step = new_step(runtime, "count")
@@ -213,7 +213,7 @@ def fitting_output(
     size = _stated_input(overflow, estimate, asked)
     if size is None:
         complains = overflow is not None and overflow.max_input is not None
-        return None if complains or not fits_well or asked is None else _half(asked, least)
+        return asked // 2 if asked and fits_well and not complains and asked >= 2 * least else None
     if max_input and size > max_input:
         return None
     exact = overflow is not None and overflow.exact and overflow.input is not None
@@ -232,10 +232,6 @@ def _stated_input(overflow: Overflow | None, estimate: int, asked: int | None) -
     # It is not said whether the answer is in it: whichever is nearer to our own number.
     candidates = [overflow.total, overflow.total - (asked or 0)]
     return max(1, min(candidates, key=lambda size: abs(size - estimate)))
-
-
-def _half(asked: int, least: int) -> int | None:
-    return asked // 2 if asked >= 2 * least else None
 
 
 def _less(room: int, asked: int | None, least: int) -> int | None:

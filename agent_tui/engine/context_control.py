@@ -18,13 +18,13 @@ from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.calls import count_exactly, worth_counting
 from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.request_prefix import (
+    FILE_ROWS,
     RequestPrefix,
     StablePrefix,
     build_request_prefix,
     change_row,
     fewer_tools_text,
     fitting_tools,
-    with_changes,
     with_documents,
 )
 from agent_tui.engine.runtime import CountService
@@ -33,13 +33,16 @@ from agent_tui.engine.toolbox import Toolbox
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice
-from agent_tui.models.messages import AttachmentPart, Message
+from agent_tui.models.messages import Message
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import CacheForecast, Step
 from agent_tui.paths import in_project
 
 if TYPE_CHECKING:
     from agent_tui.engine.cache_forecast import CacheForecaster
+
+
+log = logging.getLogger(__name__)
 
 
 class PrefixBuilder:
@@ -70,11 +73,6 @@ class PrefixBuilder:
     def _grounds_now(self) -> list[object]:
         return [self.pinned, [(r.id, r.active) for r in self._state.conversation.records]]
 
-    @property
-    def tools_starting(self) -> bool:
-        """True when tools of servers that are starting may still come."""
-        return self._toolbox.starting
-
     def begin(self) -> None:
         """Another binding is in force: nothing of it is in a provider's cache yet."""
         self._stable.forget()
@@ -83,8 +81,7 @@ class PrefixBuilder:
 
     def look_at_trust(self) -> None:
         """A folder that is no longer as it was trusted is not trusted any more, and the user is told."""
-        line = self._trusting.lapsed()
-        if line is not None:
+        if (line := self._trusting.lapsed()) is not None:
             self._state.events.publish(Notice("warning", line, "untrusted"))
 
     async def look_at_files(self, *, documents_only: bool) -> bool:
@@ -120,9 +117,7 @@ class PrefixBuilder:
         offered = fitting_tools(blocks, every, limits.window)
         fresh = build_request_prefix([*blocks, *documents], offered)
         fresh.set_counts(runtime.request_prefix.counts())
-        changes = self._take(fresh, waiting=message is None)
-        if message is not None:
-            message.parts[0:0] = changes
+        self._take(fresh, message, waiting=message is None)
         for problem in problems:
             if problem not in self._problems:
                 self._state.events.publish(Notice("warning", problem, "document"))
@@ -137,31 +132,26 @@ class PrefixBuilder:
         be read."""
         documents, problems = self._workspace.documents(self.pinned)
         fresh = with_documents(self._state.runtime.request_prefix, documents)
-        changes = self._take(fresh, waiting and message is None, ("documents",))
+        self._take(fresh, message, waiting and message is None, ("documents",))
         self._grounds = []
-        if message is not None:
-            message.parts[0:0] = changes
         return problems
 
     def _take(
-        self, fresh: RequestPrefix, waiting: bool, rows: Sequence[RowId] = ("memory", "documents")
-    ) -> list[AttachmentPart]:
+        self, fresh: RequestPrefix, message: Message | None, waiting: bool, rows: Sequence[RowId] = FILE_ROWS
+    ) -> None:
         """Makes it the beginning of the next request, or what was sent where that is still cached: what has become of
-        files since is returned. ``waiting`` shows it, for it goes with the user's next message."""
-        binding = self._state.binding
-        runtime, conversation = binding.runtime, binding.conversation
-        counts, before = runtime.request_prefix.counts(), runtime.request_prefix.fixed
-        request_prefix, changes = self._stable.settle(
-            fresh, self.pinned, runtime.info, conversation.view(), conversation.steps, conversation.records
-        )
+        files since goes into ``message``. ``waiting`` shows it, for it goes with the user's next message."""
+        runtime, before = self._state.runtime, self._state.runtime.request_prefix
+        prefix, changes = self._stable.settle(fresh, self.pinned, runtime.info, runtime.conversation)
         changes = [change for change in changes if change_row(change) in rows]
-        request_prefix.keep_edited(before, rows)
-        runtime.begin_with(with_changes(request_prefix, changes) if waiting else request_prefix)
-        runtime.request_prefix.set_counts(counts)
-        return changes
+        prefix.keep_edited(before.fixed, rows)
+        if waiting:
+            prefix.add_changes(changes)
+        prefix.set_counts(before.counts())
+        runtime.begin_with(prefix)
+        if message is not None:
+            message.parts[0:0] = changes
 
-
-log = logging.getLogger(__name__)
 
 COUNT_PATIENCE = 0.3
 """Seconds a step waits for token counts where no decision hangs on them; a warm worker needs a few milliseconds. One
@@ -179,11 +169,11 @@ _UNDER_WAY = (RunState.TURN, RunState.INTERRUPTED, RunState.COMPACTING)
 class ContextControl:
     """Keeps the numbers true: what changes the next request comes here, and everybody is told the new total."""
 
-    def __init__(self, state: AgentState, prefix: PrefixBuilder) -> None:
+    def __init__(self, state: AgentState, toolbox: Toolbox, trusting: Trusting) -> None:
         self._state = state
         self._workspace = state.parts.workspace
-        self._settings = state.parts.settings
-        self.prefix = prefix
+        self._toolbox = toolbox
+        self.prefix = PrefixBuilder(state, toolbox, trusting)
         self._tools_stale = False
         self._forecaster: CacheForecaster | None = None
         self._foretold = ""
@@ -198,7 +188,7 @@ class ContextControl:
         usage = runtime.usage()
         if self._state.run.now in _UNDER_WAY:
             return usage
-        self._unsettled = self._state.run.now is not RunState.LOOKING and self.prefix.tools_starting
+        self._unsettled = self._state.run.now is not RunState.LOOKING and self._toolbox.starting
         if self._unsettled or not self._state.binding.described:
             # It would be a forecast of something else: tools and prices are on their way.
             return usage
@@ -222,15 +212,14 @@ class ContextControl:
         return History(Session(c.messages, c.steps, c.every_record, c.summaries, runtime.policy(), c.inherited))
 
     def _to_be_told(self) -> bool:
-        """Returns whether there is news without anything having changed: something has become known, or is another
-        now."""
+        """Returns whether there is news without anything having changed: something has become known, or has expired."""
         if self._unsettled:
-            return not self.prefix.tools_starting
+            return not self._toolbox.starting
         return self._forecaster is not None and self._forecaster.passed()
 
     def _forecast(self, total: int) -> CacheForecast | None:
-        """Returns what a request of so many tokens would find in the cache. Before the first one there is nothing to
-        know, and nothing to load for it."""
+        """Returns what a request of so many tokens would find in the cache. Before the first one nothing is known, or
+        loaded for it."""
         runtime = self._state.runtime
         if not runtime.conversation.steps:
             return None
@@ -311,8 +300,7 @@ class ContextControl:
         await self.count()
 
     async def _until_described(self) -> None:
-        binding = self._state.binding
-        await binding.until_described()
+        binding = None
         while self._state.binding is not binding:
             binding = self._state.binding
             await binding.until_described()
@@ -336,16 +324,15 @@ class ContextControl:
         """After a step: the calibration, and in development mode a recount from nothing."""
         runtime = self._state.runtime
         runtime.learn_growth(step)
-        if self._settings.agent.development:
-            tracked = runtime.usage().total
+        if runtime.settings.agent.development:
             recount = calculate_context_usage(runtime.inputs()).total
-            if (line := drift(tracked, recount)) is not None:
+            if (line := drift(runtime.usage().total, recount)) is not None:
                 log.warning("%s", line)
 
     async def count_exact(self) -> int | None:
         """Asks the provider for the exact size of the next request; None where it cannot say, or must not be asked."""
         await self._until_described()
-        if self._settings.context.exact_counting == "off":
+        if self._state.runtime.settings.context.exact_counting == "off":
             self._state.events.publish(Notice("info", EXACT_OFF, "exact_counting"))
             return None
         binding = self._state.binding
@@ -378,10 +365,11 @@ class ContextControl:
     def unpin(self, path: str) -> None:
         """Stops sending a pinned file. Raises AgentError when it is not pinned."""
         pinned, resolved = self.prefix.pinned, self._workspace.resolve(path)
-        if not any(p in (resolved, path) for p in pinned):
+        left = [p for p in pinned if p not in (resolved, path)]
+        if left == pinned:
             shown = ", ".join(in_project(p, self._workspace.cwd) for p in pinned)
             raise AgentError(f"{path} is not pinned. Pinned: {shown or 'nothing'}.")
-        self._send([p for p in pinned if p not in (resolved, path)])
+        self._send(left)
 
     def _send(self, pinned: list[str]) -> None:
         conversation = self._state.conversation

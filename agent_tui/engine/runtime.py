@@ -32,7 +32,7 @@ from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.errors import AgentError, StoreError, WorkerError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event, Notice
-from agent_tui.models.messages import Message, Metadata, new_id
+from agent_tui.models.messages import Metadata, new_id
 from agent_tui.models.requests import Counter, Effort, ModelInfo, Provider, ReplayRule
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage
@@ -59,29 +59,23 @@ class SpendingBudget:
         run_usd: float | None = None,
         before: SpendingBudget | None = None,
     ) -> None:
-        self._conversation = conversation
+        self.conversation = conversation
         self._config = config
         self._run_usd = run_usd
         # No call is under way while the session changes, so what was spent in the last one stays as it is.
-        self._elsewhere = NO_COST, 0.0
-        if before is not None:
-            run = before._run()
-            self._elsewhere = run.spent, run.held
+        spent = before._run() if before is not None else None
+        self._elsewhere = (spent.spent, spent.held) if spent is not None else (NO_COST, 0.0)
         self._run_from = self._turn_from = len(conversation.steps)
         self._totals = FollowedTotals()
         self._told: set[str] = set()
 
-    @property
-    def conversation(self) -> Conversation:
-        return self._conversation
-
     def begin_turn(self) -> None:
         """Begins a turn: what is spent from here on is the turn's."""
-        self._turn_from = len(self._conversation.steps)
+        self._turn_from = len(self.conversation.steps)
 
     def limit(self, name: BudgetName) -> float | None:
         """Returns the most that may be spent; None where no limit is set."""
-        said = self._conversation.info.state.budget
+        said = self.conversation.info.state.budget
         if name in said:
             return said[name]
         config = self._config
@@ -95,8 +89,8 @@ class SpendingBudget:
 
     def lines(self) -> list[BudgetLine]:
         """All budgets, with what was spent of them."""
-        steps, limit = self._conversation.steps, self.limit
-        whole = self._totals.follow(steps[self._conversation.inherited :], ())
+        steps, limit = self.conversation.steps, self.limit
+        whole = self._totals.follow(steps[self.conversation.inherited :], ())
         today, held = self._today()
         lines = [
             dollars_of("turn", limit("turn"), session_totals(steps[self._turn_from :])),
@@ -109,13 +103,13 @@ class SpendingBudget:
         return lines
 
     def _run(self) -> BudgetLine:
-        here = session_totals(self._conversation.steps[self._run_from :])
+        here = session_totals(self.conversation.steps[self._run_from :])
         cost, held = self._elsewhere
         return BudgetLine("run", self.limit("run"), cost + here.cost, held + here.held_usd)
 
     def _today(self) -> tuple[Cost, float]:
         try:
-            return self._conversation.store.spending.on(day_of(time.time()))
+            return self.conversation.store.spending.on(day_of(time.time()))
         except StoreError as error:
             # The next call stores its step first, and says what is wrong where that fails, too.
             log.warning("What was spent today is not known: %s", error)
@@ -126,7 +120,7 @@ class SpendingBudget:
         kept."""
         if name == "run":
             raise AgentError("The budget of a run is set by --budget alone.")
-        conversation = self._conversation
+        conversation = self.conversation
         said = {**conversation.info.state.budget, name: limit}
         conversation.set_state(replace(conversation.info.state, budget=said))
 
@@ -147,21 +141,20 @@ class SpendingBudget:
 
 
 class CountService:
-    """Asks the worker for counts that are missing. Until they arrive the calculator uses the character rule.
-
-    ``unavailable`` turns True when no tokenizer can be had; the character rule then stays. ``warm``: the worker has
-    counted before, so that it answers at once.
-    """
+    """Asks the worker for counts that are missing. Until they arrive the calculator uses the character rule."""
 
     def __init__(self, counter: Counter, metrics: TokenCounterMetrics) -> None:
         self._counter = counter
         self._metrics = metrics
         self.unavailable = False
+        """No tokenizer can be had: the character rule stays."""
         self.warm = False
+        """The worker has counted before, so that it answers at once."""
 
     async def ensure(self, conversation: Conversation, request_prefix: RequestPrefix) -> bool:
         """Counts whatever of the conversation and the fixed parts has no count; True when something changed."""
-        relevant = self._relevant(conversation)
+        every = (*conversation.path, *conversation.summaries.values())
+        relevant = [m for m in every if m.status != "streaming"]
         messages = [m for m in relevant if m.raw_tokens is None]
         fixed = request_prefix.uncounted()
         known: dict[str, int] = {}
@@ -199,25 +192,13 @@ class CountService:
                     log.warning("Token counts were not stored: %s", error)
         return True
 
-    @staticmethod
-    def _relevant(conversation: Conversation) -> list[Message]:
-        return [m for m in (*conversation.path, *conversation.summaries.values()) if m.status != "streaming"]
-
 
 Emit: TypeAlias = Callable[[Event], None]
 
 
 @dataclass(slots=True)
 class Runtime:
-    """A session together with the model it talks to. ``ratio`` is the model's calibration; ``parent`` is set for a
-    subagent, whose steps are counted in the parent's cost; ``in_flight`` are estimated tokens of the answer that is
-    streaming; ``usage_doubted``: the user knows that this model's reports are not always believed;
-    ``surplus`` is what they are larger by than our estimates;
-    ``replay`` is what was learned of how its server takes reasoning back; ``output_schema`` is what the answer has to
-    fit, as far as the provider is asked for it, ``output_due`` that nothing but the answer is asked for;
-    ``schema_refused``: its server does not take the schema; ``next_effort`` waits for the end of a turn;
-    ``cold_read`` tokens at most will the request that goes out next find in the provider's cache; None is not known;
-    ``budget`` holds the budgets, a subagent's parent's."""
+    """A session together with the model it talks to: all that its next request is made with."""
 
     conversation: Conversation
     provider: Provider
@@ -227,18 +208,30 @@ class Runtime:
     effort: Effort
     request_prefix: RequestPrefix
     ratio: float = 1.0
-    accounts: Incremental = field(default_factory=Incremental)
+    """The model's calibration."""
+    calculator: Incremental = field(default_factory=Incremental)
     parent: Conversation | None = None
+    """A subagent's: its steps are counted in the parent's cost."""
     in_flight: int = 0
+    """Estimated tokens of the answer that is streaming."""
     usage_doubted: bool = False
+    """The user knows that this model's reports are not always believed."""
     surplus: Surplus | None = None
+    """What the model's reports are larger by than our estimates."""
     replay: ReplayRule = field(default_factory=ReplayRule)
+    """What was learned of how its server takes reasoning back."""
     output_schema: Metadata | None = None
+    """What the answer has to fit, as far as the provider is asked for it."""
     output_due: bool = False
+    """Nothing but the answer is asked for."""
     schema_refused: bool = False
+    """The server does not take the schema."""
     budget: SpendingBudget | None = None
+    """A subagent's is its parent's."""
     next_effort: Effort | None = None
+    """Waits for the end of a turn."""
     cold_read: int | None = None
+    """Tokens that the request that goes out next will find in the provider's cache at most; None: not known."""
     _sent_log: SentLog | None = None
 
     @property
@@ -289,14 +282,13 @@ class Runtime:
         return copy
 
     def end_in_parent(self, copy: Step | None, step: Step) -> None:
-        """The call has ended; ``copy`` is what ``begin_in_parent`` gave."""
+        """The call has ended; ``copy`` is what ``begin_in_parent`` returned."""
         if self.parent is not None and copy is not None:
             copy.end_as(step)
             self.parent.save_step(copy)
             self.parent.save_if_possible()
 
     def begin_with(self, request_prefix: RequestPrefix) -> None:
-        """Sets what the next request begins with."""
         self.request_prefix = request_prefix
 
     @property
@@ -317,7 +309,7 @@ class Runtime:
         self.cold_read = read
 
     def turn_over(self) -> None:
-        """Ends a turn: what waited for the end of it holds from now on."""
+        """What waited for the end of the turn holds from now on."""
         self.think(self.wanted_effort)
 
     def replay_by(self, rule: ReplayRule) -> None:
@@ -333,7 +325,6 @@ class Runtime:
         self.schema_refused = True
 
     def streaming(self, tokens: int) -> None:
-        """Estimated tokens of the answer so far; 0 when none is under way."""
         self.in_flight = tokens
 
     def judge(self, reported: TokenUsage, before: ContextUsage, answer: int) -> Judged:
@@ -377,11 +368,11 @@ class Runtime:
 
     def rule(self) -> ReplayRule:
         """Returns the rule on which reasoning the next request may not bring back, as the calculator sees it."""
-        return self.accounts.rule(self.inputs())
+        return self.calculator.rule(self.inputs())
 
     def usage(self) -> ContextUsage:
         """The calculator's answer for the next request."""
-        usage = self.accounts.usage(self.inputs())
+        usage = self.calculator.usage(self.inputs())
         if self.cold_read is None:
             return usage
         read = self.cold_read if usage.expected_read is None else min(self.cold_read, usage.expected_read)

@@ -108,7 +108,7 @@ class ImageLimits:
     @property
     def best_side(self) -> int | None:
         """The longest side that fits whatever is added later."""
-        return _least(self.side, self.many_side)
+        return least(self.side, self.many_side)
 
     def problem(self, data: str, media_type: str) -> str | None:
         """Says why one base64 image is not taken, as a part of a sentence; None when it is."""
@@ -130,13 +130,13 @@ class ImageLimits:
     def with_(self, other: ImageLimits) -> ImageLimits:
         """Returns the stricter of both in everything."""
         return ImageLimits(
-            _least(self.size, other.size),
-            _least(self.side, other.side),
-            _least(self.pixels, other.pixels),
-            _least(self.count, other.count),
-            _least(self.many, other.many),
-            _least(self.many_side, other.many_side),
-            _least(self.total, other.total),
+            least(self.size, other.size),
+            least(self.side, other.side),
+            least(self.pixels, other.pixels),
+            least(self.count, other.count),
+            least(self.many, other.many),
+            least(self.many_side, other.many_side),
+            least(self.total, other.total),
             self.types & other.types,
         )
 
@@ -149,8 +149,9 @@ OWN_IMAGES = ImageLimits(20_000_000, None, None, None, None, None, None)
 store and send with every step is kept smaller."""
 
 
-def _least(one: int | None, other: int | None) -> int | None:
-    return min((n for n in (one, other) if n is not None), default=None)
+def least(*limits: int | None) -> int | None:
+    """The smallest of the limits that are known."""
+    return min((n for n in limits if n is not None), default=None)
 
 
 _NOTES = frozenset({"$schema", "$id", "$comment", "default", "examples", "deprecated", "readOnly", "writeOnly"})
