@@ -43,6 +43,7 @@ class Project:
     ) -> None:
         self._state = state
         self._parts = state.parts
+        self._extensions = state.parts.extensions
         self._context = context
         self._binder = binder
         self._toolbox = toolbox
@@ -74,7 +75,7 @@ class Project:
     def permission_rules(self) -> list[Row]:
         """(decision, rule, source) of every rule."""
         parts = self._parts
-        rules = permission_rules(parts.settings, parts.store, parts.root, self._trusting.identity)
+        rules = permission_rules(parts.settings, parts.store, parts.root, self._trusting.folder.identity)
         return [*rules, *(("allow", rule, "this session") for rule in parts.permissions.rules.for_session)]
 
     def remove_permission_rule(self, rule: str) -> bool:
@@ -97,7 +98,7 @@ class Project:
 
     def trust_details(self) -> str:
         """Returns what the folder brings along that is new to the user, or differs from what they trusted."""
-        return self._trusting.details()
+        return self._trusting.folder.details()
 
     def trust(self, sure: bool = False) -> str:
         """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came.
@@ -110,7 +111,7 @@ class Project:
             return first
         parts = self._parts
         settings = parts.reload() if parts.reload is not None else parts.settings
-        line = parts.extensions.trusted(settings) if parts.extensions is not None else "Trusted."
+        line = self._extensions.trusted(settings) if self._extensions is not None else "Trusted."
         self._context.tools_changed()
         self._state.events.publish(SessionChanged(self._state.conversation.info))
         return line
@@ -118,33 +119,32 @@ class Project:
     def user_commands(self) -> list[UserCommand]:
         """The user's and the project's commands, and the prompts of MCP servers."""
         self._context.prefix.look_at_trust()
-        return list(self._parts.extensions.user_commands()) if self._parts.extensions is not None else []
+        return self._extensions.user_commands() if self._extensions is not None else []
 
     def skills(self) -> list[Row]:
         """(name, description, path) of every skill."""
-        return self._parts.extensions.skill_rows() if self._parts.extensions is not None else []
+        return self._extensions.skill_rows() if self._extensions is not None else []
 
     def mcp_servers(self) -> list[Row]:
         """(name, state, detail) of every MCP server."""
-        return [*self._parts.extensions.mcp.servers()] if self._parts.extensions is not None else []
+        return [*self._extensions.mcp.servers()] if self._extensions is not None else []
 
     async def mcp_reconnect(self, name: str) -> str:
         """Connects an MCP server again; one line on how that went."""
-        if self._parts.extensions is None:
+        if self._extensions is None:
             return "There are no MCP servers here."
-        return await self._parts.extensions.mcp.reconnect(name)
+        return await self._extensions.mcp.reconnect(name)
 
     def mcp_resources(self) -> list[tuple[str, str]]:
         """(``server:uri``, description) of every MCP resource, as it is named after ``@``."""
-        extensions = self._parts.extensions
-        found = extensions.mcp.resources() if extensions is not None else []
+        found = self._extensions.mcp.resources() if self._extensions is not None else []
         return [(f"{r.server}:{r.uri}", r.description or r.name) for r in found]
 
     async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
         """The MCP resources that ``@server:uri`` words of a message name, and a line for each that failed."""
-        if self._parts.extensions is None:
+        if self._extensions is None:
             return [], []
-        return await self._parts.extensions.mcp.attachments(text)
+        return await self._extensions.mcp.attachments(text)
 
     async def sandbox_lines(self) -> list[str]:
         """Returns which sandbox holds, and what each domain means under it."""
@@ -202,30 +202,27 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
     """Checks of this installation: (ok, warn or fail; what; detail). ``pictures`` is how the terminal shows them, where
     it was asked already."""
     rows: list[Row] = [
-        ("ok", "agent-tui", importlib.metadata.version("agent-tui") if _installed("agent-tui") else "from a checkout"),
+        ("ok", "agent-tui", _version("agent-tui") or "from a checkout"),
         ("ok", "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
     ]
     for package in ("textual", "rich", "litellm", "tiktoken", "mcp", "pydantic", "platformdirs"):
-        rows.append(("ok" if _installed(package) else "fail", package, _version(package)))
-    rows.append(("ok", "configuration", str(parts.paths.config_file)))
-    rows.append(_database(parts))
-    rows.append(_search_index(parts.store))
-    rows.append(_log(parts.paths.log_file))
-    rows.append(_model(info))
-    said = "trusted" if trusted else "not trusted"
-    rows.append(("ok" if trusted else "warn", "folder", f"{parts.root} ({said})"))
+        version = _version(package)
+        rows.append(("ok" if version else "fail", package, version or "missing; reinstall agent-tui"))
+    rows += [
+        ("ok", "configuration", str(parts.paths.config_file)),
+        _database(parts),
+        _search_index(parts.store),
+        _log(parts.paths.log_file),
+        _model(info),
+        ("ok" if trusted else "warn", "folder", f"{parts.root} ({'trusted' if trusted else 'not trusted'})"),
+    ]
     for program, use in (("git", "branch and status work"), ("rg", "grep works")):
         found = shutil.which(program)
         rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} without it, slower"))
-    rows.append(_sandbox(parts))
-    rows.append(_terminal())
-    rows += [("ok", what, detail) for what, detail in new_line_keys(os.environ)]
+    rows += [_sandbox(parts), _terminal(), *(("ok", what, detail) for what, detail in new_line_keys(os.environ))]
     rows.append(("ok", "pictures", pictures or graphics(parts.settings.ui.images, os.environ).detail))
-    if _installed("keyring"):
-        rows.append(("ok", "keyring", "installed"))
-    else:
-        rows.append(("warn", "keyring", "not installed; keys come from the environment"))
-    return rows
+    missing = ("warn", "keyring", "not installed; keys come from the environment")
+    return [*rows, ("ok", "keyring", "installed") if _version("keyring") else missing]
 
 
 def learned_rows(store: Store) -> list[Row]:
@@ -307,13 +304,8 @@ def _terminal() -> Row:
     return (state, "terminal", f"{term or 'unknown'}, {colours}" + (", NO_COLOR" if os.environ.get("NO_COLOR") else ""))
 
 
-def _installed(package: str) -> bool:
+def _version(package: str) -> str | None:
     try:
-        importlib.metadata.version(package)
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def _version(package: str) -> str:
-    return importlib.metadata.version(package) if _installed(package) else "missing; reinstall agent-tui"
+        return None

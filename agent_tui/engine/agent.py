@@ -14,7 +14,7 @@ from agent_tui.engine.model_control import ModeControl, ModelControl
 from agent_tui.engine.questions import PermissionDesk, QuestionDesk
 from agent_tui.engine.runner import Runner, TurnRelay
 from agent_tui.engine.runtime import Runtime, SpendingBudget
-from agent_tui.engine.session_control import BranchControl, CompactionControl, OpenSession, SessionControl
+from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
 from agent_tui.engine.state import AgentParts, AgentState, RunState
 from agent_tui.engine.toolbox import Background, Toolbox
 from agent_tui.engine.turns.subagent import run_shell, run_subagent
@@ -42,7 +42,6 @@ class Agent:
         self._state = state = AgentState(parts)
         self.events = events = state.events
         """Who hears what happens, and what goes on in the background."""
-        self._opened = opened = OpenSession(parts.store, str(parts.root))
         self.background = Background(events)
         """The commands that run beside the turns."""
         trusting = Trusting(parts.trust, parts.trusted)
@@ -58,10 +57,8 @@ class Agent:
         self.waiting = Waiting(state)
         """What the user wrote that has no answer on its way."""
         relay = TurnRelay(state, context, self.waiting, self.toolbox, self.permissions, self.background)
-        self.turns = Runner(state, self.waiting, relay)
-        self.sessions = SessionControl(
-            state, opened, binder, context, self.waiting, self.turns, self.toolbox, self.background
-        )
+        self.turns = Runner(state, context, self.waiting, relay)
+        self.sessions = SessionControl(state, binder, context, self.waiting, self.turns, self.toolbox, self.background)
         self.compaction = CompactionControl(state, context, self.turns)
         self.branches = BranchControl(state, context, self.turns, self.toolbox)
         self.models = ModelControl(state, binder, context, self.turns)
@@ -99,7 +96,7 @@ class Agent:
         AgentError when the session cannot be opened."""
         parts = self.parts
         conversation = await patiently(
-            lambda: self._opened.open_first(parts.resume, parts.session, parts.continue_newest)
+            lambda: self.sessions.opened.open_first(parts.resume, parts.session, parts.continue_newest)
         )
         await asyncio.to_thread(parts.workspace.look)
         if self._state.run.now is RunState.CLOSING:
@@ -112,12 +109,12 @@ class Agent:
         self.context.tell()
         self.events.spawn(self._binder.warm_up(), "warm-up")
         if parts.extensions is not None:
-            parts.extensions.mcp.on_failure(self._tell_server_failed)
+            parts.extensions.mcp.on_failure(
+                lambda name, why: self.events.publish(Notice("warning", f"MCP server {name}: {why}", "mcp"))
+            )
         if parts.extra_tools is not None:
             parts.extra_tools.start(self.context.tools_changed)
-        self.sessions.tell_read_only()
-        self.sessions.tell_missing()
-        self.sessions.tell_cut_off()
+        self.sessions.tell_standing()
         self._binder.tell_model_gone()
         for notice in parts.notices:
             self.events.publish(notice)
@@ -131,7 +128,7 @@ class Agent:
         No MCP server is started: what they offer is what they offered when they were last seen; where that is not
         known, their tools are those of the newest step.
         """
-        conversation = self._opened.open_for_reading(self.parts.resume)
+        conversation = self.sessions.opened.open_for_reading(self.parts.resume)
         await asyncio.to_thread(self.parts.workspace.look)
         known = self.parts.extra_tools is not None and self.parts.extra_tools.recall()
         self._binder.bind(conversation, self._binder.first_model(conversation))
@@ -146,15 +143,15 @@ class Agent:
     async def close(self) -> None:
         """Ends what runs, stores what is left and lets the worker go. Raises StoreError, once all is closed, when
         something could not be stored to the last."""
-        parts, opened = self.parts, self._opened
+        parts, opened = self.parts, self.sessions.opened
         await self.turns.close()
         await self.background.close()
         await self.events.close()
         if parts.extra_tools is not None:
             await parts.extra_tools.close()
         await parts.backend.close()
-        if opened.is_open:
-            await self.waiting.save_rest(opened.current)
+        if self.opened:
+            await self.waiting.save_rest(self.conversation)
         if self._filler is not None:
             await asyncio.to_thread(self._filler.close)
         opened.leave()
@@ -180,13 +177,5 @@ class Agent:
         if not self.parts.keep_index:
             return
         filler = self._filler = self.parts.store.search.filler()
-
-        def heard(event: Event) -> None:
-            if isinstance(event, (TurnEnded, SessionChanged)):
-                filler.wake()
-
-        self.events.subscribe(heard)
+        self.events.subscribe(lambda event: filler.wake() if isinstance(event, TurnEnded | SessionChanged) else None)
         filler.begin()
-
-    def _tell_server_failed(self, name: str, why: str) -> None:
-        self.events.publish(Notice("warning", f"MCP server {name}: {why}", "mcp"))

@@ -86,16 +86,12 @@ class Extensions:
     def notices(self) -> list[Notice]:
         """Returns what the user should know at the start: what is ignored, and which of their files are broken."""
         line = self._trust.line()
-        notices = [Notice("info", line, "untrusted")] if line else []
-        return notices + [Notice("warning", text, "bad_file") for text in self.problems()]
-
-    def problems(self) -> list[str]:
-        """A line for each memory file, skill and command that cannot be used."""
         self.memory.blocks()
         self.skills.refresh()
         self._commands.all()
-        found = [*self.memory.problems, *self.skills.failed, *self._commands.failed]
-        return [plain_line(text, 300) for text in found]
+        broken = [*self.memory.problems, *self.skills.failed, *self._commands.failed]
+        notices = [Notice("info", line, "untrusted")] if line else []
+        return notices + [Notice("warning", plain_line(text, 300), "bad_file") for text in broken]
 
     def trusted(self, settings: Settings) -> str:
         """The folder is trusted now: reads what was ignored, with the settings as they are in a trusted folder;
@@ -104,10 +100,8 @@ class Extensions:
         self._commands.trust()
         self.mcp.reload(settings.mcp, True)
         self.skills.refresh()
-        read = places(self._root)
-        return f"{self._root} is trusted." + (
-            f" Now read: {', '.join(read)}." if read else " It holds nothing that was ignored."
-        )
+        read = ", ".join(places(self._root))
+        return f"{self._root} is trusted. " + (f"Now read: {read}." if read else "It holds nothing that was ignored.")
 
     async def ready(self) -> None:
         """Waits until every MCP server is connected or has failed, as long as the slowest of them may take: for a run
@@ -212,38 +206,25 @@ class Trusting:
     """Follows a folder's trust: what changes in the folder ends it, and that is told once."""
 
     def __init__(self, folder: FolderTrust, trusted: bool) -> None:
-        self._folder = folder
-        self._trusted = trusted
-
-    @property
-    def trusted(self) -> bool:
-        return self._trusted
-
-    @property
-    def identity(self) -> str:
-        """The repository that was there when the folder was first looked at."""
-        return self._folder.identity
+        self.folder = folder
+        self.trusted = trusted
 
     def lapsed(self) -> str | None:
         """Looks at the folder; the line for the user when it is no longer as it was trusted."""
-        if not self._trusted or self._folder.holds():
+        if not self.trusted or self.folder.holds():
             return None
-        self._trusted = False
-        return self._folder.line()
-
-    def details(self) -> str:
-        """Returns what the folder brings along that is new to the user, or differs from what they trusted."""
-        return self._folder.details()
+        self.trusted = False
+        return self.folder.line()
 
     def accept(self, sure: bool) -> str | None:
         """Trusts what was shown; None when that is done, else what the user has to see first."""
-        folder = self._folder
+        folder = self.folder
         if not sure and folder.state != "never":
             first = folder.line() or "This folder is not trusted."
         elif not folder.accept():
             first = "It changed a moment ago; nothing is trusted yet."
         else:
-            self._trusted = True
+            self.trusted = True
             return None
         return f"{first}\n{folder.details()}\n/trust yes trusts exactly this."
 
@@ -252,11 +233,10 @@ MAX_DOCUMENT_BYTES = 2_000_000
 
 
 class Workspace:
-    """``memory`` and ``skills`` make their blocks; they are asked before every turn, so that a changed file counts
-    at once, while prompt and environment stay the same bytes for the whole session, restarts included. What became
-    of the environment since is told with a message (``environment_update``). ``watched`` names the paths that memory
-    blocks are made of. ``system`` is the system prompt, ``appended`` what is said after it. ``servers``
-    make the blocks of what MCP servers say of their use."""
+    """The blocks that a request begins with. ``memory`` and ``skills`` make theirs anew before every turn, so that a
+    changed file counts at once, while prompt and environment stay the same bytes for the whole session, restarts
+    included. What became of the environment since is told with a message (``environment_update``). ``watched`` names
+    the paths that memory blocks are made of; ``appended`` is said after the system prompt."""
 
     def __init__(
         self,
@@ -272,15 +252,13 @@ class Workspace:
         servers: Callable[[], list[SystemBlock]] = list,
     ) -> None:
         self._root = root
-        self._cwd = cwd
+        self.cwd = cwd
         self._added = list(added_dirs)
-        self._memory = memory
-        self._skills = skills
+        self._brought = (memory, skills, servers)
         self._today = today
         self._watched = watched
         self._system = system
         self._appended = list(appended)
-        self._servers = servers
         self._kept: str | None = None
         self._looked = False
         self.git = GitFacts()
@@ -314,7 +292,7 @@ class Workspace:
     def _now(self) -> str:
         if not self._looked:
             self.look()
-        return environment_text(self._cwd, self._root, self._added, self._today(), self.git)
+        return environment_text(self.cwd, self._root, self._added, self._today(), self.git)
 
     def blocks(self) -> list[SystemBlock]:
         """Everything but the documents, in the order it is sent."""
@@ -322,18 +300,12 @@ class Workspace:
             SystemBlock("system", self._system, "system", "System prompt"),
             *(SystemBlock("system", text, "appended", "Appended instructions") for text in self._appended),
             SystemBlock("environment", self.environment, "environment", "Environment"),
-            *self._memory(),
-            *self._skills(),
-            *self._servers(),
+            *(block for blocks in self._brought for block in blocks()),
         ]
-
-    @property
-    def cwd(self) -> Path:
-        return self._cwd
 
     def resolve(self, path: str) -> str:
         """The absolute path of a document named relative to the working directory."""
-        return str((self._cwd / Path(path).expanduser()).resolve())
+        return str((self.cwd / Path(path).expanduser()).resolve())
 
     def pinnable(self, path: str) -> str:
         """The absolute path of a file that can be pinned. Raises AgentError when it cannot."""
@@ -342,8 +314,7 @@ class Workspace:
         return resolved
 
     def stamps(self, pinned: Sequence[str]) -> dict[Path, Stamp | None]:
-        """Returns the stamps that tell whether memory files and pinned files are as they were. Only looks at them; may
-        be called in a thread."""
+        """The stamps that tell whether memory files and pinned files are as they were. May be called in a thread."""
         return {path: stamp(path) for path in (*self._watched(), *map(Path, pinned))}
 
     def documents(self, pinned: Sequence[str]) -> tuple[list[SystemBlock], list[str]]:
@@ -356,12 +327,9 @@ class Workspace:
             except AgentError as error:
                 problems.append(f"Not sent: {error}")
                 continue
-            name = self._short(Path(path))
+            name = str(Path(path).relative_to(self._root)) if Path(path).is_relative_to(self._root) else path
             blocks.append(SystemBlock("documents", f'<document path="{name}">\n{text}\n</document>', name, name, path))
         return blocks, problems
-
-    def _short(self, path: Path) -> str:
-        return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
 
 
 def update_text(then: str, now: str) -> str:

@@ -21,7 +21,7 @@ from agent_tui.engine.turns.toolrunner import ToolRunner, mask_attachments
 from agent_tui.engine.waiting import Waiting, wordless
 from agent_tui.errors import READ_ONLY, AgentError, StoreError
 from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded
-from agent_tui.models.failure import Failure, inner_failure
+from agent_tui.models.failure import inner_failure
 from agent_tui.models.messages import AttachmentPart, Message, Written, user_message, written_in
 
 log = logging.getLogger(__name__)
@@ -55,31 +55,28 @@ class TurnRelay:
             return self._executor(message)
         except Exception as error:
             log.exception("The turn could not begin")
-            failure = _failure(error)
+            if isinstance(error, StoreError):
+                failure = store_failure(error, unsent=True)
+            else:
+                failure = inner_failure(error, unsent=True)
             self._waiting.fail([message], failure.message)
             self._state.events.publish(TurnEnded("error", failure))
             return None
 
     def _executor(self, message: Message) -> TurnExecutor:
-        binding = self._state.binding
+        binding, view = self._state.binding, self._state.conversation.view()
         binding.conversation.set_model(binding.runtime.info.spec.key)
         self._tell_environment(message)
-        self._background.attach(message, binding.conversation.view())
-        self._told_mode.tell(message, binding.conversation.view)
+        self._background.attach(message, view)
+        self._told_mode.tell(message, view)
         self._context.prefix.refresh(message)
         if late := self._toolbox.late():
             line = f"MCP server {', '.join(late)}: still starting; this message goes out without its tools."
             self._state.events.publish(Notice("warning", line, "mcp"))
         self._context.foretell()
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
-        return TurnExecutor(
-            binding.runtime,
-            runner,
-            binding.compaction,
-            self._take_steering,
-            self._told_mode,
-            self._background.append,
-        )
+        remark = self._background.append
+        return TurnExecutor(binding.runtime, runner, binding.compaction, self._take_steering, self._told_mode, remark)
 
     async def run(self, executor: TurnExecutor, message: Message) -> bool:
         """The turn; False when what is queued has to wait for the user."""
@@ -137,22 +134,15 @@ class TurnRelay:
         """After each turn, however it ended."""
         self._desk.dismiss()
         self._state.runtime.turn_over()
-        self.catch_up()
-
-    def rested(self) -> None:
-        """Nothing runs any more: the next request is the user's."""
-        self._context.tell()
-
-    def catch_up(self) -> None:
-        """Makes what came meanwhile count from now on."""
         self._context.catch_up()
 
     def _take_steering(self) -> list[Message]:
         taken = self._waiting.take_steering()
         if taken:
+            view = self._state.conversation.view()
             self._context.prefix.refresh_documents(taken[0])
-            self._background.attach(taken[0], self._state.conversation.view())
-            self._told_mode.tell(taken[0], self._state.conversation.view)
+            self._background.attach(taken[0], view)
+            self._told_mode.tell(taken[0], view)
         return taken
 
     def _tell_environment(self, message: Message) -> None:
@@ -170,21 +160,15 @@ class TurnRelay:
             message.parts.insert(0, update)
 
 
-def _failure(error: Exception) -> Failure:
-    """Why a turn could not begin; its message waits."""
-    if isinstance(error, StoreError):
-        return store_failure(error, unsent=True)
-    return inner_failure(error, unsent=True)
-
-
 T = TypeVar("T")
 
 
 class Runner:
     """Runs one turn (or one exclusive piece of work) at a time; what the user types meanwhile waits."""
 
-    def __init__(self, state: AgentState, waiting: Waiting, relay: TurnRelay) -> None:
+    def __init__(self, state: AgentState, context: ContextControl, waiting: Waiting, relay: TurnRelay) -> None:
         self._state = state
+        self._context = context
         self._waiting = waiting
         self._relay = relay
         self._task: asyncio.Task[Any] | None = None
@@ -293,7 +277,7 @@ class Runner:
         if self._state.run.now is not RunState.CLOSING:
             self._state.run.change(RunState.IDLE)
             self._waiting.rest()
-            self._relay.rested()
+            self._context.tell()
 
     def interrupt(self) -> bool:
         """Ends the running turn, compaction or wait; queued messages stay. False when nothing runs."""
@@ -333,7 +317,7 @@ class Runner:
                 task.cancel()
                 await asyncio.wait([task])
             self._rest()
-            self._relay.catch_up()
+            self._context.catch_up()
             if self._waiting.count > waiting:
                 self._next()
         return None if task.cancelled() else task.result()

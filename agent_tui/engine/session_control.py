@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.context.anchor import branches, on_branch
@@ -15,14 +15,12 @@ from agent_tui.engine.binder import Binder
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.runner import Runner
-from agent_tui.engine.state import AgentState, RunState
+from agent_tui.engine.state import STILL_OPENING, AgentState, RunState
 from agent_tui.engine.toolbox import Background, Toolbox
 from agent_tui.engine.waiting import Waiting
 from agent_tui.errors import READ_ONLY, AgentError, SessionBusyError, StoreError
 from agent_tui.models.events import Event, Notice, SessionChanged
-from agent_tui.models.messages import Message
 from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo
-from agent_tui.records import dataclass
 from agent_tui.store.locks import SessionLock
 from agent_tui.store.salvage import lacks
 from agent_tui.store.store import Store
@@ -44,12 +42,8 @@ class OpenSession:
     @property
     def current(self) -> Conversation:
         if self._current is None:
-            raise AgentError("The session is still opening.")
+            raise AgentError(STILL_OPENING)
         return self._current
-
-    @property
-    def is_open(self) -> bool:
-        return self._current is not None
 
     def open_first(self, resume: str | None, session: str | None, newest: bool) -> Conversation:
         """Opens what was asked for on the command line, else a new session: ``resume`` has to be there, ``session`` is
@@ -98,9 +92,8 @@ class OpenSession:
 
     def _enter(self, info: SessionInfo, carry: bool = False) -> Conversation:
         store = self._store
-        lock: SessionLock | None = None
         try:
-            lock = store.locks.take(info.id)
+            lock: SessionLock | None = store.locks.take(info.id)
         except SessionBusyError:
             lock = None
         try:
@@ -143,8 +136,7 @@ class OpenSession:
         """Continues a copy of the current session, up to ``message_id`` (None: all of it); what waits comes along."""
         current = self.current
         current.save()
-        head = message_id or current.info.head_id
-        info = self._store.fork(current.info.id, head)
+        info = self._store.fork(current.info.id, message_id or current.info.head_id)
         if current.info.title and not info.title:
             info.title = current.info.title
         return self._enter(info, carry=True)
@@ -162,7 +154,6 @@ class SessionControl:
     def __init__(
         self,
         state: AgentState,
-        opened: OpenSession,
         binder: Binder,
         context: ContextControl,
         waiting: Waiting,
@@ -171,7 +162,7 @@ class SessionControl:
         background: Background,
     ) -> None:
         self._state = state
-        self._opened = opened
+        self.opened = OpenSession(state.parts.store, str(state.parts.root))
         self._binder = binder
         self._context = context
         self._waiting = waiting
@@ -184,7 +175,7 @@ class SessionControl:
         await self._look("start a new session")
         before = self._state.runtime.inputs()
         lost = lost_reasoning(before, replace(before, view=[]), WayBack("/resume", before, elsewhere=True))
-        conversation = self._opened.open_new()
+        conversation = self.opened.open_new()
         conversation.bind_model(self._state.runtime.info.spec.key)
         self._bind(conversation)
         self._tell_switched()
@@ -196,15 +187,13 @@ class SessionControl:
         id."""
         await self._look("resume a session")
         before = self._state.conversation
-        conversation = self._opened.open(session_id)
+        conversation = self.opened.open(session_id)
         changed = conversation is not before
         self._bind(conversation)
         if changed:
             self._waiting.become()
         self._tell_switched()
-        self.tell_read_only()
-        self.tell_missing()
-        self.tell_cut_off()
+        self.tell_standing()
         if changed:
             self._background.session_ended()
             self._waiting.tell_held()
@@ -213,7 +202,7 @@ class SessionControl:
         """Continues in a copy of the session, up to and including ``message_id``."""
         self._runner.need_idle("fork")
         before = self._state.runtime
-        self._bind(self._opened.fork(message_id))
+        self._bind(self.opened.fork(message_id))
         # Whoever waits for an answer of a certain form waits for it in the copy.
         self._state.runtime.expect(before.output_schema, before.output_due)
         self._tell_switched()
@@ -237,10 +226,15 @@ class SessionControl:
         self._binder.tell_model_gone()
         self._state.events.spawn(self._binder.describe_and_count(), "describe")
 
-    def tell_read_only(self) -> None:
-        """Somebody else has this session open."""
-        if self._state.conversation.read_only:
-            self._state.events.publish(Notice("warning", READ_ONLY, "read_only"))
+    def tell_standing(self) -> None:
+        """Tells the user that somebody else has this session open, that it is damaged, or that the program was killed
+        while it put files as they are on another branch."""
+        conversation, publish = self._state.conversation, self._state.events.publish
+        if conversation.read_only:
+            publish(Notice("warning", READ_ONLY, "read_only"))
+        self.tell_missing()
+        if conversation.info.state.going is not None and not conversation.read_only:
+            publish(Notice("warning", CUT_OFF, "branch_cut_off"))
 
     def tell_missing(self) -> None:
         """Tells the user what of a damaged session could not be read."""
@@ -249,12 +243,6 @@ class SessionControl:
             where = f"agent-tui sessions repair {conversation.info.id}"
             text = f"This session is damaged; it lacks {lacks(conversation.missing)}. `{where}` makes a sound copy."
             self._state.events.publish(Notice("warning", text, "damaged"))
-
-    def tell_cut_off(self) -> None:
-        """The program was killed while it put files as they are on another branch."""
-        conversation = self._state.conversation
-        if conversation.info.state.going is not None and not conversation.read_only:
-            self._state.events.publish(Notice("warning", CUT_OFF, "branch_cut_off"))
 
     def rename(self, title: str) -> None:
         """Gives the session a title."""
@@ -302,14 +290,6 @@ BACK = "/rewind back"
 """What returns to the branch that was left last."""
 
 
-@dataclass(slots=True, frozen=True)
-class _Way:
-    """From the conversation to another: the messages of each that the other does not have, oldest first."""
-
-    leaving: Sequence[Message]
-    entering: Sequence[Message]
-
-
 class BranchControl:
     """Moves the end of the conversation to any message of the session; none of it while a turn runs. Nothing is ever
     deleted: what leaves the conversation is a branch that can be gone to."""
@@ -341,8 +321,7 @@ class BranchControl:
     def files(self, head: str | None) -> FilesMoved:
         """Returns what would become of the files if they were put as the conversation that ends with ``head`` has
         them."""
-        way = self._way(head)
-        plan = self._toolbox.files().plan(_ids(way.leaving), _ids(way.entering))
+        plan = self._toolbox.files().plan(*self._way(head))
         return FilesMoved([restore.path for restore in plan.restores], plan.skipped)
 
     async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
@@ -370,12 +349,12 @@ class BranchControl:
         return await self.go_to(end, restore_files)
 
     async def _go_to(self, head: str | None, restore_files: bool) -> Moved:
-        conversation, way = self._conversation, self._way(head)
+        conversation, (leaving, entering) = self._conversation, self._way(head)
         conversation.require_writable()
         if head == conversation.info.head_id:
             raise AgentError("That is where the conversation is.")
-        leaving, history = _ids(way.leaving), self._toolbox.files()
-        plan = history.plan(leaving, _ids(way.entering)) if restore_files else None
+        history = self._toolbox.files()
+        plan = history.plan(leaving, entering) if restore_files else None
         await patiently(lambda: self._toolbox.keep_files(history, plan, leaving))
         files = None
         if plan is not None:
@@ -392,7 +371,7 @@ class BranchControl:
             self._state.events.publish(Notice("warning", line, "restored"))
         self._context.metrics.recalculation()
         self._context.recount()
-        return Moved(len(way.leaving), len(way.entering), files=files)
+        return Moved(len(leaving), len(entering), files=files)
 
     async def _put(self, plan: RestorePlan) -> FilesMoved:
         """Does what ``plan`` says, also where it is interrupted meanwhile: half of it would be of neither branch."""
@@ -402,13 +381,9 @@ class BranchControl:
         except asyncio.CancelledError:
             return await work
 
-    def _way(self, head: str | None) -> _Way:
+    def _way(self, head: str | None) -> tuple[list[str], list[str]]:
+        """The ids of the messages that the conversation has and the one that ends with ``head`` has not, and of those
+        that only that one has, oldest first."""
         here, there = self._conversation.path, self._conversation.way_to(head)
-        shared = 0
-        while shared < min(len(here), len(there)) and here[shared] is there[shared]:
-            shared += 1
-        return _Way(here[shared:], there[shared:])
-
-
-def _ids(messages: Sequence[Message]) -> list[str]:
-    return [message.id for message in messages]
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(here, there, strict=False)))
+        return [message.id for message in here[shared:]], [message.id for message in there[shared:]]

@@ -71,8 +71,7 @@ class Toolbox:
         elif PATCH in tools:
             del tools[EDIT if patches_files(model.target) else PATCH]
         builtin = [OfferedTool(t.schema, t.group) for t in tools.values()]
-        limits = model.limits
-        return builtin + (self._extra.offered(limits) if self._extra is not None else [])
+        return builtin + (self._extra.offered(model.limits) if self._extra is not None else [])
 
     @property
     def starting(self) -> bool:
@@ -127,8 +126,8 @@ class Toolbox:
     def keep_files(self, history: FileHistory, plan: RestorePlan | None, leaving: Sequence[str]) -> None:
         """Keeps the files of a branch that is left as they are: what its messages changed, and all that ``plan`` would
         write over. ``leaving`` are the ids of its messages. Raises StoreError."""
-        paths = dict.fromkeys(history.to_keep(leaving))
-        paths.update(dict.fromkeys(restore.path for restore in plan.restores) if plan is not None else {})
+        restored = [restore.path for restore in plan.restores] if plan is not None else []
+        paths = dict.fromkeys([*history.to_keep(leaving), *restored])
         with self._state.conversation.store.transaction():
             self._snapshots.keep(paths, leaving[-1] if leaving else "")
 
@@ -166,8 +165,7 @@ SUBAGENT = (
 
 class ToldMode:
     """Puts the mode into messages that go out while the model does not know it: what is sent says what it knows, so
-    that a compaction, a rewind or a restart needs no rule of its own. A ``subagent`` talks to nobody. ``jail``
-    holds its commands."""
+    that a compaction, a rewind or a restart needs no rule of its own."""
 
     def __init__(self, permissions: Permissions, subagent: bool = False, jail: Jail | None = None) -> None:
         self._permissions = permissions
@@ -177,34 +175,32 @@ class ToldMode:
     @property
     def text(self) -> str:
         """The text on the mode that the model has to know now."""
-        mode = self._permissions.mode
+        mode, domain = self._permissions.mode, domain_for(self._permissions.mode)
         meaning = MEANINGS.get(mode, "")
         if self._subagent and mode == "plan":
             meaning = "Read only: whatever changes something is refused."
-        domain = domain_for(mode)
         if self._jail is not None and domain != "free" and self._jail.expects(domain):
             ports = self._jail.sandbox is None or self._jail.has_ports()
             loopback = self._jail.config.loopback if ports else "deny"
             meaning += " " + place_words(domain, self._permissions.network, loopback, builds=mode == "ask")
         if self._subagent:
-            return f"Permission mode: {mode}. {meaning} {SUBAGENT}"
-        if self._permissions.can_ask:
-            return f"Permission mode: {mode}. {meaning}"
-        return f"Permission mode: {mode}. {meaning} {NOBODY_PLANS if mode == 'plan' else NOBODY}"
+            meaning += f" {SUBAGENT}"
+        elif not self._permissions.can_ask:
+            meaning += f" {NOBODY_PLANS if mode == 'plan' else NOBODY}"
+        return f"Permission mode: {mode}. {meaning}"
 
-    def tell(self, message: Message, view: Callable[[], Sequence[SentMessage]]) -> None:
+    def tell(self, message: Message, view: Sequence[SentMessage]) -> None:
         """Adds it to ``message``, of the user or of a tool, where the messages of ``view`` do not say it already."""
         text = self.text
-        if told(view()) == text:
+        if told(view) == text:
             return
         result = message.tool_result
         if result is None:
             message.parts.insert(0, AttachmentPart(TOLD_MODE, "text/plain", text=text))
         else:
             # Not every provider takes anything but text between a call and the next answer.
-            told_result = replace(
-                result, text=f"{result.text}\n\n[{text}]", display={**(result.display or {}), TOLD_MODE: text}
-            )
+            display = {**(result.display or {}), TOLD_MODE: text}
+            told_result = replace(result, text=f"{result.text}\n\n[{text}]", display=display)
             message.parts[message.parts.index(result)] = told_result
 
 

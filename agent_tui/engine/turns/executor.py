@@ -343,7 +343,7 @@ class TurnExecutor:
 
         def finished(message: Message) -> None:
             if self._told_mode is not None:
-                self._told_mode.tell(message, conversation.view)
+                self._told_mode.tell(message, conversation.view())
             self._remark(message)
             # What a tool did has happened, whether its result can be stored now or only later.
             conversation.keep(message)

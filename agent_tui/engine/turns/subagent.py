@@ -111,7 +111,7 @@ async def run_subagent(
     runner = ToolRunner(ToolRegistry(tools), context, judged)
     executor = TurnExecutor(own, runner, compaction, told_mode=told_mode)
     message = user_message(prompt)
-    told_mode.tell(message, child.view)
+    told_mode.tell(message, child.view())
     ended, stopped = TurnEnded("error"), ""
     with store.locks.take(info.id):
         try:
