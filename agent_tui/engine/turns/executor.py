@@ -57,16 +57,18 @@ class OverflowRecovery:
         if failure is None or result.received:
             return None
         overflow = failure.overflow
-        if failure.kind != "context_overflow" and not (overflow is not None and overflow.only_output):
+        alone = overflow is not None and overflow.only_output
+        if failure.kind != "context_overflow" and not alone:
             return None
         told = await self._take_in(result, overflow)
         asked = result.step.max_output
-        alone = overflow is not None and overflow.only_output
         if alone not in self._shortened and (told is not None or not self._compacted):
             self._shortened.add(alone)
             output = self._shorter(told, asked)
             if output is not None:
-                self._emit(Notice("info", _shortened_text(output, asked), "less_output"))
+                less = f"at most {output:,} tokens" + (f" instead of {asked:,}" if asked is not None else "")
+                text = f"Asked again for an answer of {less}: the conversation fits, more would not."
+                self._emit(Notice("info", text, "less_output"))
                 return Again(output)
         if alone:
             return None
@@ -74,21 +76,15 @@ class OverflowRecovery:
         said = failure.message.partition(TEXT_KEPT)[0].partition(" Use /compact")[0].strip()
         stopped = await self._compaction.after_overflow(said)
         if stopped is not None:
-            result.told(stopped)
+            result.fail_with(stopped)
             return None
         self._shortened, self._compacted = set(), True
         return Again()
 
     def _shorter(self, overflow: Overflow | None, asked: int | None) -> int | None:
-        usage = self._runtime.usage()
-        return fitting_output(
-            overflow,
-            asked,
-            usage.total,
-            window=usage.window,
-            max_input=self._runtime.info.limits.max_input,
-            fits_well=usage.limit is not None and usage.total <= usage.limit,
-        )
+        usage, most = self._runtime.usage(), self._runtime.info.limits.max_input
+        fits = usage.limit is not None and usage.total <= usage.limit
+        return fitting_output(overflow, asked, usage.total, window=usage.window, max_input=most, fits_well=fits)
 
     async def _take_in(self, result: StepResult, overflow: Overflow | None) -> Overflow | None:
         """Believes what can be believed; what is left of the refusal's numbers."""
@@ -117,47 +113,26 @@ def believable(overflow: Overflow, estimate: int) -> bool:
 
 def counted_by_refusal(refused: Step, tokens: int) -> Step:
     """A step of kind ``count`` that says how long the refused request was."""
-    return replace(
-        refused,
-        id=new_id("step"),
-        kind="count",
-        status="complete",
-        message_id=None,
-        usage=TokenUsage(tokens, 0),
-        actual_input=tokens,
-        finished=time.time(),
-        finish_reason=None,
-        failure=None,
-    )
-
-
-def _shortened_text(output: int, asked: int | None) -> str:
-    before = f" instead of {asked:,}" if asked is not None else ""
-    return f"Asked again for an answer of at most {output:,} tokens{before}: the conversation fits, more would not."
+    count = replace(refused, id=new_id("step"), kind="count", status="complete", message_id=None, actual_input=tokens)
+    return replace(count, usage=TokenUsage(tokens, 0), finished=time.time(), finish_reason=None, failure=None)
 
 
 def learned_text(info: ModelInfo, before: Limits) -> str:
     """Returns what a refusal has taught, for the user."""
-    limits, parts = info.limits, []
-    rows = (
-        ("window", "a window of", limits.window, before.window),
-        ("max_input", "input of at most", limits.max_input, before.max_input),
-        ("max_output", "answers of at most", limits.max_output, before.max_output),
-    )
-    for name, words, now, then in rows:
-        if name in limits.learned and now is not None and now != then:
-            parts.append(f"{words} {now:,} tokens" + (f" (not {then:,})" if then else ""))
+    words, parts = {"window": "a window of", "max_input": "input of at most", "max_output": "answers of at most"}, []
+    for name, what in words.items():
+        now, then = getattr(info.limits, name), getattr(before, name)
+        if name in info.limits.learned and now is not None and now != then:
+            parts.append(f"{what} {now:,} tokens" + (f" (not {then:,})" if then else ""))
     return f"{info.spec.key} has {' and '.join(parts)}, says its server. Remembered; /doctor --forget forgets it."
 
 
 class TurnExecutor:
     """Runs one turn at a time on a runtime.
 
-    ``steering`` hands over messages the user wants in before the next step; ``remark`` may
-    add to a tool's result before it is stored.
-    ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send. ``unsent`` are messages that
-    were handed over but could not be stored: they are the caller's again when the turn has ended. ``told_mode`` tells a
-    model that goes on what has become of the permission mode.
+    ``steering`` hands over messages the user wants in before the next step; ``remark`` may add to a tool's result
+    before it is stored. ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send.
+    ``told_mode`` tells a model that goes on what has become of the permission mode.
     """
 
     def __init__(
@@ -180,6 +155,7 @@ class TurnExecutor:
         self._begun = self._cancelled = self._over = False
         self._first_step = 0
         self.unsent: list[Message] = []
+        """Handed over and not stored: they are the caller's again when the turn has ended."""
 
     def cancel(self) -> bool:
         """Interrupts the turn; False when it is over. One that has not begun yet stores its message and ends."""
@@ -266,9 +242,8 @@ class TurnExecutor:
         for number in range(limit + 1):
             await self._steer()
             if number == limit:
-                self.emit(
-                    Notice("warning", f"Stopped after {plural(limit, 'step')}. Send a message to go on.", "step_limit")
-                )
+                text = f"Stopped after {plural(limit, 'step')}. Send a message to go on."
+                self.emit(Notice("warning", text, "step_limit"))
                 return "step_limit", None
             result = await self._step()
             if result is None:
