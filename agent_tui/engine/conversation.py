@@ -14,7 +14,7 @@ from agent_tui.context.anchor import beside, made_on, on_branch
 from agent_tui.context.view import ViewBuilder
 from agent_tui.errors import OPEN_ELSEWHERE, READ_ONLY, AgentError, StoreError, StoreLockedError
 from agent_tui.models.failure import TEXT_KEPT, Failure
-from agent_tui.models.messages import Message
+from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart, ToolResultPart, new_id
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.session import SessionInfo, SessionState
 from agent_tui.models.steps import CompactionRecord, FixedSets, Step, inherited
@@ -24,6 +24,8 @@ from agent_tui.text.clean import printable_line
 log = logging.getLogger(__name__)
 
 TITLE_LENGTH = 60
+
+DIED = f"{INTERRUPTED_RESULT} It was running, or next, when agent-tui was killed: its outcome is unknown."
 
 
 class Conversation:
@@ -98,6 +100,26 @@ class Conversation:
         if self.read_only:
             raise AgentError(READ_ONLY)
 
+    def open_calls(self) -> list[ToolCallPart]:
+        """The tool calls of the newest answer that have no result."""
+        answered: set[str] = set()
+        for message in reversed(self.path):
+            if message.tool_result is None:
+                calls = message.tool_calls if message.role == "assistant" else []
+                return [call for call in calls if call.call_id not in answered]
+            answered.add(message.tool_result.call_id)
+        return []
+
+    def end_open_calls(self) -> None:
+        """Gives the tool calls of an answer that was complete when the process died a result that says so: they were
+        running, or next."""
+        for call in self.open_calls():
+            answer = next(message for message in reversed(self.path) if message.role == "assistant")
+            if answer.status == "complete":
+                result = ToolResultPart(call.call_id, call.name, DIED, is_error=True)
+                self._add_later(Message(new_id("msg"), "tool", [result]))
+        self.save_if_possible()
+
     def stop_unfinished(self) -> None:
         """Takes drafts and running steps as ended: nobody is at work on them any more."""
         for message in self.messages.values():
@@ -164,8 +186,12 @@ class Conversation:
     def keep(self, message: Message) -> None:
         """Adds a message (complete, or a draft that will stream) at the head; ``save`` stores it."""
         self.require_writable()
+        self._add_later(message)
+
+    def _add_later(self, message: Message) -> None:
         self._place(message)
-        self._unsaved[message.id] = lambda: self.store.messages.add(self.info.id, message)
+        if not self.read_only:
+            self._unsaved[message.id] = lambda: self.store.messages.add(self.info.id, message)
         self._join(message)
 
     def _place(self, message: Message) -> None:

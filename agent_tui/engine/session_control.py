@@ -76,6 +76,7 @@ class OpenSession:
         self._current = Conversation(store, info, read_only=True)
         if info.id and not store.locks.in_use(info.id):
             self._current.stop_unfinished()
+            self._current.end_open_calls()
         return self._current
 
     def open_new(self, session_id: str | None = None) -> Conversation:
@@ -111,6 +112,8 @@ class OpenSession:
             raise
         self.leave()
         self._current, self._lock = conversation, lock
+        if lock is not None:
+            conversation.end_open_calls()
         return conversation
 
     def leave(self) -> None:

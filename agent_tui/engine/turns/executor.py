@@ -332,17 +332,10 @@ class TurnExecutor:
     def _close_open_calls(self) -> None:
         """Gives every tool call without a result an ``[interrupted]`` one, so that the conversation stays valid."""
         conversation = self._runtime.conversation
-        answered: set[str] = set()
-        last: Message | None = None
-        for last in reversed(conversation.path):
-            if last.tool_result is None:
-                break
-            answered.add(last.tool_result.call_id)
-        if last is None or last.role != "assistant" or conversation.read_only:
+        if conversation.read_only:
             return
-        for call in last.tool_calls:
-            if call.call_id not in answered:
-                message = self._tools.interrupted(call)
-                conversation.keep(message)
-                self.emit(MessageAdded(message))
+        for call in conversation.open_calls():
+            message = self._tools.interrupted(call)
+            conversation.keep(message)
+            self.emit(MessageAdded(message))
         conversation.save_if_possible()
