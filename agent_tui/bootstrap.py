@@ -34,6 +34,7 @@ from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
 from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools
 from agent_tui.tools.rules.standing import GivenRules, Holding, Place
 from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Secrecy
 
 PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
 
@@ -235,9 +236,11 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         added=added,
         readable=[paths.cache / "output", *extensions.skills.folders],
         hidden=[paths.config, paths.data, paths.state],
-        env_allow=settings.tools.env_allow,
-        secrets=redactor.known,
-        secret_names=[m.api_key_env for m in settings.models.values() if m.api_key_env],
+        secrecy=Secrecy(
+            redactor.known,
+            names=[m.api_key_env for m in settings.models.values() if m.api_key_env],
+            allow=settings.tools.env_allow,
+        ),
     )
     output, temporary = paths.cache / "output", jail.policy().temporary
     permissions = Permissions(

@@ -16,7 +16,7 @@ from dataclasses import field
 from typing import Any, BinaryIO, TextIO, assert_never
 
 from agent_tui import terminal_output
-from agent_tui.commands.usage_json import by_kind_json
+from agent_tui.commands.report_json import by_kind_json
 from agent_tui.context.accounting.spending import session_totals, turn_figure
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE, ConfigError

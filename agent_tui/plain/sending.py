@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.attaching import collect
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, READ_ONLY
 from agent_tui.plain.line_writer import LEVELS
 from agent_tui.text.clean import one_line
@@ -114,6 +113,8 @@ class Sender:
 
     async def message(self, text: str, named: str | None = None, steer: bool = False) -> None:
         """Sends a message; ``named`` is the text whose ``@`` words name files, where that is another one."""
+        from agent_tui.commands.mentions import collect
+
         agent = self._agent
         attachments = await collect(
             agent, text if named is None else named, [], self._say_level, self._asking.may_attach

@@ -6,9 +6,11 @@ Names and values decide. A value that is a number or a switch is no secret whate
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from agent_tui.tools.sandbox.policy import NO_SECRETS, Secrecy
 
 _TAIL = 20_000
 """Characters at the end of an output that are looked at."""
@@ -131,23 +133,14 @@ def is_secret(name: str, value: str, secrets: Collection[str] = ()) -> bool:
     return bool(_SECRET_WORDS.intersection(words) or _SECRET_PARTS.search(upper) or _CLOUD.match(upper))
 
 
-def child_env(
-    environ: Mapping[str, str],
-    *,
-    closed: bool = False,
-    secrets: Collection[str] = (),
-    names: Iterable[str] = (),
-    allow: Iterable[str] = (),
-) -> dict[str, str]:
-    """``environ`` without secrets and quiet. ``closed``: only what a command in a sandbox is known to need;
-    ``secrets`` are configured keys by value, ``names`` the variables they are configured to come from; ``allow`` are
-    names and patterns that stay whatever they are."""
-    allowed, named = list(allow), set(names)
+def child_env(environ: Mapping[str, str], closed: bool = False, secrecy: Secrecy = NO_SECRETS) -> dict[str, str]:
+    """``environ`` without secrets and quiet. ``closed``: only what a command in a sandbox is known to need."""
+    secrets = secrecy.secrets()
 
     def stays(name: str, value: str) -> bool:
-        if any(fnmatchcase(name, pattern) for pattern in allowed):
+        if any(fnmatchcase(name, pattern) for pattern in secrecy.allow):
             return True
-        if name in _MISLEADING or name in named:
+        if name in _MISLEADING or name in secrecy.names:
             return False
         if closed and (not _LISTED.fullmatch(name) or _RANDOM.fullmatch(value)):
             return False

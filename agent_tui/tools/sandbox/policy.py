@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from types import TracebackType
@@ -196,6 +196,19 @@ class Backend(Protocol):
         ...
 
     def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]: ...
+
+
+@dataclass(slots=True, frozen=True)
+class Secrecy:
+    """``secrets`` answers the configured keys by value, ``names`` are the variables they are configured to come from;
+    ``allow`` are names and patterns that stay whatever they are."""
+
+    secrets: Callable[[], Collection[str]] = tuple
+    names: Collection[str] = ()
+    allow: Collection[str] = ()
+
+
+NO_SECRETS = Secrecy()
 
 
 def free(argv: Sequence[str], env: Mapping[str, str]) -> Launch:

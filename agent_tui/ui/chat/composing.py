@@ -55,7 +55,7 @@ class Copying(Part):
 
     @staticmethod
     async def _natively(text: str) -> None:
-        from agent_tui.commands.clipboard import copy_text
+        from agent_tui.commands.desktop import copy_text
 
         await asyncio.to_thread(copy_text, text)
 
@@ -74,7 +74,7 @@ class Pasting(Part):
     async def paste(self) -> None:
         """Ctrl+V: an image from the platform's clipboard, else its text, else what was copied here."""
         if not self._app.is_headless:
-            from agent_tui.commands.clipboard import read_image, read_text
+            from agent_tui.commands.desktop import read_image, read_text
 
             image = await asyncio.to_thread(read_image)
             if image is not None:
@@ -175,7 +175,7 @@ class Editor(Part):
     async def changed(self, text: str, name: str) -> str | None:
         """Lets the user edit ``text`` in the editor, in a file called ``name``, and returns the new text; None where it
         stays as it is."""
-        from agent_tui.commands.editing import edit_text
+        from agent_tui.commands.desktop import edit_text
 
         try:
             with self._app.suspend():

@@ -190,7 +190,7 @@ class Screens(Part):
         self._app.push_screen(RewindPicker(agent, clock=self._view.clock), done)
 
     async def _rewind(self, agent: Agent, choice: WayBack) -> None:
-        from agent_tui.commands.branch_words import moved_text
+        from agent_tui.commands.sessions import moved_text
 
         message, branch = choice.message, choice.branch
         if choice.fork:

@@ -200,7 +200,7 @@ class Sender(Part):
 
     async def _run(self, agent: Agent, line: str) -> None:
         """Runs ``/name args`` and gives its result to what shows it; an AgentError becomes a line."""
-        from agent_tui.commands import result as results
+        from agent_tui.commands import registry
         from agent_tui.commands.registry import run
 
         view = self._view
@@ -210,13 +210,13 @@ class Sender(Part):
             view.say("error", str(problem))
             return
         match result:
-            case results.Submit(text):
+            case registry.Submit(text):
                 # The user's own words alone name files and hosts: the command's text is from a file or a server.
                 attachments = await self._attached(agent, line)
                 view.transcript.follow_end()
                 agent.turns.submit(text, attachments)
                 return
-            case results.Text(text, markdown, error):
+            case registry.Text(text, markdown, error):
                 view.transcript.follow_end()
                 if error:
                     view.say("warning", text)
@@ -224,15 +224,15 @@ class Sender(Part):
                     view.transcript.add_block(one_line(line, 80), text, markdown=markdown)
                 else:
                     view.say("info", text)
-            case results.OpenScreen(name, data):
+            case registry.OpenScreen(name, data):
                 view.app.open_screen(name, data)
                 return
-            case results.Copy(text, what):
+            case registry.Copy(text, what):
                 self._copying.copy(text, what)
-            case results.Quit():
+            case registry.Quit():
                 view.app.leave()
                 return
-            case results.Nothing():
+            case registry.Nothing():
                 pass
             case _:
                 assert_never(result)
@@ -241,7 +241,7 @@ class Sender(Part):
     async def _attached(self, agent: Agent, text: str, given: Sequence[AttachmentPart] = ()) -> list[AttachmentPart]:
         """Reads what goes with a message: ``given``, and the files that ``text`` names with ``@``. Says what cannot be
         read, asks for what lies outside the project."""
-        from agent_tui.commands.attaching import collect
+        from agent_tui.commands.mentions import collect
 
         if "@" in text and not agent.turns.busy:
             self._view.activity.begin("Reading what is attached", "Esc to cancel")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.worker import Worker
 
-    from agent_tui.commands.result import ScreenName
+    from agent_tui.commands.registry import ScreenName
     from agent_tui.config import UiConfig
     from agent_tui.engine.agent import Agent
     from agent_tui.history import History

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from agent_tui.commands.context_texts import compaction_text
-from agent_tui.commands.usage_report import ContextReport, cached_tokens, estimated, total_mark
+from agent_tui.commands.report import ContextReport, cached_tokens, estimated, total_mark
 from agent_tui.context.accounting.usage import row_shares, window_shares
 from agent_tui.context.past_reasons import identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage

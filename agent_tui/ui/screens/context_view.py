@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_tui.commands.usage_report import ContextReport, Entry, Tone
+from agent_tui.commands.report import ContextReport, Entry, Tone
 from agent_tui.records import dataclass
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_head import Head, wrapped

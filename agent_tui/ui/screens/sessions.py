@@ -16,7 +16,7 @@ from textual import message
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from agent_tui.commands.branch_words import branch_text, files_text, first_words, head_of, leaves_text, tree, words_of
+from agent_tui.commands.sessions import branch_text, files_text, first_words, head_of, leaves_text, tree, words_of
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.commands.files import project_files
+from agent_tui.commands.mentions import project_files
 from agent_tui.config import PermissionsConfig
 from agent_tui.context.prompt import git_facts
 from agent_tui.engine.extensions import Workspace

@@ -17,7 +17,7 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.rules.decision import Decision, RemoteGit
-from tests.support.forms import LONG, examples
+from tests.support.forms import LONG, examples, one_of
 from tests.support.git import HOSTILE, Hostile, World, evil_program, git, make_hostile, make_world
 from tests.support.sandbox_world import MEANS
 from tests.support.tool_context import permissions_of
@@ -104,7 +104,7 @@ async def test_a_configuration_that_changes_meanwhile_starts_nothing_outside(wor
 
 
 @pytest.mark.parametrize(
-    "line", ["cd sub && {}", "git -C sub {}", "GIT_TERMINAL_PROMPT=0 git -C sub -c core.pager=cat {}"]
+    "line", one_of(["cd sub && {}", "git -C sub {}", "GIT_TERMINAL_PROMPT=0 git -C sub -c core.pager=cat {}"])
 )
 async def test_git_in_another_folder_reaches_what_the_question_showed_and_starts_nothing_outside(
     world: World, line: str
