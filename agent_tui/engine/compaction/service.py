@@ -139,19 +139,17 @@ class CompactionService:
             summary_model = await self._configured_model(emit)
         inputs = runtime.inputs() if target is None else replace(runtime.inputs(), model=target)
         usage = runtime.usage() if target is None else calculate_context_usage(inputs)
+        plan = plan_compaction(
+            inputs,
+            usage,
+            conversation.path,
+            conversation.summaries,
+            reason=reason,
+            focus=focus,
+            without_model=without_model,
+        )
         try:
-            result = await self._compactor.compact(
-                inputs,
-                usage,
-                conversation.path,
-                conversation.summaries,
-                reason=reason,
-                focus=focus,
-                summary_model=summary_model,
-                session_id=conversation.info.id,
-                emit=emit,
-                without_model=without_model,
-            )
+            result = await self._compactor.run(plan, summary_model, conversation.info.id, emit)
         except asyncio.CancelledError:
             # The whole turn was cancelled: what the call cost still counts, and no notice may be left open.
             for step in self._compactor.taken_steps():
