@@ -145,7 +145,7 @@ class Agent:
         something could not be stored to the last."""
         parts, opened = self.parts, self.sessions.opened
         await self.turns.close()
-        await self.background.close()
+        await self.background.jobs.close()
         await self.events.close()
         if parts.extra_tools is not None:
             await parts.extra_tools.close()

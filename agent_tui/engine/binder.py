@@ -60,8 +60,8 @@ class Binder:
         return spec
 
     def tell_model_gone(self) -> None:
-        if self._model_gone is not None:
-            notice, self._model_gone = self._model_gone, None
+        notice, self._model_gone = self._model_gone, None
+        if notice is not None:
             self._state.events.publish(notice)
 
     def bind(

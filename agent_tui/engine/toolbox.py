@@ -269,8 +269,7 @@ class Background:
         """Lets a message of the user bring the news to a model that is sent ``view`` before it. They count as told once
         it is part of the conversation."""
         news = self._news()
-        lines = [*self._gone(view), *(_line(job) for job in news)]
-        if lines:
+        if lines := [*self._gone(view), *map(_line, news)]:
             message.parts.insert(0, AttachmentPart(NEWS, "text/plain", text="\n".join(lines)))
             self._carried = (message.id, news)
 
@@ -302,12 +301,6 @@ class Background:
             names = ", ".join(f"{job.id} {clean_line(job.line)}" for job in leaving)
             self._events.publish(Notice("info", f"Ended with the session: {names}", "background"))
             self._tell_count()
-
-    async def close(self) -> None:
-        """Ends them all, but for those that are kept."""
-        await self.jobs.close()
-
-    # For the user
 
     def infos(self) -> list[JobInfo]:
         """In the order they were started."""

@@ -57,11 +57,8 @@ async def run_subagent(
     """
     parts, runtime, parent = state.parts, state.runtime, state.conversation
     store, told_mode = parent.store, ToldMode(parts.permissions, subagent=True, jail=parts.jail)
-    info = await patiently(
-        lambda: store.sessions.create(
-            parent.info.project, runtime.info.spec.key, parent=parent.info.id, kind="subagent"
-        )
-    )
+    project, model = parent.info.project, runtime.info.spec.key
+    info = await patiently(lambda: store.sessions.create(project, model, parent=parent.info.id, kind="subagent"))
     info.title = f"↳ {title}"[:80]
     await patiently(lambda: store.sessions.save(info))
     child = Conversation(store, info)
@@ -131,32 +128,26 @@ async def run_subagent(
         finally:
             parent.save_if_possible()
     answer = next((m.text for m in reversed(child.path) if m.role == "assistant" and m.text.strip()), "")
+    failed = True
     if ended.failure is not None:
-        text = f"The subagent failed: {ended.failure.message}\n{answer}".strip()
-        return ToolOutcome(text, is_error=True, waited=waited)
-    if stopped:
+        text = f"The subagent failed: {ended.failure.message}\n{answer}"
+    elif stopped:
         # As an error, with the numbers: another subagent would be stopped just so.
-        text = f"The subagent was stopped. {stopped}\n\n{answer}".strip()
-        return ToolOutcome(text, is_error=True, waited=waited)
-    if ended.stop_reason != "end":
-        answer = f"{answer}\n\n(The subagent stopped early: {ended.stop_reason}.)".strip()
-    return ToolOutcome(answer or "The subagent gave no answer.", is_error=not answer, waited=waited)
+        text = f"The subagent was stopped. {stopped}\n\n{answer}"
+    else:
+        early = f"\n\n(The subagent stopped early: {ended.stop_reason}.)" if ended.stop_reason != "end" else ""
+        text, failed = f"{answer}{early}" or "The subagent gave no answer.", not (answer or early)
+    return ToolOutcome(text.strip(), is_error=failed, waited=waited)
 
 
 TIMEOUT = 3_600.0
 """Seconds a user's command may run: they can interrupt it."""
 
 
-async def run_shell(
-    command: str,
-    context: ToolContext,
-    conversation: Conversation,
-    publish: Emit,
-    added: Callable[[], None] = lambda: None,
-) -> None:
+async def run_shell(command: str, context: ToolContext, conversation: Conversation, publish: Emit) -> None:
     """Runs ``command`` without asking and outside the sandbox: it is the user's. Its output arrives as events and is
     added to the conversation with it, so the model sees it with the next message. Cancelling ends it; what it said so
-    far is kept. ``added`` is called once that is stored.
+    far is kept.
 
     Raises AgentError when the conversation is read-only or the command cannot be started.
     """
@@ -167,29 +158,22 @@ async def run_shell(
         raise AgentError("! needs a command, e.g. !git status.")
     call = new_id("shell")
     kept: list[str] = []
-
-    def emit(text: str) -> None:
-        publish(ToolOutput(call, text))
-
     line = " ".join(pictured(command).split())
     publish(ToolStarted(call, OWN_COMMAND, f"! {line if len(line) <= 100 else line[:99] + '…'}"))
     try:
-        outcome = await BashTool(own=True).run(
-            {"command": command, "timeout": TIMEOUT}, replace(context, emit=emit, keep=kept.append)
-        )
+        context = replace(context, emit=lambda text: publish(ToolOutput(call, text)), keep=kept.append)
+        text = (await BashTool(own=True).run({"command": command, "timeout": TIMEOUT}, context)).text
     except asyncio.CancelledError:
         text = context.secrets.mask("".join(kept))
-        _add(conversation, publish, command, ToolOutcome(f"{text}\n[interrupted by the user]".lstrip("\n")))
-        added()
+        _add(conversation, publish, command, f"{text}\n[interrupted by the user]".lstrip("\n"))
         raise
     except ToolError as error:
-        outcome = ToolOutcome(context.secrets.mask(str(error)), is_error=True)
-    _add(conversation, publish, command, outcome)
-    added()
+        text = context.secrets.mask(str(error))
+    _add(conversation, publish, command, text)
 
 
-def _add(conversation: Conversation, publish: Emit, command: str, outcome: ToolOutcome) -> None:
-    output = AttachmentPart(OWN_OUTPUT, "text/plain", text=outcome.text)
+def _add(conversation: Conversation, publish: Emit, command: str, text: str) -> None:
+    output = AttachmentPart(OWN_OUTPUT, "text/plain", text=text)
     message = user_message(f"!{command}", attachments=[output])
     # The text comes first here: the output belongs to the command.
     message.parts.reverse()
