@@ -21,6 +21,7 @@ from agent_tui.engine.terminal import (
     Way,
     ask_tmux,
     graphics,
+    redraw_tmux,
 )
 
 KITTY = {"TERM": "xterm-kitty"}
