@@ -233,28 +233,27 @@ MAX_DOCUMENT_BYTES = 2_000_000
 
 
 class Workspace:
-    """The blocks that a request begins with. ``memory`` and ``skills`` make theirs anew before every turn, so that a
-    changed file counts at once, while prompt and environment stay the same bytes for the whole session, restarts
-    included. What became of the environment since is told with a message (``environment_update``). ``watched`` names
-    the paths that memory blocks are made of; ``appended`` is said after the system prompt."""
+    """The blocks that a request begins with. What is ``brought`` (memory files, skills, what MCP servers say) is asked
+    for before every turn, so that a changed file counts at once, while prompt and environment stay the same bytes for
+    the whole session, restarts included. What became of the environment since is told with a message
+    (``environment_update``). ``watched`` names the paths that memory blocks are made of; ``appended`` is said after the
+    system prompt."""
 
     def __init__(
         self,
         root: Path,
         cwd: Path,
         added_dirs: Sequence[Path] = (),
-        memory: Callable[[], list[SystemBlock]] = list,
-        skills: Callable[[], list[SystemBlock]] = list,
+        brought: Sequence[Callable[[], list[SystemBlock]]] = (),
         today: Callable[[], date] = date.today,
         watched: Callable[[], list[Path]] = list,
         system: str = SYSTEM_PROMPT,
         appended: Sequence[str] = (),
-        servers: Callable[[], list[SystemBlock]] = list,
     ) -> None:
         self._root = root
         self.cwd = cwd
         self._added = list(added_dirs)
-        self._brought = (memory, skills, servers)
+        self._brought = brought
         self._today = today
         self._watched = watched
         self._system = system

@@ -180,26 +180,26 @@ SentRun = tuple[int, float, int]
 @dataclass(slots=True, frozen=True)
 class Given:
     """The inputs that the calculator was given for a step beside what is stored anyway, so that its answer can be made
-    again.
-
-    ``head`` is the id of the last message of the conversation then; ``ratio`` the calibration; ``effort`` and
-    ``family`` the thinking and the tokenizer of the model; ``bound`` and ``ask_drop`` what was known of how its server
-    takes reasoning back. The limits (tokens) are those of the model as far as they were known, ``learned_at`` (seconds
-    since the epoch) when the server stated one. ``compact_at``, ``reserve``, ``auto_compact``, ``paused`` and ``off``
-    say when it would compact.
-    """
+    again. The limits are those of the model as far as they were known, in tokens."""
 
     head: str | None
+    """The id of the last message of the conversation."""
     ratio: float
+    """The calibration."""
     effort: str
+    """The level of thinking."""
     family: str
+    """The tokenizer of the model."""
     bound: bool = False
+    """What was known of how the server takes reasoning back, as ``ask_drop`` is (``ReplayRule``)."""
     ask_drop: bool = True
     max_input: int | None = None
     max_output: int | None = None
     limit_source: LimitSource = "unknown"
     learned_at: float | None = None
+    """Seconds since the epoch, when the server stated a limit."""
     compact_at: float | None = None
+    """When it would compact, as the four below (``CompactionSettings``)."""
     reserve: int = 0
     auto_compact: bool = True
     paused: bool = False

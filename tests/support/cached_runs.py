@@ -126,7 +126,7 @@ class CachedRun:
         extensions = Extensions(settings, parts.paths, project, project, parts.trust, home=self.folder / "home")
         parts.extensions, parts.extra_tools = extensions, extensions.tools
         brought = extensions.memory.blocks, extensions.skills.blocks
-        parts.workspace = Workspace(project, project, (), *brought, servers=extensions.mcp.instructions)
+        parts.workspace = Workspace(project, project, (), (*brought, extensions.mcp.instructions))
         return Agent(parts)
 
     async def go(self, turns: int) -> Outcome:

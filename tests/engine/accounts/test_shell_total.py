@@ -44,15 +44,8 @@ def parts(folder: Path, settings: Settings, session: str | None = None) -> Agent
     offers = RememberedOffers(built.store.offers, project)
     ext = Extensions(settings, built.paths, project, project, built.trust, home=folder / "user", offers=offers)
     built.extensions, built.extra_tools = ext, ext.tools
-    built.workspace = Workspace(
-        project,
-        project,
-        (),
-        ext.memory.blocks,
-        ext.skills.blocks,
-        watched=ext.memory.candidates,
-        servers=ext.mcp.instructions,
-    )
+    brought = ext.memory.blocks, ext.skills.blocks, ext.mcp.instructions
+    built.workspace = Workspace(project, project, (), brought, watched=ext.memory.candidates)
     return built
 
 

@@ -43,9 +43,8 @@ async def started(
     parts.trusted = True
     extensions = Extensions(settings, parts.paths, project, project, parts.trust, home=tmp_path / "home")
     parts.extensions, parts.extra_tools = extensions, extensions.tools
-    parts.workspace = Workspace(
-        project, project, (), extensions.memory.blocks, extensions.skills.blocks, servers=extensions.mcp.instructions
-    )
+    brought = extensions.memory.blocks, extensions.skills.blocks, extensions.mcp.instructions
+    parts.workspace = Workspace(project, project, (), brought)
     async with asyncio.timeout(60), running(parts) as (agent, recorder):
         if wait:
             await extensions.ready()

@@ -17,7 +17,7 @@ def parts(tmp_path: Path, script: str | None = None) -> AgentParts:
     home, project = tmp_path / "home", tmp_path / "p"
     project.mkdir()
     memory = MemoryFiles(home / "config", project, project)
-    workspace = Workspace(project, project, memory=memory.blocks, watched=memory.candidates)
+    workspace = Workspace(project, project, brought=[memory.blocks], watched=memory.candidates)
     return parts_for(home, project, workspace=workspace, script=script)
 
 

@@ -39,7 +39,7 @@ def world(tmp_path: Path, heard: list[Listening], resume: str | None = None) -> 
     home, project = tmp_path / "home", tmp_path / "p"
     project.mkdir(exist_ok=True)
     memory = MemoryFiles(home / "config", project, project)
-    workspace = Workspace(project, project, memory=memory.blocks, watched=memory.candidates)
+    workspace = Workspace(project, project, brought=[memory.blocks], watched=memory.candidates)
     settings = Settings(
         default_model="demo",
         models={name: ModelConfig(model="demo") for name in ("demo", "other")},
