@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -304,8 +303,11 @@ def _terminal() -> Row:
     return (state, "terminal", f"{term or 'unknown'}, {colours}" + (", NO_COLOR" if os.environ.get("NO_COLOR") else ""))
 
 
-def _version(package: str) -> str | None:
+def _version(package: str) -> str:
+    """The installed version; empty where there is none."""
+    from importlib.metadata import PackageNotFoundError, version  # e-mail and zip files come with it
+
     try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+        return version(package)
+    except PackageNotFoundError:
+        return ""

@@ -19,8 +19,8 @@ from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.models.steps import ColdRequest, Step
 from agent_tui.models.usage import LearnedLimit, Limits
 from agent_tui.providers.catalog import dialect_of, needs_no_key, resolve_target, ttl_problem
-from agent_tui.providers.dialects.encoding import Thinking
 from agent_tui.providers.dialects.record import least
+from agent_tui.providers.dialects.shared import Thinking
 from agent_tui.providers.failure_lines import replay_fact
 from agent_tui.providers.reasoning import thinking_for
 from agent_tui.records import dataclass
@@ -290,7 +290,7 @@ def _outdated(row: LearnedLimit, info: ModelInfo) -> bool:
 
 def _applied(limits: Limits, row: LearnedLimit) -> Limits:
     window, max_input = least(limits.window, row.window), least(limits.max_input, row.max_input)
-    max_output = least(limits.max_output, row.max_output, window)
+    max_output = least(least(limits.max_output, row.max_output), window)
     if max_input is not None and window is not None and max_input >= window:
         max_input = None
     said = {"window": row.window, "max_input": row.max_input, "max_output": row.max_output}

@@ -59,7 +59,7 @@ class Caching:
     gone: float | None = None
     """Seconds after which it is gone for sure, where only that is known."""
     loses: Mapping[str, Reach] = field(default_factory=lambda: MappingProxyType({}))
-    """What a changed setting makes useless, by its name in ``models.cache.Sent``; of the others it is not said."""
+    """What a changed setting makes useless, by its name in ``models.steps.Sent``; of the others it is not said."""
     zero_unsaid: bool = False
     """No number in the usage means that nothing was read, once the provider has named one."""
     look_back: int = 0
@@ -129,16 +129,9 @@ class ImageLimits:
 
     def with_(self, other: ImageLimits) -> ImageLimits:
         """Returns the stricter of both in everything."""
-        return ImageLimits(
-            least(self.size, other.size),
-            least(self.side, other.side),
-            least(self.pixels, other.pixels),
-            least(self.count, other.count),
-            least(self.many, other.many),
-            least(self.many_side, other.many_side),
-            least(self.total, other.total),
-            self.types & other.types,
-        )
+        names = ("size", "side", "pixels", "count", "many", "many_side", "total")
+        bounds: dict[str, Any] = {name: least(getattr(self, name), getattr(other, name)) for name in names}
+        return ImageLimits(**bounds, types=self.types & other.types)
 
 
 USUAL_IMAGES = ImageLimits()
@@ -149,9 +142,9 @@ OWN_IMAGES = ImageLimits(20_000_000, None, None, None, None, None, None)
 store and send with every step is kept smaller."""
 
 
-def least(*limits: int | None) -> int | None:
-    """The smallest of the limits that are known."""
-    return min((n for n in limits if n is not None), default=None)
+def least(one: int | None, other: int | None) -> int | None:
+    """The smaller of two limits, of which each may be unknown."""
+    return min((n for n in (one, other) if n is not None), default=None)
 
 
 _NOTES = frozenset({"$schema", "$id", "$comment", "default", "examples", "deprecated", "readOnly", "writeOnly"})
