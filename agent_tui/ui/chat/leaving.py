@@ -18,7 +18,7 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.text.clean import clean, one_line
-from agent_tui.ui.flow.lines import chop, wrap
+from agent_tui.ui.flow.layout import chop, wrap
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent

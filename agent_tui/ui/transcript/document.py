@@ -9,7 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_tui.ui.flow.lines import Line
+from agent_tui.ui.flow.layout import Line
 from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.transcript.entry import Entry, Folding, Heights, Tools, blocks_of

@@ -124,6 +124,11 @@ class Tools:
         self.owner: dict[str, Entry] = {}
         self.root = root
 
+    def shows(self, block: ToolBlock, entry: Entry) -> None:
+        """A call is shown by that block of that entry."""
+        self.live[block.call_id] = block
+        self.owner[block.call_id] = entry
+
     def answered(self, message: Message, result: ToolResultPart) -> None:
         """A tool's answer is there, with the images that it returned."""
         self.results[result.call_id] = result
