@@ -4,7 +4,7 @@ or fails, Textual draws from then on."""
 from __future__ import annotations
 
 from asyncio import get_running_loop
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -147,6 +147,17 @@ def through(strip: Strip, filters: Sequence[LineFilter], background: Background)
     for line_filter in filters:
         strip = strip.apply_filter(line_filter, background)
     return strip
+
+
+def runs(rows: Iterable[int]) -> list[tuple[int, int]]:
+    """Returns rows, which go down, that follow each other: the first of them, and how many."""
+    out: list[tuple[int, int]] = []
+    for y in rows:
+        if out and sum(out[-1]) == y:
+            out[-1] = out[-1][0], out[-1][1] + 1
+        else:
+            out.append((y, 1))
+    return out
 
 
 class LeanScrollBar(ScrollBar):
