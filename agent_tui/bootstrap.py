@@ -32,7 +32,9 @@ from agent_tui.tools.mcp.offer import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
 from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools
+from agent_tui.tools.rules.standing import GivenRules, Holding, Place
 from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Secrecy
 
 PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
 
@@ -234,29 +236,32 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         added=added,
         readable=[paths.cache / "output", *extensions.skills.folders],
         hidden=[paths.config, paths.data, paths.state],
-        env_allow=settings.tools.env_allow,
-        secrets=redactor.known,
-        secret_names=[m.api_key_env for m in settings.models.values() if m.api_key_env],
+        secrecy=Secrecy(
+            redactor.known,
+            names=[m.api_key_env for m in settings.models.values() if m.api_key_env],
+            allow=settings.tools.env_allow,
+        ),
     )
+    output, temporary = paths.cache / "output", jail.policy().temporary
     permissions = Permissions(
-        root,
-        cwd,
-        settings.permissions,
-        added_dirs=added,
-        readable=[paths.cache / "output", jail.policy().temporary, *extensions.skills.folders],
-        protected=[paths.config, paths.data],
-        remembered=store.rules.allowed(root, trust.identity),
-        brought=_brought_rules(options, paths, root, trusted),
-        save=lambda rule: store.rules.add(root, trust.identity, rule),
+        Place(root, cwd, added, [output, temporary, *extensions.skills.folders], [paths.config, paths.data]),
+        GivenRules(
+            settings.permissions,
+            remembered=store.rules.allowed(root, trust.identity),
+            brought=_brought_rules(options, paths, root, trusted),
+            save=lambda rule: store.rules.add(root, trust.identity, rule),
+        ),
+        Holding(
+            jail.holds,
+            jail.sees,
+            jail.has_ports,
+            jail.tells_hosts_apart,
+            settings.sandbox.network,
+            temporary,
+            trusted=lambda: trust.trusted,
+        ),
         can_ask=options.can_ask,
-        holds=jail.holds,
-        sees=jail.sees,
-        network=settings.sandbox.network,
-        has_ports=jail.has_ports,
-        tells_hosts_apart=jail.tells_hosts_apart,
-        temporary=jail.policy().temporary,
         remotes=jail.remotes,
-        trusted=lambda: trust.trusted,
         reach=SessionReach(await asyncio.to_thread(ProjectHosts, root)),
     )
     jail.granted, jail.outputs.granted = permissions.grants, permissions.session_folders

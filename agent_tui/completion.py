@@ -74,7 +74,7 @@ class FileIndex:
 
     def _list(self) -> list[str]:
         if self._lister is None:
-            from agent_tui.commands.files import project_files
+            from agent_tui.commands.mentions import project_files
 
             self._lister = project_files
         files = self._lister(self.root)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from agent_tui.config import FLAGS, Compared, PermissionMode
+from agent_tui.config import FLAGS, PermissionMode
+from agent_tui.records import dataclass
 
 OutputFormat = Literal["text", "json", "stream-json"]
 InputFormat = Literal["text", "stream-json"]
@@ -28,8 +29,8 @@ class Served(NamedTuple):
     resume: str = ""
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Options(Compared):
+@dataclass(slots=True)
+class Options:
     """Flags of the chat and of headless mode, described in ``config.FLAGS``. ``resume`` is a session id, "" to
     choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
     end, however long that takes. ``plain``: lines of text instead of the screen; None where the configuration and the

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -16,7 +17,7 @@ from hypothesis import settings
 from agent_tui.pipes.pipe import STRICT
 from agent_tui.tools.sandbox.box import Sandbox
 from tests.support import sandbox_world
-from tests.support.forms import examples
+from tests.support.forms import examples, one_of
 from tests.support.mcp_servers import PREPARE_SERVER, servers_from
 from tests.support.nursery import (
     FORKED_WORKER,
@@ -45,6 +46,12 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     # sends one would wait for ever. A handler is not passed on, so what is started begins as in a terminal.
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """More than there are processors: many tests wait for a process that they started."""
+    return (os.cpu_count() or 2) + 2
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -76,12 +83,16 @@ def bell(tmp_path: Path) -> Iterator[Callable[[str], Bell]]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs what takes ``sandbox`` by the means that hold a command here, and what takes ``sandbox_or_none`` by none as
     well: tests of the sandbox and of the judge by every one, others by one of each kind. Those that are not here are
-    skipped once: in ``tests/tools/sandbox/test_means.py``."""
+    skipped once: in ``tests/tools/sandbox/test_means.py``. Of several the first is not ``slow``, another for another
+    test; ``AGENT_TUI_TEST_MEANS=all`` has none be."""
+    every = 1 if os.environ.get("AGENT_TUI_TEST_MEANS") == "all" else 1_000
     for name, more in (("sandbox", ()), ("sandbox_or_none", ("none",))):
         if name in metafunc.fixturenames:
             whole = metafunc.definition.path.parent.name in ("sandbox", "judge")
             here = [means for means, found in sandbox_world.means().items() if not isinstance(found, str)]
-            means = here if whole else sandbox_world.in_turn(metafunc.function.__name__)
+            test = metafunc.function.__name__
+            first = crc32(test.encode()) % len(here) if here else 0
+            means = one_of(here[first:] + here[:first], every) if whole else sandbox_world.in_turn(test)
             metafunc.parametrize(name, [*means, *more], indirect=True, scope="session")
 
 

@@ -7,13 +7,31 @@ from pathlib import Path
 from typing import get_args
 
 from agent_tui.cli.arguments import SUBCOMMANDS, build_parser
+from agent_tui.commands.registry import load
 from agent_tui.models.events import StopReason
 from agent_tui.providers.catalog import DIALECTS
 from agent_tui.tools.registry import builtin_tools
-from tests.support.readme import command_table, key_table
+from agent_tui.ui.screens.help import KEY_HELP
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
+
+
+def command_table() -> str:
+    lines = ["| command | |", "|---|---|"]
+    for command in load().values():
+        also = "".join(f", `/{alias}`" for alias in command.aliases)
+        lines.append(f"| {_code(command.usage)}{also} | {command.summary} |")
+    return "\n".join(lines) + "\n"
+
+
+def key_table() -> str:
+    lines = ["| key | |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {key.keys} | {key.what} |" for key in KEY_HELP)]) + "\n"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`".replace("|", "\\|")
 
 
 def test_commands_are_those_of_the_registry() -> None:

@@ -7,6 +7,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,8 +178,8 @@ def _chat_flags(flags: Sequence[str]) -> Path:
 def _context(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
     from agent_tui.commands.past_words import past_json, past_text, past_view
-    from agent_tui.commands.usage_json import context_json
-    from agent_tui.commands.usage_report import ContextReport
+    from agent_tui.commands.report import ContextReport
+    from agent_tui.commands.report_json import context_json
 
     if values.step is None and values.diff is not None:
         raise ConfigError("--diff goes with --step: the step that is compared.")
@@ -199,12 +200,12 @@ def _context(values: argparse.Namespace) -> int:
                     terminal_output.say_json(past_json(view))
                 else:
                     terminal_output.say(past_text(view))
-            elif values.json:
-                terminal_output.say_json(context_json(usage, agent.conversation.steps))
             else:
-                info = agent.models.info
-                prices = info.prices if info is not None else None
-                terminal_output.say(ContextReport(usage, records=agent.conversation.own_records, prices=prices).text())
+                report = replace(ContextReport.of(agent), usage=usage, trigger=None, in_flight=0, read_only="")
+                if values.json:
+                    terminal_output.say_json(context_json(report))
+                else:
+                    terminal_output.say(report.text())
         finally:
             await agent.close()
 
@@ -424,7 +425,7 @@ def _forget_limits() -> int:
 
 def _config(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import config_layers, load_settings
-    from agent_tui.config.example import example_text, show_settings
+    from agent_tui.config.schema import example_text, show_settings
     from agent_tui.store.repair import open_for_reading
 
     paths = user_paths()

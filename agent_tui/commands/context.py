@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.registry import command
-from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
+from agent_tui.commands.context_texts import ADDED, part_text, row_facts, sent_text
+from agent_tui.commands.past_words import past_json, past_text, past_view
+from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
+from agent_tui.commands.report import ContextReport, ReportRow, entry_details, row_notes, shown, total_mark
+from agent_tui.commands.report_json import context_json
+from agent_tui.commands.sessions import write_export, write_told
+from agent_tui.context.compaction.notices import EXACT_OFF, exact_text
 from agent_tui.context.tokens import format_metrics
+from agent_tui.errors import ConfigError
+from agent_tui.models.rows import FREE, RESERVE
 from agent_tui.paths import in_project
-from agent_tui.text.numbers import plural
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import clock, grouped, plural, share, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from agent_tui.commands.past_words import PastView
     from agent_tui.engine.agent import Agent
 
 
@@ -40,27 +53,25 @@ async def context(agent: Agent, args: str) -> CommandResult:
     With a word it answers with that part as text: rows, row 3.2, why, step 12 (or step 12 4 to compare), cache, exact,
     export (or export 12, export FILE), stats.
     """
-    from agent_tui.commands import context_parts as parts
-
     what, _, rest = args.partition(" ")
     rest = rest.strip()
     match what:
         case "":
             return OpenScreen("context")
         case "rows" if not rest:
-            return Text(parts.rows_text(agent))
+            return Text(rows_text(agent))
         case "row":
-            return Text(parts.row_text(agent, rest))
+            return Text(row_text(agent, rest))
         case "why" if not rest:
-            return Text(parts.why_text(agent))
+            return Text(why_text(agent))
         case "step":
-            return Text(parts.step_text(agent, rest))
+            return Text(step_text(agent, rest))
         case "cache" if not rest:
-            return Text(parts.cache_text(agent))
+            return Text(cache_text(agent))
         case "exact" if not rest:
-            return Text(await parts.exact_line(agent))
+            return Text(await exact_line(agent))
         case "export":
-            return Text(await parts.export_line(agent, rest, agent.cwd))
+            return Text(await export_line(agent, rest, agent.cwd))
         case "stats" if not rest:
             return Text(format_metrics(agent.context.metrics))
         case "stats" if rest == "reset":
@@ -113,3 +124,137 @@ async def unpin(agent: Agent, args: str) -> CommandResult:
         return Text("/unpin needs the path of a pinned file.", error=True)
     agent.context.unpin(args)
     return Text(f"Unpinned {in_project(args, agent.cwd)}.")
+
+
+CHILDREN = 12
+"""Rows below a row that are told with all others; the row itself tells all of its own."""
+CALLS = 20
+"""Calls of the cache's list."""
+
+
+def rows_text(agent: Agent) -> str:
+    """All rows as numbered sentences, and the sum that proves them."""
+    report = replace(ContextReport.of(agent), read_only="")
+    return "\n".join([report.in_words(), report.facts(), "", *_row_sentences(report), "", *_proof_sentences(report)])
+
+
+def _row_sentences(report: ContextReport) -> Iterator[str]:
+    """A numbered sentence for each row and what stands below it, then what is free and what is kept for the answer."""
+    usage, shares = report.usage, report.shares
+    for row in report.rows():
+        if shown(row.row):
+            yield from _row(row, CHILDREN)
+    if shares is not None:
+        mark = bool(total_mark(usage))
+        if usage.over:
+            yield f"Over the limit: {tokens(usage.over, mark, full=True)} tokens, {share(shares.over)} of the window."
+        else:
+            free = tokens(usage.free or 0, mark, full=True)
+            yield f"{FREE.label}: {free} tokens, {share(shares.free, bool(usage.free))} of the window."
+        reserve = tokens(usage.reserve or 0, False, full=True)
+        yield f"{RESERVE.label}: {reserve} tokens, {share(shares.reserve, bool(usage.reserve))} of the window."
+
+
+def _row(part: ReportRow, most: int) -> Iterator[str]:
+    """A row and at most so many of those below it, whose own rows are not told."""
+    row, indent = part.row, "  " * part.depth
+    said = [f"{tokens(row.tokens, bool(part.mark), full=True)} tokens"]
+    if part.tenths is not None:
+        said.append(f"{share(part.tenths, bool(row.tokens))} of the window")
+    yield f"{indent}{part.number}. {one_line(row.label, 120)}: {', '.join([*said, *row_notes(row)])}."
+    below = part.below()
+    hidden = below[: max(0, len(below) - most)]
+    for child in below[len(hidden) :]:
+        yield from _row(child, 0)
+    if hidden and most:
+        count = plural(len(hidden), "earlier one", "earlier ones")
+        sum_of = tokens(sum(child.row.tokens for child in hidden), any(child.mark for child in hidden), full=True)
+        yield f"{indent}  and {count}, {sum_of} tokens: /context row {part.number}"
+
+
+def _proof_sentences(report: ContextReport) -> Iterator[str]:
+    """The sum of the rows with every number in it, and the bookkeeping; a sum that is wrong says so."""
+    usage = report.usage
+    numbers = [row.tokens for row in usage.rows if row.tokens]
+    whole = sum(numbers)
+    sign = "=" if whole == usage.total else "≠"
+    if numbers:
+        yield f"Sum of the rows: {' + '.join(map(grouped, numbers))} = {grouped(whole)} {sign} total."
+    for entry in report.entries():
+        yield f"{entry.name}: {entry.text}"
+
+
+def row_text(agent: Agent, path: str) -> str:
+    """One row by its number (``3``, ``3.12``): all that is known of it, what stands below it, and what is sent behind
+    it. Raises ConfigError where there is no such row."""
+    rows, top = ContextReport.of(agent).rows(), ""
+    for part in path.rstrip(".").split("."):
+        number = int(part) if part.isdecimal() and len(part) < 8 else 0
+        if not 1 <= number <= len(rows):
+            raise ConfigError(f"There is no row {one_line(path, 40)}; /context rows lists them.")
+        found = rows[number - 1]
+        row, top, rows = found.row, top or found.row.id, found.below()
+    lines = [one_line(row.label, 200), row_facts(row)]
+    for child in rows:
+        lines += _row(replace(child, tenths=None), 0)
+    if row.message_id is not None:
+        lines += ["", sent_text(agent.conversation.sent_message(row.message_id))]
+    elif row.fingerprint is not None:
+        lines += ["", part_text(agent.context.part_text(row.fingerprint), tool=top == "tools")]
+    elif top == "tools" and not row.children:
+        lines.append(ADDED)
+    return "\n".join(lines)
+
+
+def why_text(agent: Agent) -> str:
+    """Returns the text about how the number was made, the proof, and why it compacts or does not."""
+    report = replace(ContextReport.of(agent), read_only="")
+    why = report.usage.why
+    return "\n".join([*_proof_sentences(report), *([one_line(why, 2_000)] if why else [])])
+
+
+def step_text(agent: Agent, words: str) -> str:
+    """``N`` or ``N M``: the context as it was before step N was sent, compared with the one before or step M. Raises
+    ConfigError."""
+    numbers = words.split()
+    if not 1 <= len(numbers) <= 2 or not all(n.isdecimal() and len(n) < 8 for n in numbers):
+        raise ConfigError("/context step needs the number of a step, and perhaps of the one to compare it with.")
+    return past_text(_past(agent, int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else None))
+
+
+def _past(agent: Agent, number: int, compared: int | None = None) -> PastView:
+    return past_view(agent.context.history(), number, compared, {message.id for message in agent.conversation.path})
+
+
+def cache_text(agent: Agent) -> str:
+    """Returns a text of what each call read from the provider's cache and should have read, the newest first."""
+    entries = ContextReport.of(agent).calls()
+    if not entries:
+        return "No call has been answered yet."
+    lines: list[str] = []
+    for entry in entries[:CALLS]:
+        lines += [f"At {clock(entry.created)}:", *(f"  {line}" for line in entry_details(entry).split("\n"))]
+    if len(entries) > CALLS:
+        lines.append(f"and {plural(len(entries) - CALLS, 'earlier call')}")
+    return "\n".join(lines)
+
+
+async def exact_line(agent: Agent) -> str:
+    """Returns a line with what the provider says of the size of the next request."""
+    if agent.settings.context.exact_counting == "off":
+        return EXACT_OFF
+    return exact_text(await agent.context.count_exact())
+
+
+async def export_line(agent: Agent, words: str, cwd: Path) -> str:
+    """Writes the numbers, or those of a step, as JSON into the folder of exports, or where the user says, and tells
+    where. Raises AgentError."""
+    first, _, rest = words.partition(" ")
+    number = int(first) if first.isdecimal() and len(first) < 8 else None
+    where = words if number is None else rest.strip()
+    data = context_json(ContextReport.of(agent)) if number is None else past_json(_past(agent, number))
+    text = json.dumps(data, indent=2) + "\n"
+    if where:
+        return f"Written to {await write_told(text, cwd / Path(where).expanduser())}"
+    name = f"context-{agent.conversation.info.id}{'' if number is None else f'-step-{number}'}"
+    return f"Written to {await write_export(text, agent.paths.exports, name, '.json')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.usage_report import estimated
+from agent_tui.commands.report import estimated
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,

@@ -1,22 +1,31 @@
-"""``@path`` in a message: the files it names become attachments of that message."""
+"""What goes with a message: the files that its text names with ``@path``; and the files that can be named."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import mimetypes
 import os
 import re
 import shlex
 import stat
-from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.models.messages import AttachmentPart, Metadata, image_type
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import size
 from agent_tui.tools.files import text as files
 from agent_tui.tools.files.beneath import at, entered, is_within, names_in
 from agent_tui.tools.files.pictures import PICTURE_BYTES
+from agent_tui.tools.git.repository import find_repository, own_git
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+    from agent_tui.engine.agent import Agent
+
 
 MAX_TEXT = 256 * 1024
 MAX_LINES_FILE = 50 * 1024 * 1024
@@ -194,3 +203,90 @@ def _existing(name: str, cwd: Path) -> Path | None:
         except (OSError, ValueError):
             return None
     return None
+
+
+Says: TypeAlias = "Callable[[str, str], None]"
+"""Takes a level (``info`` or ``warning``) and a line for the user."""
+MayAttach: TypeAlias = "Callable[[Path], Awaitable[bool]]"
+"""Asks whether a file outside the project may go with a message."""
+
+
+async def collect(
+    agent: Agent, text: str, given: Sequence[AttachmentPart], say: Says, may_attach: MayAttach
+) -> list[AttachmentPart]:
+    """``given``, and what ``text`` names, as the model takes them. What could not be read, was changed or left out is
+    said. ``text`` is the user's own: hosts named in it may be fetched from."""
+    agent.project.heard(text)
+    if "@" not in text:
+        return await _fitting(agent, given, say)
+
+    beyond = await asyncio.to_thread(outside, text, agent.cwd, agent.project.folders)
+    allowed = [path for path in beyond if await may_attach(path)]
+    found, problems = await asyncio.to_thread(expand_mentions, text, agent.cwd, agent.project.folders, allowed)
+    resources, unread = await agent.project.mcp_attachments(text)
+    for problem in [*problems, *unread]:
+        say("warning", f"Not attached: {problem}")
+    return await _fitting(agent, [*given, *found, *resources], say)
+
+
+async def _fitting(agent: Agent, parts: Sequence[AttachmentPart], say: Says) -> list[AttachmentPart]:
+    attached, scaled, refused = await agent.project.fit_images(parts)
+    for line in scaled:
+        say("info", line)
+    for line in refused:
+        say("warning", f"Not attached: {line}")
+    return attached
+
+
+LIMIT = 200_000
+_LIST = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+SKIPPED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache"})
+
+
+def project_files(root: Path, limit: int = LIMIT) -> list[str]:
+    """Paths below ``root``, relative, with ``/``, sorted; at most ``limit``. Slow on large trees: call in a thread."""
+    found = _git_files(root)
+    if found is None:
+        found = _walk(root, limit)
+    return sorted(found)[:limit]
+
+
+def _git_files(root: Path) -> list[str] | None:
+    repository = find_repository(root)
+    if repository is None:
+        return None
+    with own_git(repository) as git:
+        names = git.run(root, *_LIST, timeout=20) if git else None
+    return None if names is None else list({os.fsdecode(name) for name in names.split(b"\0") if name})
+
+
+def _walk(root: Path, limit: int) -> list[str]:
+    found: list[str] = []
+    specs: list[tuple[str, GitIgnoreSpec]] = []
+    for folder, folders, names in os.walk(root):
+        here = os.path.relpath(folder, root).replace(os.sep, "/")
+        prefix = "" if here == "." else here + "/"
+        specs = [(base, spec) for base, spec in specs if prefix.startswith(base)]
+        if ".gitignore" in names:
+            own = _spec(Path(folder, ".gitignore"))
+            if own is not None:
+                specs.append((prefix, own))
+        folders[:] = [f for f in folders if f not in SKIPPED and not _ignored(specs, f"{prefix}{f}/")]
+        found += [prefix + name for name in names if not _ignored(specs, prefix + name)]
+        if len(found) >= limit:
+            break
+    return found
+
+
+def _spec(path: Path) -> GitIgnoreSpec | None:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return GitIgnoreSpec.from_lines(lines)
+    except (OSError, ValueError):
+        return None
+
+
+def _ignored(specs: list[tuple[str, GitIgnoreSpec]], path: str) -> bool:
+    return any(spec.match_file(path[len(base) :]) for base, spec in specs)

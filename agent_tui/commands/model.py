@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.registry import command
-from agent_tui.commands.result import CommandResult, OpenScreen, Text
-from agent_tui.commands.usage_report import usage_text
+from agent_tui.commands.registry import CommandResult, OpenScreen, Text, command
 from agent_tui.context.accounting.lost import lost_text
-from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.requests import ModelInfo
 from agent_tui.paths import package_themes
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import money, share_in, tokens
+from agent_tui.text.numbers import money, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from agent_tui.engine.agent import Agent
-
-STATUS_WIDTH = 64
-"""Columns of a long value of ``/status``: with its name and the frame, 80."""
 
 
 def _models(agent: Agent) -> Iterable[tuple[str, str]]:
@@ -103,52 +96,6 @@ async def config(agent: Agent, args: str) -> CommandResult:
         "Flags win over AGENT_TUI_* variables, those over the project file, that over the user file.",
     ]
     return Text("\n".join(lines))
-
-
-@command("status")
-async def status(agent: Agent, args: str) -> CommandResult:
-    """Shows session, model, folder, permissions and context in short."""
-    usage, spec = agent.context.usage(), agent.models.spec
-    window = usage.window
-    where = "unknown window"
-    if window is not None:
-        part = share_in(usage.total, window, usage.approximate)
-        where = f"{tokens(usage.total, usage.approximate)} of {tokens(window, False)} ({part} of the window)"
-    if usage.window_origin.startswith("learned"):
-        where += f", window {usage.window_origin}"
-    rows = [
-        ("Session", f"{one_line(agent.conversation.info.title, 80) or 'untitled'}  ({agent.conversation.info.id})"),
-        ("Model", f"{spec.key}  ({spec.model})" if spec.key != spec.model else spec.key),
-        ("Thinking", "no levels" if agent.models.levels()[0].only else agent.models.effort),
-        ("Folder", f"{agent.cwd}{'' if agent.project.trusted else '  (not trusted: /trust)'}"),
-        ("Branch", agent.project.branch or "none"),
-        ("Mode", agent.mode.now),
-        *(
-            ("" if index else "Sandbox", line)
-            for index, line in enumerate(_narrow(await agent.project.sandbox_lines()))
-        ),
-        ("Context", f"{where}, {usage.basis}"),
-        ("Messages", f"{len(agent.conversation.path):,}"),
-        ("Cost", money(usage.session.cost)),
-    ]
-    if agent.conversation.read_only:
-        rows.append(("State", f"read-only: {agent.conversation.read_only_reason or OPEN_ELSEWHERE}"))
-    return Text("\n".join(f"{name:<9} {value}" for name, value in rows))
-
-
-def _narrow(lines: Iterable[str]) -> Iterator[str]:
-    """Lines that fit beside the names on 80 columns; what goes on is indented."""
-    for line in lines:
-        yield from textwrap.wrap(line, STATUS_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-
-
-@command("usage", aliases=("cost",))
-async def usage(agent: Agent, args: str) -> CommandResult:
-    """Shows tokens and cost of this session."""
-    totals = agent.context.usage().session
-    if not totals.steps and not agent.conversation.steps:
-        return Text("Nothing was sent in this session yet, and nothing spent.")
-    return Text(usage_text(totals, agent.conversation.steps))
 
 
 def model_line(info: ModelInfo) -> str:

@@ -1,14 +1,13 @@
-"""A step of the past in words, the same on the screen and in the shell."""
+"""A step of the past as one value, and its words and JSON, the same on the screen and in the shell."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-from agent_tui.commands.cache_words import miss_words
-from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_report import ContextReport
+from agent_tui.commands.report import ContextReport, miss_words
+from agent_tui.commands.report_json import context_json
 from agent_tui.context.past import History, PastMoment
 from agent_tui.context.past_reasons import Difference, Leaf, Reason, difference, pairs
 from agent_tui.errors import ConfigError
@@ -16,6 +15,7 @@ from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextRow
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.models.steps import Step
+from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import clock, grouped, money, percent, plural, signed, tokens
 
@@ -24,20 +24,40 @@ REASONS_SHOWN = 6
 
 @dataclass(slots=True, frozen=True)
 class PastView:
-    """A moment with what it is compared with. ``count`` is how many steps the session has, ``on_path`` the ids of the
-    messages of the conversation as it is now, ``between`` the other model calls since ``before``, ``earlier`` all
-    that were made when the step was sent."""
+    """A moment with what it is compared with."""
 
     moment: PastMoment
     before: PastMoment | None
     count: int
+    """Steps of the session."""
     on_path: Container[str]
+    """Ids of the messages of the conversation as it is now."""
     between: Sequence[Step] = ()
+    """The other model calls since ``before``."""
     earlier: Sequence[Step] = ()
+    """All model calls that were made when the step was sent."""
 
     @property
     def difference(self) -> Difference | None:
         return None if self.before is None else difference(self.before, self.moment)
+
+
+def past_report(view: PastView, now: ContextReport) -> ContextReport:
+    """The report of that moment; ``now`` is that of the session as it is."""
+    moment, said = view.moment, honesty(view.moment)
+    after = tuple(filter(None, (outcome(moment), since(view))))
+    then = replace(now, title=title(view, now.now), in_flight=0, read_only="", records=moment.records)
+    if moment.usage is None:
+        nothing = replace(now.usage, rows=[], window=None)
+        return replace(then, usage=nothing, records=(), told=after, problem=said)
+    return replace(
+        then,
+        usage=moment.usage,
+        before=view.before.usage if view.before is not None else None,
+        told=(said, *after) if said else after,
+        trigger=moment.step.estimated_input,
+        steps=view.earlier,
+    )
 
 
 def title(view: PastView, now: float | None = None) -> str:
@@ -69,7 +89,7 @@ def outcome(moment: PastMoment) -> str:
     if usage.cache_read is not None:
         words += f", {usage.cache_read:,} of it read from the cache" if usage.cache_read else ", none of it cached"
     if step.believed is not None:
-        words += ", which is not believed"
+        words += "; this report is not believed"
     if step.miss is not None:
         words += f"; {grouped(step.miss.tokens)} paid anew: {miss_words(step.miss)}"
     cost = f" It cost {money(step.cost)}." if step.cost.known else ""
@@ -216,7 +236,7 @@ def past_json(view: PastView) -> dict[str, Any]:
     what ``entered`` and ``left`` since. Without a moment that can be shown ``context`` is null."""
     moment, before, found = view.moment, view.before, view.difference
     step, usage = moment.step, moment.step.usage
-    context = None if moment.usage is None else context_json(moment.usage, view.earlier)
+    context = None if moment.usage is None else context_json(ContextReport(moment.usage, steps=view.earlier))
     if context is not None and moment.usage is not None and before is not None and before.usage is not None:
         _add_deltas(context["rows"], moment.usage.rows, before.usage.rows)
     reported = usage is not None and usage.source == "provider"

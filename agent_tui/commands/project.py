@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.registry import command
-from agent_tui.commands.result import CommandResult, Submit, Text
+from agent_tui.commands.registry import CommandResult, Submit, Text, command
 from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
 from agent_tui.store.facts import forgotten_text
 from agent_tui.text.clean import one_line

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent_tui.records import dataclass
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import spelled
 

@@ -1,4 +1,7 @@
-"""The one list of slash commands: help, completion, the palette and running them all read it."""
+"""The one list of slash commands, which help, completion, the palette and running them all read; and what they answer.
+
+Whoever ran a command, the screen or a script, decides how to show its answer.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,71 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agent_tui.commands.result import CommandResult, Submit, Text
+from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
 
+
+ScreenName: TypeAlias = Literal[
+    "context", "sessions", "models", "rewind", "help", "themes", "jobs", "queue", "vim", "efforts", "picture"
+]
+"""``vim`` is none: it changes the keys of the main one."""
+
+
+@dataclass(slots=True, frozen=True)
+class Text:
+    """Something to read. It never becomes part of the conversation. ``error`` says the command did not work; of what
+    is ``foreign``, others wrote the words: where lines are all there is, it must not look like the program's own."""
+
+    text: str
+    markdown: bool = False
+    error: bool = False
+    foreign: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class OpenScreen:
+    """A screen to open, by name. ``data`` is what the screen wants to know, e.g. a search text."""
+
+    name: ScreenName
+    data: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class Submit:
+    """A message to send as if the user had typed it."""
+
+    text: str
+
+
+@dataclass(slots=True, frozen=True)
+class Copy:
+    """Text for the clipboard, and what it is, for the line that says so."""
+
+    text: str
+    what: str
+
+
+@dataclass(slots=True, frozen=True)
+class Quit:
+    """The user wants to leave."""
+
+
+@dataclass(slots=True, frozen=True)
+class Nothing:
+    """Done; what there is to see arrives as events."""
+
+
+CommandResult: TypeAlias = Text | OpenScreen | Submit | Copy | Quit | Nothing
+
+
 Handler: TypeAlias = "Callable[[Agent, str], Awaitable[CommandResult]]"
 Choices: TypeAlias = "Callable[[Agent], Iterable[tuple[str, str]]]"
 
-_MODULES = ("chat", "sessions", "context", "model", "project", "jobs", "queue", "budget", "pictures")
+_MODULES = ("chat", "sessions", "context", "model", "usage", "project")
 
 
 @dataclass(slots=True, frozen=True)

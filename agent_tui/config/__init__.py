@@ -1,13 +1,15 @@
 """Settings: what can be configured, as plain dataclasses whose defaults are the product's defaults.
 
-Loading and merging the files is here too; validation (pydantic) is in ``config.schema`` and runs after the first frame.
+``config.files`` reads and merges the files, ``config.schema`` says what is wrong with them, after the first frame.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field
 from typing import Any, Literal, NamedTuple
+
+from agent_tui.records import dataclass
 
 PermissionMode = Literal["ask", "accept-edits", "plan", "auto", "bypass"]
 Images = Literal["auto", "off", "kitty", "iterm2", "sixel"]
@@ -32,30 +34,10 @@ KEY_ACTIONS = (
 """What can be put on another key in ``[keys]``: the names of the screen's bindings."""
 
 
-class Compared:
-    """Equality and ``repr`` of its dataclasses, field by field. What ``dataclass`` would generate for each of them is
-    compiled at every start."""
-
-    __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> bool:
-        if other.__class__ is not self.__class__:
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in _names(self))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in _names(self))})"
-
-
-def _names(value: Compared) -> list[str]:
-    return [f.name for f in fields(value)]  # type: ignore[arg-type]
-
-
-@dataclass(slots=True, frozen=True, kw_only=True, eq=False, repr=False)
-class ModelSettings(Compared):
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ModelSettings:
     """The settings of a model. It travels whole, to where requests are made of it, so that a new setting is added here,
-    to the schema, to the example, and where it is used. ``via``: ``litellm`` calls the model through that library also
+    to the example, and where it is used. ``via``: ``litellm`` calls the model through that library also
     where it could be called directly. ``prices`` are US dollars per million tokens: ``input``, ``output``,
     ``cache_read``, ``cache_write`` (for 5 minutes) and ``cache_write_1h``. ``cache_ttl``: how long the provider is to
     keep prompts, where it sells that; None is its usual."""
@@ -73,15 +55,15 @@ class ModelSettings(Compared):
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True, frozen=True, eq=False, repr=False)
+@dataclass(slots=True, frozen=True)
 class ModelConfig(ModelSettings):
     """A model as configured; ``model`` is LiteLLM's name."""
 
     model: str
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class ContextConfig(Compared):
+@dataclass(slots=True)
+class ContextConfig:
     """The limits of the context. ``compact_at`` is a share of the window, ``max_output_reserve`` tokens."""
 
     auto_compact: bool = True
@@ -91,8 +73,8 @@ class ContextConfig(Compared):
     summary_model: str | None = None
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class BudgetConfig(Compared):
+@dataclass(slots=True)
+class BudgetConfig:
     """The limits of what may be spent before a call is not made: US dollars of a turn, a session, and a day on this
     machine; tokens sent and answered of a session. None is no limit."""
 
@@ -102,8 +84,8 @@ class BudgetConfig(Compared):
     session_tokens: int | None = None
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class ToolsConfig(Compared):
+@dataclass(slots=True)
+class ToolsConfig:
     """``disabled`` are tool names; ``bash_timeout`` is seconds; ``output_limit`` is characters sent to the model;
     ``env_allow`` are environment variables (``*`` and ``?`` allowed) that commands get although they look secret."""
 
@@ -114,8 +96,8 @@ class ToolsConfig(Compared):
     env_allow: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class SandboxConfig(Compared):
+@dataclass(slots=True)
+class SandboxConfig:
     """The limits that commands are held to. ``network`` is that of commands that may write, ``loopback`` their ports on
     127.0.0.1 and ::1 while it is closed: their ``own``, those of the ``machine`` (macOS), or none (``deny``);
     ``readable`` and ``writable`` are folders besides the project."""
@@ -127,8 +109,8 @@ class SandboxConfig(Compared):
     writable: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class PermissionsConfig(Compared):
+@dataclass(slots=True)
+class PermissionsConfig:
     """``mode`` at start; rules are ``tool`` or ``tool(pattern)``, e.g. ``bash(git status*)``, ``edit(src/**)``.
     ``mcp_read_only`` are tools of MCP servers that only look, by name: plan mode may use them."""
 
@@ -139,8 +121,8 @@ class PermissionsConfig(Compared):
     mcp_read_only: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class McpServer(Compared):
+@dataclass(slots=True)
+class McpServer:
     """One MCP server: ``command`` (stdio) or ``url`` (streamable HTTP). ``timeout`` is seconds for connecting and
     listing, ``call_timeout`` seconds for one call."""
 
@@ -159,8 +141,8 @@ AUTO_THEME = "auto"
 """Instead of a theme's name: the one that was chosen last, else what suits the terminal's background."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class UiConfig(Compared):
+@dataclass(slots=True)
+class UiConfig:
     """The settings of the screen, its looks and its use. ``editor`` and ``status_command`` are commands, the second one
     of a shell; ``scrollback``: the conversation is left on the terminal; ``vim``: its keys on the prompt; ``mouse``:
     whether the screen takes it from the terminal; ``plain``: lines of text instead of the screen, None where the
@@ -180,8 +162,8 @@ class UiConfig(Compared):
     editor: str | None = None
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class AgentConfig(Compared):
+@dataclass(slots=True)
+class AgentConfig:
     """``step_limit`` is steps a turn; ``timeout`` is seconds without a byte from the provider,
     ``content_timeout`` seconds in which it sends something but nothing of the answer, ``answer_timeout`` seconds for
     all of one answer where nobody watches it come (0: as long as it takes); ``retries`` attempts."""
@@ -194,8 +176,8 @@ class AgentConfig(Compared):
     development: bool = False
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Settings(Compared):
+@dataclass(slots=True)
+class Settings:
     """Everything configurable, merged from default, user file, project file, environment and flags."""
 
     default_model: str | None = None

@@ -1,182 +1,143 @@
-"""The strict side of configuration: pydantic models that say what is allowed, and errors that name the place.
-
-Importing this costs as much as pydantic does, so it happens after the first frame.
-"""
+"""The strict side of configuration: what is allowed, beside the types of ``Settings``, and errors that name the place.
+Here too are the documented example and the settings in force as TOML."""
 
 from __future__ import annotations
 
+import json
+import operator
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
-
-from agent_tui.config import KEY_ACTIONS
+from agent_tui.config import KEY_ACTIONS, McpServer, Settings
 from agent_tui.config.files import Layer, merge
-from agent_tui.errors import ConfigError
-
-Positive = Annotated[int, Field(gt=0)]
-Seconds = Annotated[float, Field(gt=0)]
-Dollars = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+from agent_tui.errors import AgentError, ConfigError
+from agent_tui.records import dataclass
 
 SMALLEST_LIMIT = 1_024
 """Tokens; a smaller ``compact_at`` that is no fraction is a slip (80 for 80 %, 1.5): nothing could be sent below it."""
 
 
-def _fraction_or_tokens(value: float) -> float:
-    if not (0 < value <= 1 or SMALLEST_LIMIT <= value < float("inf")):
-        raise ValueError(
-            f"must be a fraction of the window up to 1 (0.8 is 80 %), or tokens, at least {SMALLEST_LIMIT:,}"
-        )
-    return value
+class Bound(NamedTuple):
+    words: str
+    holds: Callable[[float, float], bool]
+    limit: float
 
 
-CompactAt = Annotated[float, AfterValidator(_fraction_or_tokens)]
-
-
+_POSITIVE = [Bound("greater than", operator.gt, 0)]
+BOUNDS = {
+    **dict.fromkeys(("context_window", "max_output", "max_output_reserve", "session_tokens", "step_limit"), _POSITIVE),
+    **dict.fromkeys(("timeout", "call_timeout", "bash_timeout", "content_timeout", "answer_timeout"), _POSITIVE),
+    **dict.fromkeys(("turn_usd", "session_usd", "day_usd"), _POSITIVE),
+    "price": [Bound("at least", operator.ge, 0)],
+    "output_limit": [Bound("at least", operator.ge, 1_000)],
+    "mcp_defer_share": [Bound("at most", operator.le, 1), Bound("at least", operator.ge, 0)],
+    "retries": [Bound("at most", operator.le, 20), Bound("at least", operator.ge, 1)],
+}
+"""What numbers are held to, by the name of the setting."""
+_FINITE = frozenset({"turn_usd", "session_usd", "day_usd", "price"})
+_TYPES: dict[Any, tuple[str, Any]] = {
+    str: ("string", str),
+    bool: ("boolean", bool),
+    int: ("integer", int),
+    float: ("number", (int, float)),
+    list: ("list", list),
+    dict: ("dictionary", dict),
+}
 _KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*|\S)")
 _SECRET = frozenset({"env", "headers", "extra"})
 """Tables whose values are not repeated in error lines: keys may be among them."""
 
 
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+@dataclass(slots=True)
+class Prices:
+    """The keys of a model's ``prices``."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+    cache_write_1h: float
 
 
-class PricesSchema(Strict):
-    input: Price | None = None
-    output: Price | None = None
-    cache_read: Price | None = None
-    cache_write: Price | None = None
-    cache_write_1h: Price | None = None
+class Problem(NamedTuple):
+    """``path`` leads to a value that is not what is ``allowed``; where that is empty, nothing has its name."""
 
-    @model_validator(mode="after")
-    def _whole(self) -> PricesSchema:
-        if self.model_fields_set and (self.input is None or self.output is None):
-            raise ValueError("needs both input and output, in dollars per million tokens")
-        return self
-
-
-class ModelSchema(Strict):
-    model: str | None = None
-    api_base: str | None = None
-    api_key_env: str | None = None
-    context_window: Positive | None = None
-    max_output: Positive | None = None
-    api: Literal["auto", "chat", "responses"] | None = None
-    reasoning_effort: Literal["off", "low", "medium", "high"] | None = None
-    compact_at: CompactAt | None = None
-    via: Literal["auto", "litellm"] | None = None
-    cache_ttl: Literal["5m", "1h"] | None = None
-    prices: PricesSchema | None = None
-    extra: dict[str, Any] | None = None
-
-
-class ContextSchema(Strict):
-    auto_compact: bool | None = None
-    compact_at: CompactAt | None = None
-    max_output_reserve: Positive | None = None
-    exact_counting: Literal["auto", "off"] | None = None
-    summary_model: str | None = None
-
-
-class BudgetSchema(Strict):
-    turn_usd: Dollars | None = None
-    session_usd: Dollars | None = None
-    day_usd: Dollars | None = None
-    session_tokens: Positive | None = None
-
-
-class ToolsSchema(Strict):
-    disabled: list[str] | None = None
-    bash_timeout: Seconds | None = None
-    output_limit: Annotated[int, Field(ge=1_000)] | None = None
-    mcp_defer_share: Annotated[float, Field(ge=0, le=1)] | None = None
-    env_allow: list[str] | None = None
-
-
-class SandboxSchema(Strict):
-    mode: Literal["auto", "required", "off"] | None = None
-    network: Literal["ask", "allow", "deny", "registries"] | None = None
-    loopback: Literal["own", "machine", "deny"] | None = None
-    readable: list[str] | None = None
-    writable: list[str] | None = None
-
-
-class PermissionsSchema(Strict):
-    mode: Literal["ask", "accept-edits", "plan", "auto", "bypass"] | None = None
-    allow: list[str] | None = None
-    ask: list[str] | None = None
-    deny: list[str] | None = None
-    mcp_read_only: list[str] | None = None
-
-
-class McpSchema(Strict):
-    command: str | None = None
-    args: list[str] | None = None
-    env: dict[str, str] | None = None
-    cwd: str | None = None
-    url: str | None = None
-    headers: dict[str, str] | None = None
-    enabled: bool | None = None
-    timeout: Seconds | None = None
-    call_timeout: Seconds | None = None
-
-    @model_validator(mode="after")
-    def _one_transport(self) -> McpSchema:
-        if self.command and self.url:
-            raise ValueError("has both command and url; a server is reached by one of them")
-        return self
-
-
-class UiSchema(Strict):
-    theme: str | None = None
-    plain: bool | None = None
-    show_reasoning: bool | None = None
-    reduced_motion: bool | None = None
-    notifications: bool | None = None
-    turn_cost: bool | None = None
-    vim: bool | None = None
-    mouse: bool | None = None
-    images: Literal["auto", "off", "kitty", "iterm2", "sixel"] | None = None
-    scrollback: bool | None = None
-    status_command: str | None = None
-    editor: str | None = None
-
-
-class AgentSchema(Strict):
-    step_limit: Positive | None = None
-    timeout: Seconds | None = None
-    content_timeout: Seconds | None = None
-    answer_timeout: Seconds | None = None
-    retries: Annotated[int, Field(ge=1, le=20)] | None = None
-    development: bool | None = None
-
-
-class SettingsSchema(Strict):
-    default_model: str | None = None
-    models: dict[str, ModelSchema] | None = None
-    context: ContextSchema | None = None
-    budget: BudgetSchema | None = None
-    tools: ToolsSchema | None = None
-    permissions: PermissionsSchema | None = None
-    sandbox: SandboxSchema | None = None
-    ui: UiSchema | None = None
-    agent: AgentSchema | None = None
-    mcp: dict[str, McpSchema] | None = None
-    keys: dict[str, str] | None = None
+    path: tuple[str, ...]
+    value: object
+    allowed: str
 
 
 def check(layers: Sequence[Layer]) -> None:
     """Validates each layer, then what only the whole can show. Raises ConfigError: place, key, what is allowed."""
     for layer in layers:
-        try:
-            SettingsSchema.model_validate(layer.values)
-        except ValidationError as error:
-            raise ConfigError(_line(layer, error)) from None
+        for problem in _problems((), layer.values, Settings):
+            raise ConfigError(_line(layer, problem))
     _check_models(layers)
     _check_keys(layers)
+
+
+@cache
+def _types(table: type) -> Mapping[str, Any]:
+    """The keys of a table, in order, and what each may be."""
+    return {name: Prices if name == "prices" else hint for name, hint in get_type_hints(table).items()}
+
+
+def _problems(path: tuple[str, ...], value: Any, hint: Any) -> Iterator[Problem]:
+    """Yields what is wrong with a value, in the order of the settings, unknown keys last. Null is what is not set."""
+    if get_origin(hint) in (Union, UnionType):
+        hint = get_args(hint)[0]
+    if hint is Any:
+        return
+    origin, inner = get_origin(hint) or hint, get_args(hint)
+    table: Any = hint if is_dataclass(hint) else None
+    if origin is Literal:
+        if value not in inner:
+            *others, last = map(repr, inner)
+            yield Problem(path, value, f"must be {', '.join(others)} or {last}")
+        return
+    word, kinds = _TYPES[dict if table else origin]
+    if not isinstance(value, kinds) or (isinstance(value, bool) and origin is not bool):
+        yield Problem(path, value, f"input should be a valid {word}")
+    elif origin is list:
+        for at, entry in enumerate(value):
+            yield from _problems((*path, str(at)), entry, inner[0])
+    elif origin is dict:
+        for key, entry in value.items():
+            yield from _problems((*path, key), entry, inner[1])
+    elif table:
+        for key, own in _types(table).items():
+            if value.get(key) is not None:
+                yield from _problems((*path, key), value[key], own)
+        yield from (Problem((*path, key), value[key], "") for key in value if key not in _types(table))
+        if allowed := _of_a_table(table, value):
+            yield Problem(path, value, allowed)
+    elif origin in (int, float) and (allowed := _of_a_number(path, value, origin)):
+        yield Problem(path, value, allowed)
+
+
+def _of_a_table(table: type, values: Mapping[str, Any]) -> str:
+    if table is Prices and values and None in (values.get("input"), values.get("output")):
+        return "needs both input and output, in dollars per million tokens"
+    if table is McpServer and values.get("command") and values.get("url"):
+        return "has both command and url; a server is reached by one of them"
+    return ""
+
+
+def _of_a_number(path: Sequence[str], value: Any, kind: type) -> str:
+    name = "price" if "prices" in path[:-1] else path[-1]
+    if name == "compact_at" and not (0 < value <= 1 or SMALLEST_LIMIT <= value < float("inf")):
+        return f"must be a fraction of the window up to 1 (0.8 is 80 %), or tokens, at least {SMALLEST_LIMIT:,}"
+    if name in _FINITE and not abs(value) < float("inf"):
+        return "input should be a finite number"
+    for bound in BOUNDS.get(name, ()):
+        if not bound.holds(value, bound.limit):
+            return f"must be {bound.words} {kind(bound.limit)}"
+    return ""
 
 
 def _check_models(layers: Sequence[Layer]) -> None:
@@ -218,54 +179,77 @@ def _check_keys(layers: Sequence[Layer]) -> None:
                 raise ConfigError(f'{place}: {written}: must be a key such as "ctrl+f" or "f3,alt+x" (not {key!r}).')
 
 
-def _line(layer: Layer, error: ValidationError) -> str:
-    first = error.errors()[0]
-    parts = [str(p) for p in first["loc"]]
-    key = ".".join(parts)
-    name = layer.name(key)
-    place = layer.place(key)
-    if first["type"] == "extra_forbidden":
-        allowed = ", ".join(_keys_at(parts[:-1]))
-        return f"{place}: unknown key {name}; allowed here: {allowed}."
-    shown = repr(first.get("input"))
-    if len(shown) > 60 or "key" in parts[-1] or _SECRET.intersection(parts):
+def _line(layer: Layer, problem: Problem) -> str:
+    path, value, allowed = problem
+    key = ".".join(path)
+    name, place = layer.name(key), layer.place(key)
+    if not allowed:
+        return f"{place}: unknown key {name}; allowed here: {', '.join(sorted(_types(_table_at(path[:-1]))))}."
+    shown = repr(value)
+    if len(shown) > 60 or "key" in path[-1] or _SECRET.intersection(path):
         shown = "this value"
-    return f"{place}: {name}: {_allowed(first)} (not {shown})."
+    return f"{place}: {name}: {allowed} (not {shown})."
 
 
-def _allowed(error: Any) -> str:
-    context = error.get("ctx", {})
-    kind = error["type"]
-    if kind == "literal_error":
-        return f"must be {context['expected']}"
-    if kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
-        bound = next(iter(context.values()))
-        words = {
-            "greater_than": "greater than",
-            "greater_than_equal": "at least",
-            "less_than": "less than",
-            "less_than_equal": "at most",
-        }
-        return f"must be {words[kind]} {bound}"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return message[0].lower() + message[1:].replace("Input should", "should") if message else "is not allowed"
-
-
-def _keys_at(path: Sequence[str]) -> list[str]:
-    model: Any = SettingsSchema
+def _table_at(path: Sequence[str]) -> type:
+    found: Any = Settings
     for part in path:
-        field = model.model_fields.get(part)
-        if field is None:
-            continue
-        model = next((m for m in _models_in(field.annotation)), model)
-    return sorted(model.model_fields)
+        found = get_args(found)[1] if get_origin(found) is dict else _types(found)[part]
+    return found  # type: ignore[no-any-return]
 
 
-def _models_in(annotation: Any) -> list[Any]:
-    found = []
-    for candidate in (annotation, *getattr(annotation, "__args__", ())):
-        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-            found.append(candidate)
-        elif candidate is not annotation:
-            found += _models_in(candidate)
-    return found
+NAME = "config.example.toml"
+
+
+def example_text() -> str:
+    """``config.example.toml``, from the package or the checkout. Raises AgentError when the installation lacks it."""
+    package = Path(__file__).parent.parent
+    for candidate in (package / NAME, package.parent / NAME):
+        if candidate.is_file():
+            return candidate.read_text("utf-8")
+    raise AgentError(f"{NAME} is missing from this installation; reinstall agent-tui.")
+
+
+def show_settings(settings: Settings) -> str:
+    """Every setting with its value in force, as TOML; what is not set stands as a comment."""
+    lines: list[str] = []
+    _table(lines, "", settings)
+    return "\n".join(lines)
+
+
+def _table(lines: list[str], prefix: str, table: Any) -> None:
+    inner: list[tuple[str, Any]] = []
+    for name, value in _items(table):
+        if is_dataclass(value) or (isinstance(value, dict) and any(is_dataclass(v) for v in value.values())):
+            inner.append((name, value))
+        elif value is None:
+            lines.append(f"# {name} is not set")
+        else:
+            lines.append(f"{_key(name)} = {_literal(value)}")
+    for name, value in inner:
+        path = f"{prefix}{_key(name)}"
+        if is_dataclass(value):
+            lines += ["", f"[{path}]"]
+            _table(lines, f"{path}.", value)
+        else:
+            for key, entry in value.items():
+                lines += ["", f"[{path}.{_key(key)}]"]
+                _table(lines, f"{path}.{_key(key)}.", entry)
+
+
+def _items(table: Any) -> list[tuple[str, Any]]:
+    return [(f.name, getattr(table, f.name)) for f in fields(table)]
+
+
+def _key(name: str) -> str:
+    return name if name.replace("_", "").replace("-", "").isalnum() else json.dumps(name)
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(str(k))} = {_literal(v)}" for k, v in value.items() if v is not None) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_literal(v) for v in value) + "]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 from agent_tui.context.tokens import Family, estimate_message
@@ -27,6 +27,7 @@ from agent_tui.models.steps import CompactionRecord, SentRun, Step
 from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
 from agent_tui.providers.dialects.encoding import ReplayPlan
 from agent_tui.providers.reasoning import carries_reasoning
+from agent_tui.records import dataclass
 
 T = TypeVar("T")
 

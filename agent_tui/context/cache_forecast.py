@@ -8,7 +8,7 @@ have not shown that they cache, and of what nobody can foresee.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import get_args
 
 from agent_tui.context.cache_misses import (
@@ -30,6 +30,7 @@ from agent_tui.context.cache_paths import SentPaths
 from agent_tui.models.steps import CacheEntry, CacheForecast, CacheMiss, ColdRequest, MissCause, MissSum, Step
 from agent_tui.models.usage import NO_COST, Cost, Prices, TokenUsage
 from agent_tui.providers.dialects.record import UNSAID, Caching
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import clock_time, money, tokens, whole_percent
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_tui.context.anchor import differences
 from agent_tui.context.cache_paths import (
@@ -30,6 +30,7 @@ from agent_tui.context.cache_paths import (
 from agent_tui.models.steps import CacheMiss, MissCause, Step
 from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.providers.dialects.record import HOUR, Caching
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import duration
 
 

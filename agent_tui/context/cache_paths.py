@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agent_tui.context.view import CLEARED_SUFFIX, CLIP_SUFFIX
 from agent_tui.models.rows import FIXED_ROWS, RowId
 from agent_tui.models.steps import FixedPart, Sent, Step
+from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 
 ROOT = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_tui.context.accounting.fixed import Reach, Reading
 from agent_tui.context.accounting.inputs import (
@@ -58,6 +58,7 @@ from agent_tui.providers.reasoning import (
     prefix_fingerprint,
     turn_is_closed,
 )
+from agent_tui.records import dataclass
 
 
 class FollowedTotals:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import get_args
 
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
@@ -19,6 +19,7 @@ from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule, 
 from agent_tui.models.steps import CompactionRecord, Given, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import model_family
+from agent_tui.records import dataclass
 
 EFFORTS = frozenset(get_args(Effort))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
@@ -15,6 +15,7 @@ from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.messages import Message
 from agent_tui.models.rows import FIXED_ROWS, MESSAGES
 from agent_tui.models.steps import CompactionRecord
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 
 GONE_SHOWN = 4

@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import platform
 import stat
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from agent_tui.models.requests import SystemBlock
 from agent_tui.paths import from_a_stranger
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured
 from agent_tui.tools.git.repository import find_repository, own_git
 

@@ -10,12 +10,12 @@ import json
 import re
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from agent_tui.context.prompt import BadFile, Stamp, read_text, stamp
 from agent_tui.models.requests import SystemBlock
+from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 
 FENCE = "---"

@@ -17,7 +17,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, lru_cache
 
 from agent_tui.models.messages import (
@@ -35,6 +35,7 @@ from agent_tui.models.requests import Target
 from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId
 from agent_tui.models.steps import FixedPart
 from agent_tui.providers.catalog import dialect_of, family_record
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import largest_remainder, percent, uptime
 
 

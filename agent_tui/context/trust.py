@@ -9,11 +9,12 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
 from agent_tui.context.skills import COMMANDS_FOLDER, SKILLS_FOLDER
+from agent_tui.records import dataclass
 from agent_tui.store.facts import Trust
 from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import size

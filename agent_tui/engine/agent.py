@@ -66,7 +66,7 @@ class Agent:
             extra=parts.extra_tools,
             subagent=self._subagent,
             secrets=parts.secrets,
-            hidden=parts.permissions.denies_reading,
+            hidden=parts.permissions.rules.denies_reading,
             jail=parts.jail,
             domain=self.mode.domain,
             images=lambda: bindings.image_limits,

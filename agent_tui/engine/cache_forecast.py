@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from agent_tui.context.anchor import runs_of
 from agent_tui.context.cache_forecast import ForecastBasis, forecast
@@ -13,6 +12,7 @@ from agent_tui.models.requests import Effort, ModelInfo, SentMessage
 from agent_tui.models.steps import CacheForecast, ColdRequest
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.reasoning import decide
+from agent_tui.records import dataclass
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ import asyncio
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from agent_tui.models.events import Notice
 from agent_tui.models.messages import UPDATE, AttachmentPart
 from agent_tui.models.requests import ModelInfo, SentMessage, SystemBlock
 from agent_tui.paths import Paths
+from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import size
 from agent_tui.tools.builtin.conversation import SkillTool

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, get_args
 
 from agent_tui.config import ModelConfig, Settings
@@ -22,6 +22,7 @@ from agent_tui.providers.catalog import dialect_of, needs_no_key, resolve_target
 from agent_tui.providers.dialects.encoding import Thinking
 from agent_tui.providers.failure_lines import replay_fact
 from agent_tui.providers.reasoning import thinking_for
+from agent_tui.records import dataclass
 from agent_tui.store.store import Store
 from agent_tui.text.numbers import tokens
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from agent_tui.models.events import Notice
 from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
 from agent_tui.providers.secrets import Redactor
+from agent_tui.records import dataclass
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -23,6 +23,7 @@ from agent_tui.models.events import (
     QuestionClosed,
 )
 from agent_tui.models.messages import FEEDBACK, PLAN_TOOL, REFUSED, ToolCallPart, new_id
+from agent_tui.records import dataclass
 from agent_tui.tools.base import Intent, Tool
 from agent_tui.tools.builtin.conversation import NOBODY
 from agent_tui.tools.git.remotes import RemoteReach
@@ -264,7 +265,7 @@ class PermissionDesk:
             elif answer.pattern is not None:
                 # What was chosen and no more: a question about two programs is no answer for both.
                 self.permissions.rules.remember([answer.pattern])
-            if (answer.pattern or "").startswith("network(") and self.permissions.tells_hosts_apart:
+            if (answer.pattern or "").startswith("network(") and self.permissions.tells_hosts_apart():
                 decision = replace(decision, network=False)
             return self._allowed(call, name, intent, decision, asker)
         feedback = answer.feedback.strip()
@@ -288,7 +289,7 @@ class PermissionDesk:
             return ""
         if decision.domain == "free":
             return " · runs outside the sandbox"
-        apart = "" if self.permissions.tells_hosts_apart else ": any host, here they cannot be told apart"
+        apart = "" if self.permissions.tells_hosts_apart() else ": any host, here they cannot be told apart"
         if again:
             return f" · again, with the network{apart}" if decision.network else " · runs again in the sandbox"
         return " · runs in the sandbox" + (f", with the network open{apart}" if decision.network else "")

@@ -7,13 +7,14 @@ import difflib
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agent_tui.context.tokens import char_tokens
 from agent_tui.models.messages import CHANGE, AttachmentPart, content_fingerprint, fingerprint
 from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage, SystemBlock, ToolSchema
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.records import dataclass
 from agent_tui.tools.mcp.tool import CALL, SEARCH
 
 FILE_ROWS: tuple[RowId, ...] = ("memory", "documents")

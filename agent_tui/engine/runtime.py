@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import Settings
@@ -29,6 +29,7 @@ from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, Provider,
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.reasoning import decide, prefix_fingerprint
+from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
     from agent_tui.engine.sent_log import SentLog

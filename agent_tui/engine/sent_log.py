@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from agent_tui.context.accounting.inputs import reasoning_tokens
@@ -19,6 +19,7 @@ from agent_tui.providers.catalog import caching_of
 from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking
 from agent_tui.providers.dialects.record import Caching
 from agent_tui.providers.pieces import OWN_SERVER, PROGRAM, Known, PieceMaker
+from agent_tui.records import dataclass
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.context.anchor import branches, on_branch
@@ -24,6 +24,7 @@ from agent_tui.errors import READ_ONLY, AgentError
 from agent_tui.models.events import Event, Notice, SessionChanged
 from agent_tui.models.messages import Message
 from agent_tui.models.session import Branch, FilesMoved, Moved
+from agent_tui.records import dataclass
 from agent_tui.store.salvage import lacks
 from agent_tui.tools.files.snapshots import RestorePlan
 from agent_tui.tools.permissions.reach import SessionReach

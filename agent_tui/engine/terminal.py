@@ -10,11 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from threading import Thread
 from typing import Literal, TypeAlias
 
 from agent_tui.config import Images
+from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 
 NAME = "\x1b[>q"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_tui.engine.conversation import Conversation, patiently, store_failure
 from agent_tui.engine.state import Bindings, Hub
@@ -19,6 +19,7 @@ from agent_tui.models.events import (
     WaitingMessage,
 )
 from agent_tui.models.messages import NEWS, TOLD, AttachmentPart, Message, new_id, own_output
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 
 GOES_BY_ITSELF = frozenset({"steer", "queued"})

@@ -12,11 +12,11 @@ import json
 import sys
 import threading
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, BinaryIO, TextIO, assert_never
 
 from agent_tui import terminal_output
-from agent_tui.commands.usage_json import by_kind_json
+from agent_tui.commands.report_json import by_kind_json
 from agent_tui.context.accounting.spending import session_totals, turn_figure
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE, ConfigError
@@ -53,6 +53,7 @@ from agent_tui.models.messages import AttachmentPart, Metadata, image_type
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import cost_fields, counts_json, usage_json
 from agent_tui.options import Options
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import duration, tokens
 
 BUSY = f"This session is {OPEN_ELSEWHERE}: close it there, or copy it there with /fork, then run this again."

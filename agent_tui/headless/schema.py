@@ -9,12 +9,12 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from agent_tui.errors import ConfigError
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import duration
 
 REPAIRS = 2

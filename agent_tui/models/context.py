@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agent_tui.models.steps import CacheForecast, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage
+from agent_tui.records import dataclass
 
 Basis = Literal["measured", "derived", "estimated"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from agent_tui.models.context import ContextUsage, SessionTotals
@@ -11,6 +11,7 @@ from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import Delta
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.records import dataclass
 
 ApprovedMode = Literal["ask", "accept-edits", "auto"]
 """The permission mode that a plan is carried out in."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
+
+from agent_tui.records import dataclass
 
 FailureKind = Literal[
     "auth",

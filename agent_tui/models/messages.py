@@ -14,8 +14,10 @@ import struct
 import time
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple, TypeAlias
+
+from agent_tui.records import dataclass
 
 JSON: TypeAlias = Any
 Metadata: TypeAlias = dict[str, JSON]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol, TypeAlias
 
 from agent_tui.config import ModelSettings
@@ -13,9 +13,9 @@ from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import StepKind
 from agent_tui.models.usage import Limits, Prices, TokenUsage
+from agent_tui.records import dataclass
 
 Effort = Literal["off", "low", "medium", "high"]
-Via = Literal["auto", "litellm"]
 FinishReason = Literal["stop", "tool_calls", "length", "refused", "unknown"]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 from agent_tui.models.messages import JSON, Message, Role
 from agent_tui.models.requests import Effort
+from agent_tui.records import dataclass
 
 SessionKind = Literal["user", "subagent"]
 

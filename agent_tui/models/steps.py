@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from agent_tui.models.failure import NOT_BILLED, Failure
 from agent_tui.models.rows import RowId
 from agent_tui.models.usage import NO_COST, Cost, LimitSource, TokenUsage
+from agent_tui.records import dataclass
 
 MissCause = Literal["ours", "expired", "unknown"]
 """``ours``: something that we sent was another; ``expired``: the time since the last use was longer than the cache

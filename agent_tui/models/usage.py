@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Literal
 
 from agent_tui.models.messages import Metadata
+from agent_tui.records import dataclass
 
 UsageSource = Literal["provider", "estimated"]
 LimitSource = Literal["config", "table", "server", "assumed", "learned", "unknown", "demo", "chosen"]

@@ -18,10 +18,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from agent_tui.models.codec import decoder, dumps_for_pipe
+from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
 
@@ -187,10 +187,7 @@ class ChildPipe(asyncio.Protocol):
     """
 
     def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        on_line: Callable[[bytes], None],
-        on_death: Callable[[ChildPipe], None],
+        self, process: subprocess.Popen[bytes], on_line: Callable[[bytes], None], on_death: Callable[[ChildPipe], None]
     ) -> None:
         self._process = process
         self._on_line, self._on_death = on_line, on_death
@@ -204,10 +201,7 @@ class ChildPipe(asyncio.Protocol):
 
     @classmethod
     async def over(
-        cls,
-        process: subprocess.Popen[bytes],
-        on_line: Callable[[bytes], None],
-        on_death: Callable[[ChildPipe], None],
+        cls, process: subprocess.Popen[bytes], on_line: Callable[[bytes], None], on_death: Callable[[ChildPipe], None]
     ) -> ChildPipe:
         """The pipe of a child that was started with ``start.start``."""
         pipe = cls(process, on_line, on_death)

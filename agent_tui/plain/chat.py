@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import is_command, split
@@ -16,6 +16,7 @@ from agent_tui.plain.event_printer import EventPrinter
 from agent_tui.plain.questions import Asking, Edits
 from agent_tui.plain.reading import Reads, Want
 from agent_tui.plain.sending import Queue, Sender
+from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent

@@ -6,15 +6,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.commands import registry
-from agent_tui.commands import result as results
-from agent_tui.commands.branch_words import (
+from agent_tui.commands.chat import state_word
+from agent_tui.commands.model import model_line
+from agent_tui.commands.registry import OpenScreen, find, load
+from agent_tui.commands.sessions import (
     branch_text,
     files_text,
     first_words,
@@ -24,14 +25,11 @@ from agent_tui.commands.branch_words import (
     tree,
     words_of,
 )
-from agent_tui.commands.jobs import state_word
-from agent_tui.commands.model import model_line
-from agent_tui.commands.registry import find, load
-from agent_tui.commands.result import OpenScreen
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.models.session import Branch, SessionHit
 from agent_tui.plain.event_printer import ago, result_text
 from agent_tui.plain.line_writer import spoken
+from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, plural, tokens
 
@@ -100,7 +98,7 @@ class Lists:
         chosen = await self._asking.pick("Models. Any LiteLLM name works as well: /model NAME.", rows)
         if chosen is not None:
             result = await registry.run(agent, f"/model {specs[chosen].key}")
-            if isinstance(result, results.Text):
+            if isinstance(result, registry.Text):
                 self._writer.say(result.text)
 
     async def rewind(self) -> None:
@@ -236,22 +234,22 @@ class Commands:
             return
         result = await registry.run(self._agent, line)
         match result:
-            case results.Submit(text):
+            case registry.Submit(text):
                 # The user's own words alone name files: the command's text is from a file or a server.
                 await self._sender.message(text, line)
-            case results.Text(text, _, True):
+            case registry.Text(text, _, True):
                 self._sender.problem(text)
-            case results.Text(text, foreign=True):
+            case registry.Text(text, foreign=True):
                 self._writer.quote(text, indent="  ")
-            case results.Text(text):
+            case registry.Text(text):
                 self._writer.say(text)
             case OpenScreen():
                 await self._open(result)
-            case results.Copy(text, what):
+            case registry.Copy(text, what):
                 await self._copy(text, what)
-            case results.Quit():
+            case registry.Quit():
                 self._leave()
-            case results.Nothing():
+            case registry.Nothing():
                 pass
             case _:
                 assert_never(result)
@@ -260,7 +258,7 @@ class Commands:
     async def _open(self, result: OpenScreen) -> None:
         match result.name:
             case "context":
-                from agent_tui.commands.context_parts import rows_text
+                from agent_tui.commands.context import rows_text
 
                 await self._agent.context.refresh()
                 self._writer.say(rows_text(self._agent))
@@ -272,7 +270,7 @@ class Commands:
             case "vim":
                 self._writer.say("vim's keys are the screen's; the line here has the keys of a shell.", "Note")
             case "picture":
-                from agent_tui.commands.pictures import named_pictures
+                from agent_tui.commands.chat import named_pictures
 
                 self._writer.say("pictures are not shown as text. In this conversation:", "Note")
                 self._writer.quote(named_pictures(self._agent), indent="  ")
@@ -293,7 +291,7 @@ class Commands:
                 assert_never(result.name)
 
     async def _copy(self, text: str, what: str) -> None:
-        from agent_tui.commands.clipboard import copy_text
+        from agent_tui.commands.desktop import copy_text
 
         if await asyncio.to_thread(copy_text, text):
             self._writer.say(f"copied {what}.", "Note")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.commands.tool_words import call_label, call_summary, diff_size, items_of, result_facts, shown
@@ -49,6 +48,7 @@ from agent_tui.models.messages import (
     own_output,
 )
 from agent_tui.plain.line_writer import LEVELS, ProgressTicker, spoken
+from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable_output, one_line, program_output, spelled
 from agent_tui.text.numbers import age, duration, plural, tokens
 

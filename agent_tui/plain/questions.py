@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
@@ -13,6 +13,7 @@ from agent_tui.commands.questions import PLAN_CHOICES, permission_choices, quest
 from agent_tui.errors import AgentError
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
 from agent_tui.models.messages import new_id
+from agent_tui.records import dataclass
 from agent_tui.text.clean import spelled
 from agent_tui.text.numbers import lines_in, plural
 

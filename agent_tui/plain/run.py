@@ -250,7 +250,7 @@ class Session:
         AgentError."""
         if not self.reads.drawn:
             raise AgentError("An editor needs a terminal; type the text here instead.")
-        from agent_tui.commands.editing import edit_text
+        from agent_tui.commands.desktop import edit_text
 
         command = self._settings.ui.editor
         edited = await self.reads.lend(lambda: edit_text(text, name, command))

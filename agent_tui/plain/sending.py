@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.attaching import collect
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, READ_ONLY
 from agent_tui.plain.line_writer import LEVELS
+from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural
 
@@ -112,6 +111,8 @@ class Sender:
 
     async def message(self, text: str, named: str | None = None, steer: bool = False) -> None:
         """Sends a message; ``named`` is the text whose ``@`` words name files, where that is another one."""
+        from agent_tui.commands.mentions import collect
+
         agent = self.agent
 
         def say(level: str, words: str) -> None:

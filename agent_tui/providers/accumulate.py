@@ -1,8 +1,8 @@
 """Our own accumulator of streamed answers. LiteLLM's ``stream_chunk_builder`` is never used: depending on the version
 it doubles thinking, or drops unsigned thinking, reasoning items and reasoning details.
 
-The provider's own events (``tap``) are read where they can be had, because LiteLLM's chunks have lost things by then;
-LiteLLM's chunks are the source where they cannot (another transport, an unknown protocol, an answer that was not
+The provider's own events are read where they can be had (``net.Tap``), because LiteLLM's chunks have lost things by
+then; its chunks are the source where they cannot (another transport, an unknown protocol, an answer that was not
 streamed).
 """
 
@@ -24,13 +24,13 @@ from agent_tui.providers.dialects.decoding import (
     Event,
     PartBuilder,
     StreamReader,
+    finite,
     mapping,
     number,
 )
 from agent_tui.providers.limits import billed
 from agent_tui.providers.litellm import kept_chunks
-from agent_tui.providers.net import BODY_LIMIT, finite
-from agent_tui.providers.tap import Tap
+from agent_tui.providers.net import BODY_LIMIT, Tap
 
 log = logging.getLogger(__name__)
 

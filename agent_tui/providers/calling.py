@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from agent_tui.errors import WorkerError
@@ -36,13 +35,35 @@ from agent_tui.providers.dialects.chat import WIRE as CHAT
 from agent_tui.providers.direct import Connections, NetworkSettingsError, NoAddressError, encode, exchange
 from agent_tui.providers.errors import NotAnAnswerError, StreamError, classify
 from agent_tui.providers.failure_lines import bound_failure, failure
-from agent_tui.providers.litellm import import_quietly, lean_arguments, said_why
-from agent_tui.providers.net import DEFAULT_TOKENS, BoundError, SilenceError, answer_limit, stream_limit
+from agent_tui.providers.litellm import import_quietly, lean_arguments, listen, said_why
+from agent_tui.providers.net import BODY_LIMIT, BoundError
 from agent_tui.providers.request import WireCall, build_call
-from agent_tui.providers.tap import install_tap, listen
+
+log = logging.getLogger(__name__)
+
+BODY_PER_TOKEN = 2_048
+"""Bytes of stream for each token asked for: providers wrap every token in 200 to 700 bytes of JSON."""
+
+ANSWER_PER_TOKEN = 32
+"""Characters of answer for each token asked for. Text has 3 to 5; only long runs of spaces come near this."""
+
+ANSWER_SLACK = 65_536
+"""Characters an answer may have whatever was asked for."""
+
+DEFAULT_TOKENS = 131_072
+"""Tokens an answer is taken to have been asked for where neither the request nor the model says: larger than any
+model's usual limit."""
 
 _CALL_SIZE = 64
 """Characters of an answer that one tool call stands for, empty as it may be."""
+
+_OWN_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""Limits of the answer that a model's own settings send instead of ours."""
+
+
+def answer_limit(tokens: int) -> int:
+    """Characters an answer of at most ``tokens`` tokens may have."""
+    return ANSWER_SLACK + ANSWER_PER_TOKEN * tokens
 
 
 class Length:
@@ -50,10 +71,10 @@ class Length:
     provider may send for them."""
 
     def __init__(self, request: ModelRequest, info: ModelInfo) -> None:
-        asked = max(_named_limits(request.spec), default=0)
-        self._asked = asked or request.max_output or info.limits.max_output or DEFAULT_TOKENS
+        named = [value for name in _OWN_LIMITS if isinstance(value := request.spec.extra.get(name), int) and value > 0]
+        self._asked = max(named, default=0) or request.max_output or info.limits.max_output or DEFAULT_TOKENS
         self._room = answer_limit(self._asked)
-        self.stream_limit = stream_limit(self._asked)
+        self.stream_limit = BODY_LIMIT + BODY_PER_TOKEN * self._asked
 
     @property
     def exceeded(self) -> bool:
@@ -76,10 +97,10 @@ class Length:
         )
 
 
-def _named_limits(spec: ModelSpec) -> list[int]:
-    """Limits of the answer that the model's own settings send instead of ours."""
-    names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-    return [value for name in names if isinstance(value := spec.extra.get(name), int) and value > 0]
+class SilenceError(BoundError):
+    """The connection lives but nothing of the answer comes."""
+
+    kind: FailureKind = "timeout"
 
 
 LINGER = 3.0
@@ -92,15 +113,16 @@ class Silence:
 
     def __init__(self, request: ModelRequest, complete: Callable[[], bool]) -> None:
         self._request, self._complete = request, complete
-        self._content_at = self._began = asyncio.get_running_loop().time()
+        self._now = asyncio.get_running_loop().time
+        self._content_at = self._began = self._now()
 
     def broken(self) -> None:
         """Something of the answer came, or the call begins."""
-        self._content_at = asyncio.get_running_loop().time()
+        self._content_at = self._now()
 
     def patience(self) -> float:
         """Seconds from now that nothing may come, and nothing of the answer."""
-        left = self._content_at + self._request.content_timeout - asyncio.get_running_loop().time()
+        left = self._content_at + self._request.content_timeout - self._now()
         if self._request.answer_timeout:
             left = min(left, self._left_of_all())
         most = min(self._request.timeout, LINGER) if self._complete() else self._request.timeout
@@ -109,10 +131,10 @@ class Silence:
     def wait_on(self, clock: asyncio.Timeout) -> None:
         """Bytes came: the clock begins anew, unless it has run out."""
         if not clock.expired():
-            clock.reschedule(asyncio.get_running_loop().time() + self.patience())
+            clock.reschedule(self._now() + self.patience())
 
     def _left_of_all(self) -> float:
-        return self._began + self._request.answer_timeout - asyncio.get_running_loop().time()
+        return self._began + self._request.answer_timeout - self._now()
 
     def error(self) -> SilenceError:
         """Why there is no patience left."""
@@ -127,8 +149,6 @@ class Silence:
         )
 
 
-log = logging.getLogger(__name__)
-
 Emit = Callable[[StreamItem], None]
 
 YIELD_EVERY = 0.01
@@ -136,28 +156,21 @@ YIELD_EVERY = 0.01
 
 
 async def run(
-    request: ModelRequest,
-    info: ModelInfo,
-    emit: Emit,
-    load: Callable[[], Awaitable[Any]],
-    connections: Connections | None = None,
+    request: ModelRequest, info: ModelInfo, emit: Emit, load: Callable[[], Awaitable[Any]], connections: Connections
 ) -> None:
     """Streams one answer into ``emit``, ending with exactly one Finished or Failed. ``load`` gives LiteLLM, once it is
     imported: it is only called for a model that is not called directly. Only cancellation is raised; it closes the
     connection."""
     target, spec = info.target, request.spec
     key = resolve_key(spec, target.provider)
-    if (early := _early_failure(request.spec, info, key)) is not None:
+    if (early := _early_failure(spec, info, key)) is not None:
         emit(Failed(early))
         return
     answer = Answer(request, info, emit, key)
     if is_direct(spec, target):
-        own = Connections() if connections is None else connections
-        try:
-            await answer.stream(_Straight(own, answer))
-        finally:
-            if connections is None:
-                await own.close()
+        await answer.stream(
+            lambda wire: exchange(connections, encode(wire, spec, target, key.value), answer.accumulator.tap)
+        )
         return
     try:
         litellm = await load()
@@ -165,7 +178,7 @@ async def run(
         log.exception("LiteLLM cannot be imported")
         emit(Failed(Failure("worker", f"LiteLLM cannot be loaded: {error}. {TEXT_KEPT} Reinstall agent-tui.")))
         return
-    await answer.stream(ThroughLitellm(litellm, answer))
+    await answer.stream(lambda wire: answer.through(litellm, wire))
 
 
 def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None:
@@ -180,68 +193,6 @@ def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None
     if info.problem:
         return Failure("not_found", f"{info.problem} {TEXT_KEPT} Choose another with /model.")
     return None
-
-
-class Transport(Protocol):
-    """The way in which a call goes out and its answer comes back."""
-
-    async def read(self, wire: WireCall, clock: asyncio.Timeout) -> None:
-        """Sends a call and has its answer read into the accumulator."""
-        ...
-
-    async def close(self) -> None:
-        """Closes the connection of an answer that was not read to its end."""
-        ...
-
-
-class _Straight:
-    """The answer's way without LiteLLM."""
-
-    def __init__(self, connections: Connections, answer: Answer) -> None:
-        self._connections, self._answer = connections, answer
-
-    async def read(self, wire: WireCall, clock: asyncio.Timeout) -> None:
-        answer = self._answer
-        call = encode(wire, answer.request.spec, answer.info.target, answer.key.value)
-        await exchange(self._connections, call, answer.accumulator.tap)
-
-    async def close(self) -> None:
-        """Nothing is left open: the connection is closed where it is read."""
-
-
-class ThroughLitellm:
-    def __init__(self, litellm: Any, answer: Answer) -> None:
-        self._litellm, self._answer = litellm, answer
-
-    async def read(self, wire: WireCall, clock: asyncio.Timeout) -> None:
-        """Sends the call and feeds LiteLLM's chunks to the answer, beside the provider's own bytes."""
-        answer = self._answer
-        arguments = {**wire.kwargs, **connection(answer.request, answer.info.target, answer.key)}
-        if wire.method == "acompletion":
-            arguments |= lean_arguments(self._litellm)
-        with listen(answer.accumulator.tap):
-            answer.source = await getattr(self._litellm, wire.method)(**arguments)
-            await self._feed(clock)
-
-    async def close(self) -> None:
-        """``break`` alone leaves the connection of a stream open."""
-        close = getattr(self._answer.source, "aclose", None)
-        if close is None:
-            return
-        try:
-            await close()
-        except Exception:
-            log.debug("A finished stream did not close cleanly", exc_info=True)
-
-    async def _feed(self, clock: asyncio.Timeout) -> None:
-        loop = asyncio.get_running_loop()
-        turn = loop.time()
-        async for chunk in self._answer.source:
-            now = loop.time()
-            self._answer.take(chunk, clock)
-            if now - turn > YIELD_EVERY:
-                await asyncio.sleep(0)
-                turn = loop.time()
 
 
 def connection(request: ModelRequest, target: Target, key: Key) -> dict[str, Any]:
@@ -274,53 +225,76 @@ def load_litellm() -> Any:
         tokenizer = encoding()
     except WorkerError:
         tokenizer = None
-    litellm = import_quietly(tokenizer)
-    install_tap()
-    return litellm
+    return import_quietly(tokenizer)
 
 
 class Answer:
-    """``source`` is LiteLLM's stream, where there is one. What is emitted ends with exactly one Finished or Failed."""
+    """What is emitted ends with exactly one Finished or Failed."""
 
     def __init__(self, request: ModelRequest, info: ModelInfo, emit: Emit, key: Key) -> None:
-        self.request, self.info, self.emit, self.key = request, info, emit, key
-        self.length = Length(request, info)
-        self.accumulator = Accumulator(info.target, info.limits.window, info.prices, self.length.stream_limit)
-        self.silence = Silence(request, lambda: self.accumulator.complete)
-        self.source: Any = None
-        self.started = False
-        self.broken: BoundError | None = None
+        self._request, self._info, self._emit, self._key = request, info, emit, key
+        self._called = Called(info.target.provider, request.spec.api_base, request.spec.api_key_env)
+        self._length = Length(request, info)
+        self.accumulator = Accumulator(info.target, info.limits.window, info.prices, self._length.stream_limit)
+        self.accumulator.tap.on_data = self._arrived
+        self._silence = Silence(request, lambda: self.accumulator.complete)
+        self._clock = asyncio.timeout(None)
+        self._source: Any = None
+        """LiteLLM's stream, where there is one."""
+        self._started = False
+        self._broken: BoundError | None = None
 
-    async def stream(self, way: Transport) -> None:
-        """Sends the call this way, emits what comes, and how it ends. Only cancellation is raised."""
-        clock: asyncio.Timeout | None = None
+    async def stream(self, send: Callable[[WireCall], Awaitable[None]]) -> None:
+        """Sends the call, emits what comes, and how it ends. Only cancellation is raised. ``send`` has the answer read
+        into the accumulator."""
         try:
-            wire = build_call(self.request, self.info)
-            self.emit(Started(self.info.target, wire.notes))
-            self.silence.broken()
-            async with asyncio.timeout(self.silence.patience()) as clock:
-                self.accumulator.tap.on_data = functools.partial(self._arrived, clock)
-                await way.read(wire, clock)
+            wire = build_call(self._request, self._info)
+            self._emit(Started(self._info.target, wire.notes))
+            self._silence.broken()
+            async with asyncio.timeout(self._silence.patience()) as self._clock:
+                await send(wire)
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            silent = clock is not None and clock.expired()
+            silent = self._clock.expired()
             if not (silent and self.accumulator.complete) and (silent or not await self._read_on(error)):
                 self._fail(error, silent)
                 return
         finally:
-            await way.close()
+            await self._close_source()
         self._end()
 
-    def take(self, chunk: Any, clock: asyncio.Timeout) -> None:
-        """A chunk of LiteLLM's came."""
-        self._emit_content(self.accumulator.feed(chunk))
-        self.silence.wait_on(clock)
+    async def through(self, litellm: Any, wire: WireCall) -> None:
+        """Sends the call and takes LiteLLM's chunks, beside the provider's own bytes."""
+        arguments = {**wire.kwargs, **connection(self._request, self._info.target, self._key)}
+        if wire.method == "acompletion":
+            arguments |= lean_arguments(litellm)
+        loop = asyncio.get_running_loop()
+        with listen(self.accumulator.tap):
+            self._source = await getattr(litellm, wire.method)(**arguments)
+            turn = loop.time()
+            async for chunk in self._source:
+                now = loop.time()
+                self._take(self.accumulator.feed(chunk))
+                if now - turn > YIELD_EVERY:
+                    await asyncio.sleep(0)
+                    turn = loop.time()
 
-    def _arrived(self, clock: asyncio.Timeout) -> None:
+    async def _close_source(self) -> None:
+        """``break`` alone leaves the connection of LiteLLM's stream open."""
+        if (close := getattr(self._source, "aclose", None)) is not None:
+            try:
+                await close()
+            except Exception:
+                log.debug("A finished stream did not close cleanly", exc_info=True)
+
+    def _arrived(self) -> None:
         """Bytes came, whatever LiteLLM makes of them: not silence, and worth showing at once."""
-        self._emit_content(self.accumulator.pump())
-        self.silence.wait_on(clock)
+        self._take(self.accumulator.pump())
+
+    def _take(self, items: list[StreamItem]) -> None:
+        self._emit_content(items)
+        self._silence.wait_on(self._clock)
 
     async def _read_on(self, error: Exception) -> bool:
         """LiteLLM failed over an answer that we understand ourselves: the rest is read without it. False when there
@@ -328,99 +302,78 @@ class Answer:
         if not self.accumulator.independent or self.accumulator.raw_error is not None or self._bound() is not None:
             return False
         try:
-            async with asyncio.timeout(self.silence.patience()) as clock:
-                self.accumulator.tap.on_data = functools.partial(self._arrived, clock)
+            async with asyncio.timeout(self._silence.patience()) as self._clock:
                 await self.accumulator.tap.drain()
         except Exception:
             log.debug("The rest of the answer cannot be read", exc_info=True)
         if self._bound() is None:
             with contextlib.suppress(BoundError):
                 self._emit_content(self.accumulator.pump())
-        if self._bound() is not None or self.accumulator.truncated or self.accumulator.raw_error is not None:
+        if self._bound() is not None or not self.accumulator.complete or self.accumulator.raw_error is not None:
             return False
-        log.info("LiteLLM could not read the answer of %s: %s", self.info.target.provider, type(error).__name__)
+        log.info("LiteLLM could not read the answer of %s: %s", self._info.target.provider, type(error).__name__)
         return True
 
     def _end(self) -> None:
         """A stream that ends without saying why was cut off, whatever LiteLLM makes of it."""
         try:
-            last = self.accumulator.finish(self.source)
+            last = self.accumulator.finish(self._source)
             self._emit_content(last)
         except Exception as error:
-            self._fail(error, silent=False)
+            self._fail(error)
             return
+        end = next((item for item in last if isinstance(item, Finished)), None)
         if (bound := self._bound()) is not None:
-            self._fail(bound, silent=False)
-            return
-        ends = [item for item in last if isinstance(item, Finished)]
-        if (said := self.accumulator.raw_error) is not None:
+            self._fail(bound)
+        elif (said := self.accumulator.raw_error) is not None:
             self._emit_failure(StreamError(said))
         elif (odd := self._no_answer()) is not None:
             self._emit_failure(odd)
-        elif ends and self._said_why():
-            self.emit(ends[-1])
+        elif end is not None and (self.accumulator.tap.seen or said_why(self._source)):
+            # LiteLLM makes up a finish reason where none came.
+            self._emit(end)
         else:
-            target = self.info.target
-            kind: FailureKind = "interrupted_stream" if self.started else "empty_answer"
-            address = self.request.spec.api_base
-            self.emit(Failed(failure(kind, provider=target.provider, model=target.model, address=address)))
+            kind: FailureKind = "interrupted_stream" if self._started else "empty_answer"
+            self._emit(Failed(failure(kind, self._called, self._info.target.model)))
 
-    def _said_why(self) -> bool:
-        """LiteLLM makes up a finish reason where none came; believe it only if there were events to take it from."""
-        if self.accumulator.truncated:
-            return False
-        return self.accumulator.tap.seen or said_why(self.source)
-
-    def _fail(self, error: BaseException, silent: bool) -> None:
-        target, address = self.info.target, self.request.spec.api_base
-        log.info("Call to %s failed: %s", target.provider, type(error).__name__)
+    def _fail(self, error: BaseException, silent: bool = False) -> None:
+        log.info("Call to %s failed: %s", self._called.provider, type(error).__name__)
         if isinstance(error, BoundError):
-            self.broken = self.broken or error
+            self._broken = self._broken or error
         # Asked before what remains is taken, which ends the body whether it came to its end or was cut off.
         odd = self._no_answer()
         with contextlib.suppress(BoundError):
             self._emit_content(self._remains())
-        if (bound := self._bound()) is not None:
-            self.emit(Failed(bound_failure(bound, target.provider, self.started, address)))
-            return
-        if silent:
-            if self.silence.patience() <= 0:
-                self.emit(Failed(bound_failure(self.silence.error(), target.provider, self.started, address)))
-                return
-            seconds = f"{self.request.timeout:g} s without a byte"
-            told = failure("timeout", provider=target.provider, model=target.model, detail=seconds, address=address)
-            self.emit(Failed(told))
-            return
-        said = self.accumulator.raw_error
-        self._emit_failure(StreamError(said) if said is not None else odd or error)
+        bound = self._bound()
+        if bound is None and silent and self._silence.patience() <= 0:
+            bound = self._silence.error()
+        if bound is not None:
+            self._emit(Failed(bound_failure(bound, self._called, self._started)))
+        elif silent:
+            detail = f"{self._request.timeout:g} s without a byte"
+            self._emit(Failed(failure("timeout", self._called, self._info.target.model, detail)))
+        else:
+            said = self.accumulator.raw_error
+            self._emit_failure(StreamError(said) if said is not None else odd or error)
 
     def _no_answer(self) -> NotAnAnswerError | None:
         """Returns the error for an answer that came with status 200 and is nothing that a model's API sends; None for
         any other."""
-        known = self.started or self.accumulator.independent
+        known = self._started or self.accumulator.independent
         found = None if known else self.accumulator.tap.no_answer()
         return NotAnAnswerError(*found) if found is not None else None
 
     def _emit_failure(self, error: BaseException) -> None:
-        target = self.info.target
         if isinstance(error, (NoAddressError, NetworkSettingsError)):
-            self.emit(Failed(Failure("invalid_request", f"{error} Nothing was sent. {TEXT_KEPT}")))
-            return
-        known = [self.key.value] if self.key.value else []
-        found = classify(
-            error,
-            provider=target.provider,
-            model=target.model,
-            started=self.started,
-            secrets=known,
-            address=self.request.spec.api_base,
-            key_env=self.request.spec.api_key_env,
-        )
-        self.emit(Failed(found))
+            found = Failure("invalid_request", f"{error} Nothing was sent. {TEXT_KEPT}")
+        else:
+            secrets = [self._key.value] if self._key.value else []
+            found = classify(error, self._called, self._info.target.model, self._started, secrets)
+        self._emit(Failed(found))
 
     def _bound(self) -> BoundError | None:
         """The bound that this call reached, whatever LiteLLM made of it."""
-        return self.broken or self.accumulator.tap.broken
+        return self._broken or self.accumulator.tap.broken
 
     def _emit_content(self, items: list[StreamItem]) -> None:
         """Passes on what arrived, up to the length an answer may have. Raises BoundError there."""
@@ -428,26 +381,25 @@ class Answer:
             if isinstance(item, (Finished, Failed)):
                 continue
             if isinstance(item, Delta):
-                self.started = True
-                if (short := self.length.within(item)) is None:
+                self._started = True
+                if (short := self._length.within(item)) is None:
                     continue
                 item = short
                 if item.text or item.name or item.metadata:
-                    self.silence.broken()
-            self.emit(item)
-        if self.length.exceeded and self.broken is None:
-            self.broken = self.length.error()
-            raise self.broken
+                    self._silence.broken()
+            self._emit(item)
+        if self._length.exceeded and self._broken is None:
+            self._broken = self._length.error()
+            raise self._broken
 
     def _remains(self) -> list[StreamItem]:
         """Returns the items that the accumulator still holds of a broken stream: usage reported at its start, open
         parts."""
-        if self.source is None and not self.accumulator.tap.seen:
+        if self._source is None and not self.accumulator.tap.seen:
             return []
         try:
-            items = self.accumulator.finish(self.source)
+            items = self.accumulator.finish(self._source)
         except Exception:
             log.debug("Nothing could be saved of the broken stream", exc_info=True)
             return []
-        invented = [i for i in items if isinstance(i, UsageReport) and i.usage.source == "estimated"]
-        return [item for item in items if item not in invented]
+        return [i for i in items if not (isinstance(i, UsageReport) and i.usage.source == "estimated")]

@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -30,6 +29,7 @@ from agent_tui.providers.dialects.record import (
     Wire,
 )
 from agent_tui.providers.net import is_loopback
+from agent_tui.records import dataclass
 from agent_tui.text.clean import printable
 
 

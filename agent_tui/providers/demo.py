@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from agent_tui.models.requests import (
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.demo_script import Script, ScriptedStep, Witness, load_script
+from agent_tui.records import dataclass
 from agent_tui.text.clean import cut
 from agent_tui.text.numbers import plural
 

@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,6 +22,7 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.models.requests import Counter, FinishReason, ModelRequest, SentMessage
+from agent_tui.records import dataclass
 
 KINDS = get_args(FailureKind)
 FINISHES = get_args(FinishReason)

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies
@@ -22,10 +22,10 @@ from agent_tui.providers.catalog import dialect_of, near_url, resolve_key, shown
 from agent_tui.providers.dialects.encoding import fields_of
 from agent_tui.providers.dialects.record import Dialect, ExactCount
 from agent_tui.providers.failure_lines import words_of
-from agent_tui.providers.net import BoundError, Unpacker, is_loopback, is_of_httpx
+from agent_tui.providers.net import BoundError, Tap, Unpacker, is_loopback, is_of_httpx
 from agent_tui.providers.request import WireCall, build_call
 from agent_tui.providers.secrets import redact
-from agent_tui.providers.tap import Tap
+from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
     import httpx
@@ -86,7 +86,7 @@ class Connections:
 
     @asynccontextmanager
     async def post(self, url: str, headers: dict[str, str], content: bytes) -> AsyncIterator[httpx.Response]:
-        """The response to a POST, its head read; ``net.guard.body`` reads on. Leaving the context closes what is not
+        """The response to a POST, its head read; ``net.body`` reads on. Leaving the context closes what is not
         read to its end. Raises HttpError, RedirectError and what httpx raises."""
         sent = {"accept-encoding": Unpacker.ACCEPTED, "content-type": "application/json", **headers}
         response = await self._send(url, sent, content)
@@ -115,7 +115,7 @@ class Connections:
                     raise
         raise AssertionError("unreachable")
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         for client in self._clients.values():
             await client.aclose()
         self._clients.clear()
@@ -238,14 +238,11 @@ def _authorization(dialect: Dialect, key: str | None) -> dict[str, str]:
 
 
 async def exchange(connections: Connections, call: HttpCall, tap: Tap) -> None:
-    """Sends a call and reads its answer to the end into ``tap``, whose ``on_data`` is called for each piece. Raises
-    what ``Connections.post`` raises."""
+    """Sends a call and reads its answer to the end into ``tap``. Raises what ``Connections.post`` raises."""
     async with connections.post(call.url, call.headers, call.content) as response:
         tap.begin(response.headers.get("content-type", ""))
         async for data in net.body(response, tap.limit):
             tap.feed(data)
-            if tap.on_data is not None:
-                tap.on_data()
         tap.close()
 
 

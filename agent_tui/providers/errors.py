@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent_tui.models.failure import Failure, FailureKind
+from agent_tui.providers.catalog import Called
 from agent_tui.providers.failure_lines import (
     DETAIL_LIMIT,
     MISSING_PACKAGE,
@@ -30,9 +31,12 @@ _REFUSED = re.compile(
     re.I,
 )
 _OVERLOADED = re.compile(
-    r"overloaded|over capacity|at capacity|temporarily unavailable|high demand|try again later", re.I
+    r"overloaded|over capacity|at capacity|temporarily unavailable|high demand|try again later|"
+    r"server_error|internal_error|\bapi_error|internal server error|service_unavailable",
+    re.I,
 )
-_SERVER = re.compile(r"server_error|internal_error|\bapi_error|internal server error|service_unavailable", re.I)
+_RATE = re.compile(r"rate_limit_e(?:rror|xceeded)|too_many_requests|resource_exhausted", re.I)
+_BAD_KEY = re.compile(r"api[-_ ]?key (?:not valid|is invalid)|api_key_invalid|invalid api key", re.I)
 _AUTH = re.compile(
     r"(?:invalid|incorrect|missing|no|expired) (?:x-)?api[-_ ]?key|"
     r"api[-_ ]?key (?:is |was )?(?:not valid|invalid|missing|not set|not found|required|must be set)|"
@@ -61,22 +65,16 @@ _NO_HTTP_NAMES = frozenset({"BadStatusLine", "InvalidHeader", "LineTooLong"})
 _CONNECT_NAMES = frozenset(
     {"ConnectError", "ConnectionRefusedError", "ClientConnectorError", "gaierror", "ConnectTimeout"}
 )
+_NETWORK_NAMES = _CONNECT_NAMES | {
+    *("RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError", "IncompleteRead"),
+    *("SSLError", "ConnectionResetError", "BrokenPipeError"),
+}
+_TIMEOUT_NAMES = frozenset(
+    {"Timeout", "APITimeoutError", "TimeoutError", "ReadTimeout", "ConnectTimeout", "PoolTimeout"}
+    | {"SocketTimeoutError", "ServerTimeoutError"}
+)
 _REFUSALS = (None, 400, 413, 422, 500)
 """Statuses with which a request is refused for its size; None where an error arrives inside a stream."""
-
-_TIMEOUT_NAMES = frozenset(
-    {
-        "Timeout",
-        "APITimeoutError",
-        "TimeoutError",
-        "ReadTimeout",
-        "ConnectTimeout",
-        "PoolTimeout",
-        "SocketTimeoutError",
-        "ServerTimeoutError",
-    }
-)
-
 
 _UNABLE = re.compile(
     r"--jinja\b|jinja template|chat template|parser for this template|\btemplate: ?[\w.]*:\d+|at row \d+, column \d+|"
@@ -110,10 +108,10 @@ class NotAnAnswerError(Exception):
     def __init__(self, content_type: str, head: bytes) -> None:
         text = head.decode("utf-8", "replace").strip()
         try:
-            words = words_of(json.loads(text)) or text
+            words = words_of(json.loads(text))
         except (ValueError, RecursionError):
-            words = words_of(text) or text
-        shown = " ".join(words.split())
+            words = words_of(text)
+        shown = " ".join((words or text).split())
         more = "…" if len(shown) > SHOWN else ""
         kind = content_type.partition(";")[0].strip()[:60] or "no content type"
         super().__init__(f"{kind} “{shown[:SHOWN]}{more}”")
@@ -121,17 +119,14 @@ class NotAnAnswerError(Exception):
 
 def chain(error: BaseException) -> list[BaseException]:
     """The error and what lies beneath it: LiteLLM's ``original_exception``, then causes and contexts."""
-    seen: list[BaseException] = []
-    queue: list[BaseException] = [error]
-    while queue and len(seen) < 20:
+    found: list[BaseException] = []
+    queue: list[object] = [error]
+    while queue and len(found) < 20:
         current = queue.pop(0)
-        if any(current is s for s in seen):
-            continue
-        seen.append(current)
-        for below in (getattr(current, "original_exception", None), current.__cause__, current.__context__):
-            if isinstance(below, BaseException):
-                queue.append(below)
-    return seen
+        if isinstance(current, BaseException) and not any(current is known for known in found):
+            found.append(current)
+            queue += [getattr(current, "original_exception", None), current.__cause__, current.__context__]
+    return found
 
 
 def unwrap(error: BaseException) -> BaseException:
@@ -147,66 +142,47 @@ def unwrap(error: BaseException) -> BaseException:
 
 def retry_after(headers: Mapping[str, str] | None, now: float | None = None) -> float | None:
     """Seconds to wait as response headers say: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date."""
-    if not headers:
-        return None
-    lower = {str(k).lower(): str(v) for k, v in headers.items()}
-    lower |= {k.removeprefix("llm_provider-"): v for k, v in lower.items() if k.startswith("llm_provider-")}
+    lower = {str(k).lower().removeprefix("llm_provider-"): str(v) for k, v in (headers or {}).items()}
     try:
         if value := lower.get("retry-after-ms"):
             return max(0.0, float(value) / 1000)
-        if value := lower.get("retry-after"):
-            try:
-                return max(0.0, float(value))
-            except ValueError:
-                when = email.utils.parsedate_to_datetime(value).timestamp()
-                return max(0.0, when - (time.time() if now is None else now))
+        if not (value := lower.get("retry-after")):
+            return None
+        try:
+            return max(0.0, float(value))
+        except ValueError:
+            when = email.utils.parsedate_to_datetime(value).timestamp()
+            return max(0.0, when - (time.time() if now is None else now))
     except (ValueError, TypeError, IndexError):
         return None
-    return None
 
 
-def classify(
-    error: BaseException,
-    *,
-    provider: str,
-    model: str,
-    started: bool,
-    secrets: Iterable[str] = (),
-    address: str | None = None,
-    key_env: str | None = None,
-) -> Failure:
-    """The failure an exception stands for. ``started``: part of the answer had arrived; ``address``: where the call
-    went; ``key_env``: the configured variable of its key. Never raises."""
-    known = [*secrets]
+def classify(error: BaseException, called: Called, model: str, started: bool, secrets: Iterable[str] = ()) -> Failure:
+    """The failure an exception stands for. ``started``: part of the answer had arrived. Never raises."""
     error = unwrap(error)
     errors = chain(error)
-    names = {cls.__name__ for e in errors for cls in type(e).__mro__}
-    own = {cls.__name__ for cls in type(error).__mro__}
-    text = "\n".join(dict.fromkeys(t for t in (_text(e) for e in errors) if t))
+    names = _names(*errors)
+    text = "\n".join(dict.fromkeys(t for t in map(_text, errors) if t))
     status = _http_status(errors)
     wait = next((w for w in (retry_after(_headers(e)) for e in errors) if w is not None), None)
     told = sizes(text) if status in _REFUSALS else None
-    kind = _kind(own, names, text, status, started)
-    if told is not None and kind in ("context_overflow", "invalid_request"):
+    kind = _kind(_names(error), names, text, status, started)
+    if kind not in ("context_overflow", "invalid_request"):
+        told = None
+    elif told is not None:
         kind = "invalid_request" if told.only_output else "context_overflow"
     if kind == "connection" or (kind in ("interrupted_stream", "timeout", "bad_answer") and status in (500, 503)):
         status = None
-    detail = redact(without_advertising(text), known)[:DETAIL_LIMIT]
-    return failure(
-        kind,
-        provider=provider,
-        model=model,
-        detail=detail,
-        status=status,
-        wait=wait,
-        names=names,
-        address=address,
-        key_env=key_env,
-        overflow=told if kind in ("context_overflow", "invalid_request") else None,
-    )
+    detail = redact(without_advertising(text), secrets)[:DETAIL_LIMIT]
+    return failure(kind, called, model, detail, status, wait, names, told)
+
+
+def _names(*errors: BaseException) -> set[str]:
+    return {cls.__name__ for error in errors for cls in type(error).__mro__}
 
 
 def _kind(own: set[str], names: set[str], text: str, status: int | None, started: bool) -> FailureKind:
+    """The first that fits. ``own`` are the classes of the error itself, ``names`` of what lies beneath it, too."""
     if "ContextWindowExceededError" in names or status == 413 or (status in _REFUSALS and is_overflow(text)):
         return "context_overflow"
     if "NotAnAnswerError" in own:
@@ -215,25 +191,25 @@ def _kind(own: set[str], names: set[str], text: str, status: int | None, started
         return "invalid_request"
     if "ContentPolicyViolationError" in names:
         return "content_refused"
-    if names & _TIMEOUT_NAMES and not (names & {"RateLimitError"}):
+    if names & _TIMEOUT_NAMES and "RateLimitError" not in names:
         return "timeout"
-    if status is not None and status in (500, 502, 503) and names & _CONNECT_NAMES:
+    if status in (500, 502, 503) and names & _CONNECT_NAMES:
         return "connection"
     if not started and (names & _NO_HTTP_NAMES or _NO_HTTP.search(text)):
         return "bad_answer"
     if not started and status is None and names & {"JSONDecodeError", "UnicodeDecodeError"}:
         return "bad_answer"
-    if _is_network(own, names, text, status):
+    if names & _NETWORK_NAMES or (
+        status in (None, 500)
+        and own & {"APIConnectionError", "InternalServerError"}
+        and (_LOST.search(text) or _CUT.search(text))
+    ):
         return "interrupted_stream" if started else "connection"
     if NO_CREDIT.search(text):
         return "auth"
-    if status in (401, 403, 402) or "AuthenticationError" in own or "PermissionDeniedError" in own:
+    if status in (401, 403, 402) or own & {"AuthenticationError", "PermissionDeniedError"}:
         return "content_refused" if status == 403 and _REFUSED.search(text) else "auth"
-    if (
-        status == 429
-        or "RateLimitError" in own
-        or re.search(r"rate_limit_e(?:rror|xceeded)|too_many_requests|resource_exhausted", text, re.I)
-    ):
+    if status == 429 or "RateLimitError" in own or _RATE.search(text):
         return "rate_limit"
     if status == 404 or "NotFoundError" in own:
         return "not_found"
@@ -241,19 +217,15 @@ def _kind(own: set[str], names: set[str], text: str, status: int | None, started
         return "timeout"
     if status in (500, 501, None) and _UNABLE.search(text):
         return "invalid_request"
-    if status in (529, 503) or re.search(r"overloaded_error", text, re.I):
+    if status in (529, 503) or "overloaded_error" in text.lower():
         return "overloaded"
     if status in (400, 422, None) and _REFUSED.search(text):
         return "content_refused"
-    if status in (400, 422) and re.search(
-        r"api[-_ ]?key (?:not valid|is invalid)|api_key_invalid|invalid api key", text, re.I
-    ):
+    if status in (400, 422) and _BAD_KEY.search(text):
         return "auth"
     if status is not None and 400 <= status < 500:
         return "not_found" if status == 400 and _MISSING_MODEL.search(text) else "invalid_request"
-    if _OVERLOADED.search(text) or _SERVER.search(text):
-        return "overloaded"
-    if status is not None and status >= 500:
+    if (status or 0) >= 500 or _OVERLOADED.search(text):
         return "overloaded"
     if _AUTH.search(text):
         return "auth"
@@ -263,18 +235,6 @@ def _kind(own: set[str], names: set[str], text: str, status: int | None, started
         return "connection"
     # LiteLLM's name for whatever it did not expect of an answer; a connection that failed says so further down.
     return "empty_answer" if "APIConnectionError" in names else "invalid_request"
-
-
-def _is_network(own: set[str], names: set[str], text: str, status: int | None) -> bool:
-    if names & {"RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError", "IncompleteRead"}:
-        return True
-    if names & _CONNECT_NAMES or names & {"SSLError", "ConnectionResetError", "BrokenPipeError"}:
-        return True
-    if status in (None, 500) and own & {"APIConnectionError", "InternalServerError"} and _LOST.search(text):
-        return True
-    return (
-        status in (None, 500) and bool(own & {"APIConnectionError", "InternalServerError"}) and bool(_CUT.search(text))
-    )
 
 
 def _text(error: BaseException) -> str:
@@ -288,25 +248,18 @@ def _text(error: BaseException) -> str:
 
 def _http_status(errors: list[BaseException]) -> int | None:
     """The status of the response itself where it is still there (LiteLLM turns 413 into 400 and 529 into 500), else
-    the first one given."""
-    found = [(e, s) for e in errors if _speaks_http(e) and (s := _status(e)) is not None]
+    the first one given. LiteLLM gives connection errors and timeouts made-up statuses (500, 408)."""
+    made_up = {"APIConnectionError", "APITimeoutError", "MidStreamFallbackError"}
+    found = [(e, s) for e in errors if not _names(e) & made_up and (s := _status(e)) is not None]
     return next((s for e, s in found if type(e).__name__ == "HTTPStatusError"), found[0][1] if found else None)
 
 
 def _status(error: BaseException) -> int | None:
     for holder in (error, getattr(error, "response", None)):
         value = getattr(holder, "status_code", None) or getattr(holder, "status", None)
-        if isinstance(value, int) and 400 <= value < 600:
-            return value
-        if isinstance(value, str) and value.isdigit() and 400 <= int(value) < 600:
+        if isinstance(value, (int, str)) and str(value).isdigit() and 400 <= int(value) < 600:
             return int(value)
     return None
-
-
-def _speaks_http(error: BaseException) -> bool:
-    """LiteLLM gives connection errors and timeouts made-up statuses (500, 408)."""
-    names = {cls.__name__ for cls in type(error).__mro__}
-    return not names & {"APIConnectionError", "APITimeoutError", "MidStreamFallbackError"}
 
 
 def _headers(error: BaseException) -> Mapping[str, str] | None:
@@ -315,8 +268,6 @@ def _headers(error: BaseException) -> Mapping[str, str] | None:
         getattr(error, "headers", None),
         getattr(getattr(error, "response", None), "headers", None),
     ):
-        if isinstance(holder, Mapping) and any(
-            str(k).lower().endswith(("retry-after", "retry-after-ms")) for k in holder
-        ):
+        if isinstance(holder, Mapping) and any("retry-after" in str(name).lower() for name in holder):
             return holder
     return None

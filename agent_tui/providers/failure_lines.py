@@ -7,7 +7,8 @@ import ast
 import html
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
+from contextlib import suppress
 from typing import Any, Literal
 
 from agent_tui.models.failure import TEXT_KEPT, Failure, FailureKind, Overflow
@@ -38,26 +39,69 @@ _ADVERTISING = re.compile(
 
 def failure(
     kind: FailureKind,
-    *,
-    provider: str,
+    called: Called,
     model: str,
     detail: str = "",
     status: int | None = None,
     wait: float | None = None,
-    names: Iterable[str] = (),
-    address: str | None = None,
-    key_env: str | None = None,
+    names: Collection[str] = (),
     overflow: Overflow | None = None,
 ) -> Failure:
-    """A failure with its line for the user: what happened, whether their text is safe, what to do. ``address`` is the
-    configured one, if any; only what is no secret of it is told. ``key_env`` is the configured variable of the key."""
-    line = _line(kind, Called(provider, address, key_env), model, detail, status, wait, set(names))
-    if overflow is not None and kind == "context_overflow" and _answer_too_long(overflow):
-        what = f"The conversation and the answer asked for are together larger than {model} accepts"
-        line = (
-            f"{what}{f' (HTTP {status})' if status else ''}{_said(detail)} {TEXT_KEPT} Use /compact, or another model."
-        )
-    return Failure(kind, line, detail, status, wait, overflow)
+    """A failure with its line for the user: what happened, whether their text is safe, what to do. ``names`` are the
+    classes of the exceptions behind it."""
+    http = f" (HTTP {status})" if status else ""
+    said = http + ("." if detail == f"HTTP {status}" else _said(detail))
+    other = "choose another model with /model"
+    kept = TEXT_KEPT
+    match kind:
+        case "auth":
+            what, advice = f"{_auth(called, detail, status)}{said}", called.give_key
+        case "not_found":
+            what = f"{called.first_place} does not know the model {model}, or the address is wrong{said}"
+            advice = f"Check the name and api_base, or {other}."
+        case "rate_limit":
+            when = f" It asks to wait {duration(wait)}." if wait else ""
+            what, advice = f"{called.first} limits the rate of requests{said}{when}", f"Try again, or {other}."
+        case "overloaded":
+            what, advice = f"{called.first} is overloaded or failing{said}", "Try again in a moment."
+        case "context_overflow" if overflow is not None and _answer_too_long(overflow):
+            what = f"The conversation and the answer asked for are together larger than {model} accepts{said}"
+            advice = "Use /compact, or another model."
+        case "context_overflow":
+            what = f"The conversation is larger than {model} accepts{said}"
+            advice = "Use /compact, or a larger model with /model."
+        case "invalid_request" if MISSING_PACKAGE.search(detail):
+            package = _package(called.provider, detail)
+            what = f"{called.provider} needs a Python package that is not installed{package}."
+            advice = f"Install it where agent-tui runs, or {other}."
+        case "invalid_request":
+            what, advice = f"{called.first} refused the request{said}", f"Check the model's settings, or {other}."
+        case "timeout":
+            what, advice = f"{called.first} did not answer in time{http}.", "Try again, or raise agent.timeout."
+        case "connection" if not _TLS_NAMES.isdisjoint(names) or _TLS.search(detail):
+            what = f"No secure connection to {called.place}: TLS failed."
+            advice = "Check api_base (http or https) and the certificate."
+        case "connection":
+            what = f"No connection to {called.place}."
+            advice = "Check that the server runs, api_base and the network, then try again."
+        case "interrupted_stream":
+            what, kept = f"The answer of {called.name} broke off.", "What arrived is kept."
+            advice = "Try again, or ask it to go on."
+        case "empty_answer":
+            what = f"{called.first_place} ended its answer without a word of it."
+            advice = "Try again; if it stays so, check that api_base is the address of its API."
+        case "bad_answer" if _HTTPS_WANTED.search(detail):
+            what = f"{called.first_place} speaks https, and was spoken to in http."
+            advice = "Write https:// in api_base."
+        case "bad_answer":
+            words = f": {detail}." if "NotAnAnswerError" in names else said.removeprefix(http)
+            what = f"What {called.place} sent is no answer of a model{words}"
+            advice = "Check that api_base is the address of its API, http or https included."
+        case "content_refused":
+            what, advice = f"{called.first} refused the content{said}", f"Rephrase it, or {other}."
+        case _:
+            what, advice = "The provider worker failed.", "It restarts by itself; try again."
+    return Failure(kind, f"{what} {kept} {advice}", detail, status, wait, overflow)
 
 
 def _answer_too_long(overflow: Overflow) -> bool:
@@ -65,76 +109,6 @@ def _answer_too_long(overflow: Overflow) -> bool:
     if overflow.input is None or overflow.output is None or overflow.window is None:
         return False
     return overflow.input < overflow.window
-
-
-def bound_failure(error: BoundError, provider: str, started: bool, address: str | None = None) -> Failure:
-    """The failure of a call that reached one of our own bounds. ``address`` is the configured one, if any."""
-    kept = "What arrived is kept." if started else TEXT_KEPT
-    text = without_advertising(str(error))
-    called = Called(provider, address)
-    # A redirect's own words begin with the address.
-    who = "" if called.own and isinstance(error, RedirectError) else f"{called.first}: "
-    return Failure(error.kind, f"{who}{text} {kept}", text)
-
-
-def _line(
-    kind: FailureKind,
-    called: Called,
-    model: str,
-    detail: str,
-    status: int | None,
-    wait: float | None,
-    names: set[str],
-) -> str:
-    provider = called.provider
-    http = f" (HTTP {status})" if status else ""
-    said = "." if detail == f"HTTP {status}" else _said(detail)
-    other = "choose another model with /model"
-    match kind:
-        case "auth":
-            return f"{_auth(called, detail, status)}{http}{said} {TEXT_KEPT} {called.give_key}"
-        case "not_found":
-            what = f"{called.first_place} does not know the model {model}, or the address is wrong"
-            return f"{what}{http}{said} {TEXT_KEPT} Check the name and api_base, or {other}."
-        case "rate_limit":
-            when = f" It asks to wait {duration(wait)}." if wait else ""
-            return f"{called.first} limits the rate of requests{http}{said}{when} {TEXT_KEPT} Try again, or {other}."
-        case "overloaded":
-            return f"{called.first} is overloaded or failing{http}{said} {TEXT_KEPT} Try again in a moment."
-        case "context_overflow":
-            what = f"The conversation is larger than {model} accepts"
-            return f"{what}{http}{said} {TEXT_KEPT} Use /compact, or a larger model with /model."
-        case "invalid_request" if MISSING_PACKAGE.search(detail):
-            what = f"{provider} needs a Python package that is not installed{_package(provider, detail)}."
-            return f"{what} {TEXT_KEPT} Install it where agent-tui runs, or {other}."
-        case "invalid_request":
-            return f"{called.first} refused the request{http}{said} {TEXT_KEPT} Check the model's settings, or {other}."
-        case "timeout":
-            return f"{called.first} did not answer in time{http}. {TEXT_KEPT} Try again, or raise agent.timeout."
-        case "connection" if names & _TLS_NAMES or _TLS.search(detail):
-            what = f"No secure connection to {called.place}: TLS failed."
-            return f"{what} {TEXT_KEPT} Check api_base (http or https) and the certificate."
-        case "connection":
-            what = f"No connection to {called.place}."
-            return f"{what} {TEXT_KEPT} Check that the server runs, api_base and the network, then try again."
-        case "interrupted_stream":
-            return f"The answer of {called.name} broke off. What arrived is kept. Try again, or ask it to go on."
-        case "empty_answer":
-            what = f"{called.first_place} ended its answer without a word of it."
-            return f"{what} {TEXT_KEPT} Try again; if it stays so, check that api_base is the address of its API."
-        case "bad_answer" if _HTTPS_WANTED.search(detail):
-            return (
-                f"{called.first_place} speaks https, and was spoken to in http. {TEXT_KEPT} Write https:// in api_base."
-            )
-        case "bad_answer":
-            if names & {"NotAnAnswerError"}:
-                said = f": {detail}."
-            what = f"What {called.place} sent is no answer of a model"
-            return f"{what}{said} {TEXT_KEPT} Check that api_base is the address of its API, http or https included."
-        case "content_refused":
-            return f"{called.first} refused the content{http}{said} {TEXT_KEPT} Rephrase it, or {other}."
-        case _:
-            return f"The provider worker failed. {TEXT_KEPT} It restarts by itself; try again."
 
 
 def _auth(called: Called, detail: str, status: int | None) -> str:
@@ -153,29 +127,35 @@ def _package(provider: str, detail: str) -> str:
     return f" ({match[1]})" if match and match[1] else ""
 
 
-def worker_failure(detail: str = "") -> Failure:
+def bound_failure(error: BoundError, called: Called, started: bool) -> Failure:
+    """The failure of a call that reached one of our own bounds."""
+    kept = "What arrived is kept." if started else TEXT_KEPT
+    text = without_advertising(str(error))
+    # A redirect's own words begin with the address.
+    who = "" if called.own and isinstance(error, RedirectError) else f"{called.first}: "
+    return Failure(error.kind, f"{who}{text} {kept}", text)
+
+
+def worker_failure(detail: str) -> Failure:
     """The worker died or hangs."""
-    return failure("worker", provider="", model="", detail=redact(without_advertising(detail))[:DETAIL_LIMIT])
+    return failure("worker", Called(""), "", redact(without_advertising(detail))[:DETAIL_LIMIT])
 
 
 def _said(detail: str) -> str:
     """The provider's own words in one short sentence, or a full stop."""
     words = re.sub(r"\s+", " ", _words(detail).replace("\\n", " ").replace('\\"', '"')).strip().rstrip(".: -")
-    if not words:
-        return "."
-    return f": {words[:160]}{'…' if len(words) > 160 else ''}."
+    return f": {words[:160]}{'…' if len(words) > 160 else ''}." if words else "."
 
 
 def _words(detail: str) -> str:
     """Returns the words of a text around an error: the heading of a page, the message of an object, else its first
-    line."""
+    line, or what its first object says."""
     if page := PAGE.search(detail):
         return words_of(detail[page.start() :])
     match = re.search(r"""["']message["']\s*:\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""", detail)
-    if match and (found := match.group(1) or match.group(2)):
+    if match and (found := match[1] or match[2]):
         return _unwrapped(found)
-    line = _unwrapped(detail.split("\n", 1)[0])
-    return line or _of_object(detail)
+    return _unwrapped(detail.split("\n", 1)[0]) or _of_object(detail)
 
 
 def _unwrapped(words: str) -> str:
@@ -190,14 +170,11 @@ def _of_object(detail: str) -> str:
     start = detail.find("{")
     if start < 0:
         return ""
-    try:
+    with suppress(ValueError, RecursionError):
         return words_of(json.JSONDecoder().raw_decode(detail, start)[0])
-    except (ValueError, RecursionError):
-        pass
-    try:
+    with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
         return words_of(ast.literal_eval(detail[start : detail.rfind("}") + 1]))
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return ""
+    return ""
 
 
 def without_advertising(text: str) -> str:
@@ -214,8 +191,6 @@ _SIGNATURE = re.compile(
     r"bound to a different conversation",
     re.I | re.S,
 )
-
-
 _SCHEMA = re.compile(
     r"response[_ ]?(?:format|mime[_ ]?type|json[_ ]?schema|schema)|output[_ ]config|output[_ ]format|text\.format|"
     r"json[_ ]?schema|structured[_ ]output|\bgrammar|guided|unmarshal\b.{0,80}\bformat\b|\bformat\b.{0,40}\bjson\b|"
@@ -266,23 +241,16 @@ def words_of(body: Any) -> str:
 def _inside(value: Any, depth: int) -> str:
     if isinstance(value, str):
         return value.strip()
-    if depth == 0:
-        return ""
-    if isinstance(value, list):
-        return next((found for item in value[:5] if (found := _inside(item, depth - 1))), "")
-    if isinstance(value, dict):
-        return next((found for name in _NAMES if (found := _inside(value.get(name), depth - 1))), "")
-    return ""
+    inner = value[:5] if isinstance(value, list) else map(value.get, _NAMES) if isinstance(value, dict) else ()
+    return next((found for one in inner if (found := _inside(one, depth - 1))), "") if depth else ""
 
 
 def _page(text: str) -> str:
     """The heading of an HTML page, for what stands below it is for browsers; without one, how its text begins."""
     text = text[:_PAGE_CHARS]
-    found = _TITLE.search(text)
-    inner = next((group for group in found.groups() if group), "") if found else ""
-    if words := _visible(inner):
-        return words
-    return _visible(_UNSEEN.sub(" ", text))[:_SEEN_CHARS]
+    heading = _TITLE.search(text)
+    words = _visible(heading[1] or heading[2] or "") if heading else ""
+    return words or _visible(_UNSEEN.sub(" ", text))[:_SEEN_CHARS]
 
 
 def _visible(markup: str) -> str:

@@ -20,8 +20,8 @@ from agent_tui.providers.catalog import (
     resolve_target,
 )
 from agent_tui.providers.dialects.chat import is_openai_reasoning
+from agent_tui.providers.dialects.decoding import finite
 from agent_tui.providers.litellm import PROVIDERS_FILE, TABLE_FILE, data_file
-from agent_tui.providers.net import finite
 
 _DATED = re.compile(r"(?:[-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|[-@]\d{4}|-latest|:[a-z0-9.\-]+|-v\d+:\d+)$", re.IGNORECASE)
 _REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|global|jp|au|ca)\.")

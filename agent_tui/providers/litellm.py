@@ -1,10 +1,16 @@
 """LiteLLM: found, imported quietly and offline, mended where it must be; and everything of it that it does not promise.
 
 The one place to look at when a new version changes. Importing this does not import LiteLLM.
+
+It (seen in 1.105–1.109) loses parts of what providers stream: redacted blocks on Bedrock, details-only chunks of
+OpenRouter, the order of interleaved thinking, message ids of the Responses API, usage in vendor fields. It and the
+OpenAI SDK below it make httpx clients of their own, so the class is the only way to all of them: there a copy of the
+bytes is taken (``listen``), and what is read is bounded. Nothing changes for LiteLLM.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import importlib.util
@@ -15,9 +21,13 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import MutableMapping
+from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
+
+from agent_tui.providers import net
+from agent_tui.providers.net import BoundError, Tap
 
 TABLE_FILE = "model_prices_and_context_window_backup.json"
 PROVIDERS_FILE = "provider_endpoints_support_backup.json"
@@ -72,6 +82,7 @@ def import_quietly(encoding: Any) -> Any:
     if encoding is not None:
         share_the_tokenizer(encoding)
     mend_bedrock_redacted()
+    replace_send(tapped, guarded)
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "asyncio"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.CRITICAL)
@@ -171,3 +182,98 @@ def bedrock_converter() -> tuple[Any, Any]:
 
     processor = getattr(factory, BEDROCK[0], None)
     return processor, getattr(processor, BEDROCK[1], None)
+
+
+_listener: ContextVar[Tap | None] = ContextVar("provider_tap", default=None)
+
+
+@contextlib.contextmanager
+def listen(tap: Tap) -> Iterator[None]:
+    """Responses that are requested inside this context (and task) are copied into ``tap``."""
+    token = _listener.set(tap)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def replace_send(make: Callable[[Any], Any], make_blocking: Callable[[Any], Any]) -> None:
+    """Puts what is made of httpx's two clients' own ``send`` in its place, for all clients there are and will be.
+    Idempotent."""
+    import httpx
+
+    if getattr(httpx.AsyncClient.send, "_replaced", False):
+        return
+    send, blocking = make(httpx.AsyncClient.send), make_blocking(httpx.Client.send)
+    send._replaced = True
+    httpx.AsyncClient.send = send  # type: ignore[method-assign]
+    httpx.Client.send = blocking  # type: ignore[method-assign]
+
+
+def tapped(original: Any) -> Any:
+    """``AsyncClient.send`` that follows no redirects, and reads within bounds, into the tap where one listens."""
+
+    async def send(self: Any, request: Any, *, stream: bool = False, **kwargs: Any) -> Any:
+        net.prepare(request)
+        tap = _listener.get()
+        response = await original(self, request, stream=True, **{**kwargs, "follow_redirects": False})
+        try:
+            if (leads := net.redirect(response)) is not None:
+                if tap is not None:
+                    tap.broken = leads
+                raise leads
+            if tap is not None and response.status_code == 200:
+                _copy(response, tap)
+            else:
+                net.guard_body(response)
+            if not stream:
+                await response.aread()
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
+
+    return send
+
+
+def guarded(blocking: Any) -> Any:
+    """``Client.send`` that follows no redirects."""
+
+    def send(self: Any, request: Any, **kwargs: Any) -> Any:
+        response = blocking(self, request, **{**kwargs, "follow_redirects": False})
+        if (leads := net.redirect(response)) is not None:
+            response.close()
+            raise leads
+        return response
+
+    return send
+
+
+def _copy(response: Any, tap: Tap) -> None:
+    """Shadows ``aiter_bytes``, which every other way of reading a response goes through."""
+    tap.begin(response.headers.get("content-type", ""))
+
+    async def bounded() -> AsyncIterator[bytes]:
+        try:
+            async for data in net.body(response, tap.limit):
+                yield data
+        except BoundError as error:
+            tap.broken = error
+            raise
+
+    def below(data: bytes) -> bytes:
+        return b"".join(map(_json_line, data.split(b"\n"))) if tap.json_lines else data
+
+    async def aiter_bytes(chunk_size: int | None = None) -> AsyncIterator[bytes]:
+        async for data in tap.watch(bounded()):
+            if given := below(tap.feed(data)):
+                yield given
+        if last := below(tap.close()):
+            yield last
+
+    response.aiter_bytes = aiter_bytes
+
+
+def _json_line(line: bytes) -> bytes:
+    payload = line.strip().removeprefix(b"data:").strip()
+    return payload + b"\n" if payload.startswith(b"{") else b""

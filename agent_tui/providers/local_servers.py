@@ -17,7 +17,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +25,7 @@ from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
 from agent_tui.providers.catalog import DIALECTS, dialect_of, near_url, variable_base
 from agent_tui.providers.dialects import ollama
+from agent_tui.records import dataclass
 
 MOST_BYTES = 4_000_000
 """Bytes of an answer: a list of thousands of models."""

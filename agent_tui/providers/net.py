@@ -1,20 +1,21 @@
-"""The bounds on what is read of a provider, and the lines that say so: beyond these bounds nobody answers in good
-faith.
+"""What a provider sends, read within bounds beyond which nobody answers in good faith: its bytes, unpacked, as whole
+lines, as events.
 
-The guard of what httpx reads, and everything of httpx that it does not promise: methods put in the place of its own,
-names of events and modules. LiteLLM and the OpenAI SDK below it make clients of their own, so the class is the only way
-to all of them. httpx itself is not imported here.
+Also everything of httpx that it does not promise: methods put in the place of its own, names of events and modules.
+httpx itself is not imported here.
 """
 
 from __future__ import annotations
 
-import math
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 from agent_tui.models.failure import FailureKind
+from agent_tui.providers.dialects.bedrock import EventStreamDecoder, FrameBuffer
+from agent_tui.providers.dialects.decoding import Event, parse_event
 from agent_tui.text.clean import printable
 from agent_tui.text.numbers import size
 
@@ -22,23 +23,10 @@ LINE_LIMIT = 32_000_000
 """Bytes of one line of a stream, one frame, or one JSON body: a picture in base64 fits, the largest known are 20 MB."""
 
 BODY_LIMIT = 64_000_000
-"""Bytes of a whole stream, unpacked, beyond what the answer asked for may take (``stream_limit``)."""
-
-BODY_PER_TOKEN = 2_048
-"""Bytes of stream for each token asked for: providers wrap every token in 200 to 700 bytes of JSON."""
+"""Bytes of a whole stream, unpacked, beyond what the answer asked for may take."""
 
 ERROR_LIMIT = 65_536
 """Bytes read of the body that comes with an error status; what the status says is said whatever the body is."""
-
-ANSWER_PER_TOKEN = 32
-"""Characters of answer for each token asked for. Text has 3 to 5; only long runs of spaces come near this."""
-
-ANSWER_SLACK = 65_536
-"""Characters an answer may have whatever was asked for."""
-
-DEFAULT_TOKENS = 131_072
-"""Tokens an answer is taken to have been asked for where neither the request nor the model says: larger than any
-model's usual limit."""
 
 EVENT_LINES = 1_000_000
 """Lines of one event without a blank line behind it, at most; see ``EVENT_WORK``."""
@@ -57,12 +45,6 @@ class BoundError(Exception):
     kind: FailureKind = "invalid_request"
 
 
-class SilenceError(BoundError):
-    """The connection lives but nothing of the answer comes."""
-
-    kind: FailureKind = "timeout"
-
-
 class RedirectError(BoundError):
     """The server sent the request on to another address. Nothing was sent there."""
 
@@ -78,21 +60,19 @@ def origin(url: str, base: str = "") -> str:
     """Scheme, host and port of a URL for people to read, a relative one taken from ``base``."""
     try:
         parts, around = urlsplit(url), urlsplit(base)
-        host, scheme = parts.netloc or around.netloc, parts.scheme or around.scheme
     except ValueError:
         return "an address that cannot be read"
-    shown = f"{scheme}://{host.rpartition('@')[2]}"[:200]
-    return printable(shown)
+    host = (parts.netloc or around.netloc).rpartition("@")[2]
+    return printable(f"{parts.scheme or around.scheme}://{host}"[:200])
 
 
-def stream_limit(tokens: int) -> int:
-    """Bytes a streamed answer of at most ``tokens`` tokens may have."""
-    return BODY_LIMIT + BODY_PER_TOKEN * tokens
-
-
-def answer_limit(tokens: int) -> int:
-    """Characters an answer of at most ``tokens`` tokens may have."""
-    return ANSWER_SLACK + ANSWER_PER_TOKEN * tokens
+def is_loopback(url: str | None) -> bool:
+    """Returns whether a URL points at this machine."""
+    try:
+        host = (urlsplit(url).hostname or "") if url else ""
+    except ValueError:
+        return False
+    return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
 
 
 class Unpacker:
@@ -142,22 +122,18 @@ class LineBuffer:
 
     def feed(self, data: bytes) -> bytes:
         """All lines that are whole now, with their ends (``\\n``, ``\\r`` or both); empty while there is none."""
-        if not data:
-            return b""
-        cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
-        if self._pieces and self._pieces[-1].endswith(b"\r") and not data.startswith(b"\n") and not cut:
+        whole = b""
+        if cut := max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1:
+            whole = self.close() + data[:cut]
+        elif data and self._pieces and self._pieces[-1].endswith(b"\r"):
             # The carriage return was an end after all.
             whole = self.close()
-            self._add(data)
-            return whole
-        if not cut:
-            self._add(data)
-            return b""
-        whole = b"".join((*self._pieces, data[:cut])) if self._pieces else data[:cut]
-        self._pieces.clear()
-        self._size = 0
-        if cut < len(data):
-            self._add(data[cut:])
+        if rest := data[cut:]:
+            self._pieces.append(rest)
+            self._size += len(rest)
+            if self._size > self._limit:
+                self._pieces.clear()
+                raise BoundError(f"One line of the answer is longer than {size(self._limit)}; it was not read on.")
         return whole
 
     def close(self) -> bytes:
@@ -166,57 +142,6 @@ class LineBuffer:
         self._pieces.clear()
         self._size = 0
         return rest
-
-    def _add(self, data: bytes) -> None:
-        self._pieces.append(data)
-        self._size += len(data)
-        if self._size > self._limit:
-            self._pieces.clear()
-            raise BoundError(f"One line of the answer is longer than {size(self._limit)}; it was not read on.")
-
-
-class EventBound:
-    """Counts the lines of server-sent events, so that one without an end cannot take for ever."""
-
-    def __init__(self) -> None:
-        self._lines = 0
-        self._bytes = 0
-
-    def line(self, size: int) -> None:
-        """A line of ``size`` bytes; 0 ends the event. Raises BoundError."""
-        if not size:
-            self._lines = self._bytes = 0
-            return
-        self._lines += 1
-        self._bytes += size
-        if self._lines > EVENT_LINES or self._lines * self._bytes > EVENT_WORK:
-            raise BoundError(f"One event of the answer has more than {self._lines:,} lines; it was not read on.")
-
-
-def finite(value: object) -> float | None:
-    """A number as a float that can be calculated with; None for anything else, NaN and infinities."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-"""Where a server listens; nobody can be called there."""
-
-
-def is_loopback(url: str | None) -> bool:
-    """Returns whether a URL points at this machine."""
-    try:
-        host = (urlsplit(url).hostname or "") if url else ""
-    except ValueError:
-        return False
-    return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
-
-
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 def prepare(request: Any) -> None:
@@ -228,7 +153,7 @@ def prepare(request: Any) -> None:
 def redirect(response: Any) -> RedirectError | None:
     """The error for a response that leads elsewhere."""
     target = response.headers.get("location")
-    if response.status_code not in REDIRECTS or not target:
+    if response.status_code not in (301, 302, 303, 307, 308) or not target:
         return None
     return RedirectError(str(response.request.url), target)
 
@@ -263,29 +188,7 @@ def guard_body(response: Any, limit: int = BODY_LIMIT) -> None:
         async for piece in body(response, limit):
             yield piece
 
-    replace_body(response, aiter_bytes)
-
-
-OPENING = ".connect_"
-"""In the names of the events of a connection that is being opened."""
-
-
-def replace_send(make: Callable[[Any], Any], make_blocking: Callable[[Any], Any]) -> None:
-    """Puts what is made of the two clients' own ``send`` in its place, for all clients there are and will be.
-    Idempotent."""
-    import httpx
-
-    if getattr(httpx.AsyncClient.send, "_replaced", False):
-        return
-    send, blocking = make(httpx.AsyncClient.send), make_blocking(httpx.Client.send)
-    send._replaced = True
-    httpx.AsyncClient.send = send  # type: ignore[method-assign]
-    httpx.Client.send = blocking  # type: ignore[method-assign]
-
-
-def replace_body(response: Any, read: Callable[..., AsyncIterator[bytes]]) -> None:
-    """Has one response read through ``read``: every other way of reading it goes through this method."""
-    response.aiter_bytes = read
+    response.aiter_bytes = aiter_bytes
 
 
 def note_openings(request: Any) -> list[str]:
@@ -293,7 +196,7 @@ def note_openings(request: Any) -> list[str]:
     opened: list[str] = []
 
     async def trace(event: str, info: Any) -> None:
-        if OPENING in event:
+        if ".connect_" in event:
             opened.append(event)
 
     request.extensions["trace"] = trace
@@ -303,3 +206,201 @@ def note_openings(request: Any) -> list[str]:
 def is_of_httpx(error: BaseException) -> bool:
     """Returns whether httpx raised it, without importing httpx."""
     return type(error).__module__.startswith("httpx")
+
+
+_MANY_LINES, _MANY_SIZE = 200, 1_000_000
+"""Lines, and characters in them, of one event's data where it has more than one line."""
+
+
+class SseDecoder:
+    """Server-sent events whose data are JSON objects. A data line that is a whole object counts at once, without
+    waiting for the blank line, so that nothing downstream can be ahead. Comments and ``[DONE]`` are skipped."""
+
+    def __init__(self) -> None:
+        self._lines = self._bytes = 0
+        self._data: list[str] = []
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        """The events of whole lines. Raises BoundError for an event without an end."""
+        for raw in data.splitlines():
+            line = raw.decode("utf-8", "replace").removeprefix("\ufeff")
+            if not raw:
+                self._lines = self._bytes = 0
+            else:
+                self._lines = lines = self._lines + 1
+                self._bytes += len(raw)
+                if lines > EVENT_LINES or lines * self._bytes > EVENT_WORK:
+                    raise BoundError(f"One event of the answer has more than {lines:,} lines; it was not read on.")
+            if not line:
+                self._data = []
+            elif line.startswith("data:"):
+                self._data.append(line[5:].removeprefix(" "))
+                if (event := self._whole()) is not None:
+                    self._data = []
+                    yield event
+            elif line.startswith("{") and (event := parse_event(line)) is not None:
+                yield event
+
+    def close(self) -> Iterable[Event]:
+        return ()
+
+    def _whole(self) -> Event | None:
+        """The event, once its data are whole. One in several lines is tried with each of them: it has to be small."""
+        if len(self._data) == 1:
+            return parse_event(self._data[0])
+        if len(self._data) > _MANY_LINES or sum(map(len, self._data)) > _MANY_SIZE:
+            raise BoundError("One event of the answer is spread over too many lines; it was not read on.")
+        joined = "\n".join(self._data)
+        return parse_event(joined) if joined.rstrip().endswith("}") else None
+
+
+class JsonDecoder:
+    """One JSON object a line. ``whole``: the body is said to be one object, of a server that does not stream; its event
+    comes when the body ends, and only where it is none its lines count."""
+
+    def __init__(self, whole: bool) -> None:
+        self._whole = whole
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> Iterable[Event]:
+        if not self._whole:
+            return _objects(data)
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > LINE_LIMIT:
+            self._pieces.clear()
+            raise BoundError(f"The answer is one body of more than {size(LINE_LIMIT)}; it was not read on.")
+        return ()
+
+    def close(self) -> Iterable[Event]:
+        data, self._pieces = b"".join(self._pieces), []
+        event = parse_event(data.decode("utf-8", "replace"))
+        return _objects(data) if event is None else [event]
+
+
+def _objects(lines: bytes) -> Iterator[Event]:
+    for line in lines.split(b"\n"):
+        if (event := parse_event(line.decode("utf-8", "replace"))) is not None:
+            yield event
+
+
+_SNIFF = 16
+_KEPT = 4_000
+"""Bytes of a body's beginning that are kept, to say what came where it is no answer."""
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+_SSE_STARTS = (b"data:", b"event:", b":", b"id:", b"retry:")
+
+
+def decoder_for(content_type: str, first: bytes) -> SseDecoder | JsonDecoder | EventStreamDecoder | None:
+    """The decoder for a body that begins with ``first``; None where it is not a stream of events."""
+    if "vnd.amazon.eventstream" in content_type:
+        return EventStreamDecoder()
+    head = first.lstrip(_BLANK)
+    if "event-stream" in content_type or head.startswith(_SSE_STARTS):
+        return SseDecoder()
+    whole = content_type.startswith("application/json") and head.startswith(b"{")
+    if whole or "ndjson" in content_type or (head.startswith(b"{") and b"\n" in head.rstrip()):
+        return JsonDecoder(whole)
+    return None
+
+
+class Tap:
+    """Events of one model call, in order, as the provider sent them. ``take`` empties the queue.
+
+    ``on_data`` is called whenever bytes have arrived: LiteLLM gives nothing for what it drops, for minutes on end.
+    ``json_lines``: LiteLLM gets the events as bare JSON lines instead of the bytes themselves. Its Cohere v2 reader
+    (1.105–1.109) parses every line of the stream as JSON and fails on ``event:`` and ``data:``.
+    ``limit`` is how many bytes the body may have, unpacked. ``broken`` is the bound that was reached, if any: LiteLLM
+    wraps what is raised below it beyond recognition.
+
+    Whoever reads on below gets whole lines (or frames) only: what the client libraries do with pieces of a line takes
+    the square of its length.
+    """
+
+    def __init__(self, json_lines: bool = False, limit: int = BODY_LIMIT) -> None:
+        self.seen = False
+        self.json_lines = json_lines
+        self.limit = limit
+        self.broken: BoundError | None = None
+        self.on_data: Callable[[], None] = lambda: None
+        self._events: deque[Event] = deque()
+        self._body: AsyncIterator[bytes] | None = None
+        self.begin("")
+
+    def begin(self, content_type: str) -> None:
+        """A response starts; a later one (a retry) replaces one that brought no event."""
+        self._content_type = content_type.lower()
+        self._decoder: SseDecoder | JsonDecoder | EventStreamDecoder | None = None
+        self._buffer: LineBuffer | FrameBuffer | None = None
+        self._head = self._start = b""
+        self._ended = False
+
+    def feed(self, data: bytes) -> bytes:
+        """Takes bytes of the body; gives those to read on with below. Raises BoundError, which is kept."""
+        try:
+            below = self._feed(data)
+        except BoundError as error:
+            self.broken = error
+            raise
+        self.on_data()
+        return below
+
+    def _feed(self, data: bytes) -> bytes:
+        self._start += data[: max(0, _KEPT - len(self._start))]
+        if self._buffer is None:
+            self._head += data
+            if len(self._head) < _SNIFF and "stream" not in self._content_type:
+                return b""
+            data, self._head = self._head, b""
+            self._decoder = decoder_for(self._content_type, data)
+            self._buffer = FrameBuffer() if isinstance(self._decoder, EventStreamDecoder) else LineBuffer()
+        if self._decoder is None:
+            return data
+        whole = self._buffer.feed(data)
+        self._take(self._decoder.feed(whole))
+        return whole
+
+    def close(self) -> bytes:
+        """The body ended: what is still buffered is the last event, and is given to be read below."""
+        self._ended = True
+        if self._decoder is None or self._buffer is None:
+            rest, self._head = self._head, b""
+            return rest
+        rest = self._buffer.close()
+        try:
+            self._take(self._decoder.feed(rest))
+            self._take(self._decoder.close())
+        except BoundError as error:
+            self.broken = error
+        return rest
+
+    def no_answer(self) -> tuple[str, bytes] | None:
+        """Content type and beginning of a body that came to its end and is no stream of events; None for one that is,
+        and for one without a word. Only worth asking where nothing of an answer was found in it."""
+        start = self._start.lstrip(_BLANK)
+        if not self._ended or not start or start.startswith(_SSE_STARTS):
+            return None
+        return None if isinstance(self._decoder, EventStreamDecoder) else (self._content_type, self._start)
+
+    def _take(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self.seen = True
+            self._events.append(event)
+
+    def watch(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Remembers the body that is being read, for ``drain``."""
+        self._body = body
+        return body
+
+    async def drain(self) -> None:
+        """Reads what is left of the body after LiteLLM gave up on it. Raises what the network raises."""
+        body, self._body = self._body, None
+        if body is not None:
+            async for data in body:
+                self.feed(data)
+        self.close()
+
+    def take(self) -> Iterator[Event]:
+        while self._events:
+            yield self._events.popleft()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import is_
 from typing import Any
 
@@ -30,6 +30,7 @@ from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking, fields_o
 from agent_tui.providers.dialects.record import Wire
 from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.request import ChatForm, call_arguments, chat_messages
+from agent_tui.records import dataclass
 
 OWN_SERVER = "own "
 """How the setting ``server`` begins for a server of the user's own, of which only the language is known."""

@@ -4,7 +4,7 @@ wants back of its answers. LiteLLM takes it so, and the dialects make their bodi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_tui.models.messages import (
     AttachmentPart,
@@ -36,6 +36,7 @@ from agent_tui.providers.dialects.record import Dialect
 from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.reasoning import decide
 from agent_tui.providers.schemas import output_arguments
+from agent_tui.records import dataclass
 from agent_tui.text.clean import encodable
 
 

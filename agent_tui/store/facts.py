@@ -6,11 +6,11 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agent_tui.models.usage import LearnedLimit
+from agent_tui.records import dataclass
 from agent_tui.store.database import Database
 from agent_tui.store.rows import decode, encode
 from agent_tui.text.numbers import plural

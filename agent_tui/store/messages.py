@@ -46,14 +46,7 @@ class Messages:
                 raise StoreError(f"session {session_id} has no message {message.id}")
             self._db.run(
                 "UPDATE message SET role = ?, status = ?, parent_id = ?, raw_tokens = ?, data = ? WHERE n = ?",
-                (
-                    message.role,
-                    message.status,
-                    message.parent_id,
-                    message.raw_tokens,
-                    dump_message(message),
-                    row[0],
-                ),
+                (message.role, message.status, message.parent_id, message.raw_tokens, dump_message(message), row[0]),
             )
             self._put_parts(row[0], message, range(len(message.parts)) if parts is None else parts)
             self._db.run("DELETE FROM part WHERE message = ? AND position >= ?", (row[0], len(message.parts)))

@@ -10,13 +10,14 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agent_tui.errors import SessionBusyError, StoreDamagedError, StoreError, StoreUnwritableError
 from agent_tui.models.messages import new_id
 from agent_tui.models.session import SessionInfo
+from agent_tui.records import dataclass
 from agent_tui.store.database import FAULTS, Database, copied_files, explain, newer
 from agent_tui.store.locks import PassingFolder, SessionLock
 from agent_tui.store.salvage import Content, salvage, scan

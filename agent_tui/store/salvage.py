@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from agent_tui.models.messages import Message, Part
 from agent_tui.models.steps import CompactionRecord, FixedPart, FixedSets, Step
+from agent_tui.records import dataclass
 from agent_tui.store.rows import load_fixed, load_message, load_part, load_record, load_step
 
 T = TypeVar("T")

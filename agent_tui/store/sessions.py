@@ -223,14 +223,7 @@ class Sessions:
         self._db.run(
             "UPDATE session SET messages = ?, updated = ?, preview = ?, "
             "head_id = CASE WHEN ? THEN ? ELSE head_id END WHERE id = ?",
-            (
-                count,
-                time.time(),
-                encode(preview),
-                head,
-                message.id,
-                session_id,
-            ),
+            (count, time.time(), encode(preview), head, message.id, session_id),
         )
 
 

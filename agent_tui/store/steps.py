@@ -77,14 +77,7 @@ class Steps:
         with self._db.writing():
             changed = self._db.run(
                 "UPDATE step SET status = ?, message_id = ?, fixed_id = ?, data = ? WHERE session_id = ? AND id = ?",
-                (
-                    step.status,
-                    step.message_id,
-                    self._put_fixed(step.fixed),
-                    dump_step(step),
-                    session_id,
-                    step.id,
-                ),
+                (step.status, step.message_id, self._put_fixed(step.fixed), dump_step(step), session_id, step.id),
             )
             if changed.rowcount != 1:
                 raise StoreError(f"session {session_id} has no step {step.id}")
@@ -95,8 +88,7 @@ class Steps:
         with self._db.reading():
             self._sessions.require(session_id)
             rows = self._db.all(
-                "SELECT id, status, message_id, fixed_id, data FROM step WHERE session_id = ? ORDER BY n",
-                (session_id,),
+                "SELECT id, status, message_id, fixed_id, data FROM step WHERE session_id = ? ORDER BY n", (session_id,)
             )
             sets = self._db.all(
                 "SELECT id, data FROM fixed_set WHERE id IN (SELECT fixed_id FROM step WHERE session_id = ?)",

@@ -109,6 +109,7 @@ class Store:
             if writable:
                 database.copy_tables(path, FACTS)
                 bills = Database.open(path, busy_timeout)
+                bills.wait_for_lock(write_timeout)
             elif path.exists():
                 beside = PassingFolder()
                 try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -13,6 +13,7 @@ from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
 from agent_tui.providers.secrets import Redactor
+from agent_tui.records import dataclass
 from agent_tui.tools.git.remotes import RemoteReach
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Network

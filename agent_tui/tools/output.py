@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import new_id, saved_note
 from agent_tui.paths import private_dir
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import lines_in
 
 SPILL_LIMIT = 50_000_000  # characters of one output kept on disk

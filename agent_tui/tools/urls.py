@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from agent_tui.errors import ToolError
+from agent_tui.records import dataclass
 
 _LOCAL_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home", ".home.arpa", ".corp", ".intranet")
 

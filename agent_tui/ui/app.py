@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, assert_never
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.theme import Theme
 
 from agent_tui import terminal_output
 from agent_tui.config import AUTO_THEME, Settings
@@ -60,6 +59,9 @@ FIRST_KEYS = 0.02
 
 AIRY = 18
 """From so many lines on there is an empty one below the conversation, whatever is said above the prompt."""
+
+WHOLE = 1000
+"""So many pages are the way to the start or the end."""
 
 EARLY = ("cancel", "escape", "focus_prompt", "suspend_process")
 """Actions that are possible while the first frame stands alone."""
@@ -121,11 +123,11 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         if wanted == AUTO_THEME:
             wanted = theme_for(told_by_environment(os.environ) if detect_colors else None)
         theme, bad_theme = start_theme(wanted, paths.themes)
-        self._use_first_theme(theme)
         if detect_colors and self.console.color_system == "standard" and not theme.ansi:
             plain, broken = start_theme(ANSI_THEME, paths.themes)
-            if broken is None:
-                self._use_first_theme(plain)
+            theme = theme if broken else plain
+        self.register_theme(theme)
+        wear_first(self, theme.name)  # set later it would style everything twice
         self._by_terminal = self._by_terminal and not self.current_theme.ansi
         if settings.ui.reduced_motion:
             self.animation_level = "none"
@@ -133,16 +135,14 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
             self.set_keymap(settings.keys)
         self.agent_factory = agent_factory
         self.failure: AgentError | None = None
-        self.farewell: list[str] = []
         self.opened = asyncio.Event()
         self.failed = asyncio.Event()
-        self._status_command = settings.ui.status_command
         self._own_line: StatusCommand | None = None
         self._told_session = ""
         self._problem = bad_theme
-        self.net = Net(self, self.opened.is_set, self.say, self.fail, clock)
         self.chat = Chat(self, settings, paths, root, clock, start.last_words)
         self.view = self.chat.view
+        self.net = Net(self, self.opened.is_set, self.view.say, self.fail, clock)
 
     def get_driver_class(self) -> type[Driver]:
         """A terminal that may vanish without taking the process hostage, or a page of the browser."""
@@ -163,15 +163,6 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
             self.register_theme(theme)
             self.theme = theme.name
         self._by_terminal = False
-
-    def _end_pictures(self) -> None:
-        if self.chat.pictures is not None:
-            self.chat.pictures.end()
-
-    def _use_first_theme(self, theme: Theme) -> None:
-        """Starts with a theme; setting it later would style everything twice."""
-        self.register_theme(theme)
-        wear_first(self, theme.name)
 
     def compose(self) -> ComposeResult:
         yield Blank(id="room")
@@ -217,7 +208,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
             from agent_tui.ui.terminal.driver import on_termination
 
             on_termination(self.leave)
-            self.chat.find_pictures(self._served is not None)
+            self.chat.pictures.begin(in_page=self._served is not None)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.run_worker(self._start_agent(), name="start", exit_on_error=False)
 
@@ -234,31 +225,30 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
             return
         self.chat.freshness.begin()
         self._tell_drawing()
-        if self.chat.pictures is not None:
-            self.chat.pictures.tell()
+        self.chat.pictures.tell()
         if self._served is not None and self.chat.holder.agent is not None:
             self.chat.holder.agent.subscribe(self._tell_session)
             self._tell_session()
-        if self._status_command:
-            await self._begin_status_command(self._status_command)
+        await self._begin_status_command()
         self.opened.set()
         gc.enable()
         gc.collect()
         gc.freeze()
 
-    async def _begin_status_command(self, command: str) -> None:
-        from agent_tui.ui.chat.status_command import StatusCommand
+    async def _begin_status_command(self) -> None:
+        if command := self.view.settings.status_command:
+            from agent_tui.ui.chat.status_command import StatusCommand
 
-        line = await self.view.own_line()
-        if self.chat.holder.agent is not None:
-            self._own_line = StatusCommand(command, self.chat.holder.agent, line.show, self.view.say)
+            line = await self.view.own_line()
+            if self.chat.holder.agent is not None:
+                self._own_line = StatusCommand(command, self.chat.holder.agent, line.show, self.view.say)
 
     def _tell_session(self, event: object = None) -> None:
         """The server learns which session a page that comes after the end of this process is to show."""
         agent = self.chat.holder.agent
         if agent is not None and agent.conversation.path and agent.conversation.info.id != self._told_session:
             self._told_session = agent.conversation.info.id
-            tell_server(self, "session", id=agent.conversation.info.id)
+            tell_server(self, "session", id=self._told_session)
 
     def _drawing_failed(self) -> None:
         """Textual draws from now on, everything once more."""
@@ -281,13 +271,16 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self._end_pictures()
         self.exit(EXIT_OK)
 
+    def _end_pictures(self) -> None:
+        if self.view.furnished:
+            self.chat.pictures.end()
+
     async def close_agent(self) -> None:
         """Lets the agent go, once the screen is gone."""
         if self._own_line is not None:
             await self._own_line.close()
         lost = await self.chat.holder.close()
         self.failure = self.failure or lost
-        self.farewell = self.chat.holder.farewell
 
     # Errors
 
@@ -302,10 +295,6 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
             self.failed.set()
             self._end_pictures()
             self.exit(self.failure.exit_code)
-
-    def say(self, level: str, text: str) -> None:
-        """A line in the transcript that is not part of the conversation."""
-        self.view.say(level, text)
 
     # Keys
 
@@ -354,22 +343,29 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self.prompt.focus()
 
     def action_toggle_tools(self) -> None:
-        self.chat.reading.toggle_tools()
+        self.view.hint("Tool output open" if self.transcript.toggle_tools() else "Tool output closed")
 
     def action_toggle_reasoning(self) -> None:
-        self.chat.reading.toggle_reasoning()
+        self.view.hint("Reasoning shown" if self.transcript.toggle_reasoning() else "Reasoning hidden")
 
     def action_scroll_transcript(self, pages: int) -> None:
-        self.chat.reading.scroll(pages)
+        """By pages; by ``WHOLE`` to the end, from where on it follows, or to the start."""
+        if pages >= WHOLE:
+            self.transcript.follow_end()
+        elif pages <= -WHOLE:
+            self.transcript.scroll_home(animate=False)
+        else:
+            self.transcript.scroll_relative(y=pages * max(1, self.transcript.size.height - 2), animate=False)
 
     def action_jump(self, by: int) -> None:
-        self.chat.reading.jump(by)
+        """To the question before (-1) or after (1)."""
+        if not self.transcript.jump_user(by):
+            self.view.hint("No question further up" if by < 0 else "No question further down")
 
     def action_redraw(self) -> None:
         """Writes every cell again: what stands on the terminal may be something else's."""
-        if self.chat.pictures is not None:
-            self.chat.pictures.lost()
-            self.call_after_refresh(self.chat.pictures.drawn_again)
+        self.chat.pictures.lost()
+        self.call_after_refresh(self.chat.pictures.drawn_again)
         self.refresh(layout=True)
         self.draw_again()
 
@@ -430,10 +426,13 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self.open_url(event.url)
 
     def on_picture_asked(self, event: posted.PictureAsked) -> None:
-        self.chat.open_picture(event.key)
+        self.chat.pictures.open(event.key)
 
     def on_follow_changed(self, event: posted.FollowChanged) -> None:
-        self.chat.reading.follow_changed(event.follow, event.new)
+        if event.follow:
+            self.view.hint("")
+        elif event.new:
+            self.view.hint(f"{event.new} new below · Ctrl+End follows")
 
     def on_find_bar_query(self, event: FindBar.Query) -> None:
         self.chat.finding.search(event.text)
@@ -492,7 +491,7 @@ def run_ui(
     except Exception as error:
         app.net.caught(error)
         code = EXIT_ERROR
-    for line in app.farewell:
+    for line in app.chat.holder.farewell:
         terminal_output.tell(line)
     if app.failure is not None:
         terminal_output.complain(str(app.failure))

@@ -26,6 +26,7 @@ from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.commands import lines, make_world, sections
+from tests.support.tool_context import permissions_of
 
 SIGNS = {"allow": "+", "ask": "?", "deny": "-"}
 MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto")
@@ -35,14 +36,13 @@ COLUMNS = [f"{ground} {mode}" for ground in GROUNDS for mode in MODES]
 
 def permissions(root: Path, ground: str, mode: PermissionMode) -> Permissions:
     if ground == "none":
-        return Permissions(root, root, PermissionsConfig(mode))
+        return permissions_of(root, PermissionsConfig(mode))
     network = "allow" if ground == "net" else "ask"
-    return Permissions(
-        root,
+    return permissions_of(
         root,
         PermissionsConfig(mode),
         holds=lambda domain: True,
-        network=network,  # type: ignore[arg-type]
+        network=network,
         has_ports=lambda: True,
     )
 

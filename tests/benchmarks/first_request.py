@@ -26,16 +26,17 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from agent_tui.models.requests import Delta, Finished, ModelSpec, Via  # noqa: E402
+from agent_tui.models.requests import Delta, Finished, ModelSpec  # noqa: E402
 from agent_tui.providers.worker.client import WorkerClient  # noqa: E402
 from tests.support.loopback import Loopback, anthropic_events, chat_stream, sse  # noqa: E402
 from tests.support.model_calls import KEY, make_request  # noqa: E402
 
 WORDS = ("The ", "quick ", "**brown** ", "fox\n\n", "- jumps ", "over `code` ", "and ", "runs. ")
+Via = Literal["auto", "litellm"]
 TICK = os.sysconf("SC_CLK_TCK")
 
 

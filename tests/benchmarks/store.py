@@ -32,7 +32,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.steps import FixedPart, Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.store import Store
+from agent_tui.store.store import Store
 
 RUNS = 5
 ORIGIN = Origin("anthropic", "messages", "claude-sonnet-4-6")

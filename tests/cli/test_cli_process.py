@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Cli
+from tests.support.forms import one_of
 from tests.support.loopback import Loopback, Reply, chat_events, sse
 from tests.support.waiting import PATIENCE
 
@@ -23,7 +24,7 @@ hang = true
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("number", one_of([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]))
 def test_a_signal_while_streaming_ends_the_turn_with_valid_output(cli: Cli, number: signal.Signals) -> None:
     cli.script(SLOW)
     process = cli.start("-p", "tell", "-m", "demo", "--output-format", "stream-json")
@@ -43,7 +44,7 @@ def test_a_signal_while_streaming_ends_the_turn_with_valid_output(cli: Cli, numb
     assert exported["messages"][1]["status"] == "stopped"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("number", one_of([signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]))
 def test_a_signal_before_anything_is_sent_is_an_interrupt_too(cli: Cli, number: signal.Signals) -> None:
     process = cli.start("-p", "tell", "-", "-m", "demo", stdin=subprocess.PIPE)
     assert process.stdin is not None
@@ -108,7 +109,7 @@ def test_standard_input_may_be_missing(cli: Cli, arguments: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize("arguments", [("--version",), ("config", "path"), ("doctor",), ("-p", "hi", "-m", "demo")])
-@pytest.mark.parametrize("streams", [(1,), (0, 1)])
+@pytest.mark.parametrize("streams", one_of([((1,),), ((0, 1),)]))
 def test_an_answer_that_nobody_gets_is_an_error(cli: Cli, arguments: tuple[str, ...], streams: tuple[int, ...]) -> None:
     code, errors = without(cli, streams, *arguments)
     assert code == 1

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from agent_tui.commands.usage_report import ContextReport
+from agent_tui.commands.report import ContextReport
 from agent_tui.engine.agent import Agent
 from agent_tui.models.messages import user_message
 from agent_tui.models.steps import FixedPart

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_tui.commands import registry
-from agent_tui.commands.result import Text
+from agent_tui.commands.registry import Text
 from tests.support.fake_agent import FakeAgent
 
 

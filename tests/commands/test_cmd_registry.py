@@ -11,15 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.commands import registry
-from agent_tui.commands import result as results
-from agent_tui.commands.files import project_files
-from agent_tui.commands.mentions import expand_mentions, mentions, quote_path
+from agent_tui.commands.mentions import expand_mentions, mentions, project_files, quote_path
 from agent_tui.errors import AgentError
 from agent_tui.text import clean, numbers
 from tests.support.fake_agent import FakeAgent
 
 
-async def run(agent: FakeAgent, line: str) -> results.CommandResult:
+async def run(agent: FakeAgent, line: str) -> registry.CommandResult:
     return await registry.run(agent, line)
 
 
@@ -58,7 +56,7 @@ async def test_doctor_says_what_to_do_at_the_end_of_a_long_line(
 
     monkeypatch.setattr(agent.project, "doctor", doctor)
     answer = await run(agent, "/doctor")
-    assert isinstance(answer, results.Text) and answer.text.endswith(detail)
+    assert isinstance(answer, registry.Text) and answer.text.endswith(detail)
 
 
 @pytest.mark.parametrize(
@@ -80,16 +78,16 @@ async def test_answers(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.answer("older")
     agent.answer("newest")
-    assert await run(agent, "/copy") == results.Copy("newest", "the last answer")
-    assert await run(agent, "/copy 2") == results.Copy("older", "answer 2 from the end")
-    assert isinstance(await run(agent, "/copy 9"), results.Text)
-    assert await run(agent, "/context") == results.OpenScreen("context")
-    assert await run(agent, "/exit") == results.Quit()
-    assert await run(agent, "/compact the parser") == results.Nothing()
+    assert await run(agent, "/copy") == registry.Copy("newest", "the last answer")
+    assert await run(agent, "/copy 2") == registry.Copy("older", "answer 2 from the end")
+    assert isinstance(await run(agent, "/copy 9"), registry.Text)
+    assert await run(agent, "/context") == registry.OpenScreen("context")
+    assert await run(agent, "/exit") == registry.Quit()
+    assert await run(agent, "/compact the parser") == registry.Nothing()
     assert agent.called("compact") == ["the parser"]
-    assert isinstance(await run(agent, "/init"), results.Submit)
+    assert isinstance(await run(agent, "/init"), registry.Submit)
     unknown = await run(agent, "/contxt")
-    assert isinstance(unknown, results.Text) and unknown.error and "/context" in unknown.text
+    assert isinstance(unknown, registry.Text) and unknown.error and "/context" in unknown.text
     with pytest.raises(AgentError):
         await run(agent, "/model nonsense")
 
@@ -97,18 +95,18 @@ async def test_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [n for n in registry.ORDER if n not in {"exit", "init"}])
 async def test_every_command_answers_without_arguments(tmp_path: Path, name: str) -> None:
     answer = await run(FakeAgent(tmp_path), f"/{name}")
-    if isinstance(answer, results.Text):
+    if isinstance(answer, registry.Text):
         assert answer.text and "\x1b" not in answer.text
 
 
 async def test_permissions_are_shown_set_and_removed(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     shown = await run(agent, "/permissions")
-    assert isinstance(shown, results.Text) and "bash(git status*)" in shown.text
+    assert isinstance(shown, registry.Text) and "bash(git status*)" in shown.text
     await run(agent, "/permissions plan")
     assert agent.mode.now == "plan"
     removed = await run(agent, "/permissions remove bash(git status*)")
-    assert removed == results.Text("Removed bash(git status*).")
+    assert removed == registry.Text("Removed bash(git status*).")
 
 
 async def test_export_writes_where_it_was_told(tmp_path: Path) -> None:
@@ -122,21 +120,21 @@ async def test_export_writes_where_it_was_told(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match="is there already"):
         await run(agent, "/context export my numbers.json")
     failed = await run(agent, "/export md /nowhere/at/all.md")
-    assert isinstance(failed, results.Text) and failed.error
+    assert isinstance(failed, registry.Text) and failed.error
 
 
 async def test_export_leaves_the_project_and_every_file_that_is_there_alone(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     before = sorted(tmp_path.iterdir())
     told = [await run(agent, "/export"), await run(agent, "/export md"), await run(agent, "/export json")]
-    texts = [one.text for one in told if isinstance(one, results.Text) and not one.error]
+    texts = [one.text for one in told if isinstance(one, registry.Text) and not one.error]
     files = [Path(text.removeprefix("Exported to ").removesuffix(".")) for text in texts]
     assert len({*files}) == 3 and all(file.is_file() and file.parent == agent.paths.exports for file in files)
     assert set(tmp_path.iterdir()) - {*before} <= {agent.paths.data}
     mine = tmp_path / "notes.md"
     mine.write_text("mine")
     refused = await run(agent, "/export notes.md")
-    assert isinstance(refused, results.Text) and refused.error and str(mine) in refused.text
+    assert isinstance(refused, registry.Text) and refused.error and str(mine) in refused.text
     assert mine.read_text() == "mine"
 
 
@@ -191,7 +189,7 @@ async def test_what_the_sandbox_enforces_fits_on_80_columns(tmp_path: Path, monk
 
     monkeypatch.setattr(agent.project, "sandbox_lines", lines)
     shown = await run(agent, "/status")
-    assert isinstance(shown, results.Text)
+    assert isinstance(shown, registry.Text)
     part = shown.text[shown.text.index("Sandbox") : shown.text.index("Context")]
     assert max(map(len, part.splitlines())) <= 76
     assert " ".join(part.split()) == f"Sandbox bubblewrap {words}"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from agent_tui.config import KEY_ACTIONS, McpServer, ModelConfig, Settings
-from agent_tui.config.example import example_text, show_settings
 from agent_tui.config.files import Layer, build_settings
-from agent_tui.config.schema import McpSchema, ModelSchema, SettingsSchema, check
+from agent_tui.config.schema import BOUNDS, check, example_text, show_settings
 
 pytestmark = pytest.mark.quick
 
@@ -31,14 +30,9 @@ def uncommented() -> dict[str, Any]:
     return tomllib.loads("\n".join(lines))
 
 
-def tables() -> dict[str, type[Any]]:
-    """The schema of each table with fixed keys, by its name."""
-    found = {}
-    for name, field in SettingsSchema.model_fields.items():
-        for candidate in get_args(field.annotation):
-            if hasattr(candidate, "model_fields"):
-                found[name] = candidate
-    return found
+def tables() -> list[str]:
+    """The tables with fixed keys."""
+    return [field.name for field in fields(Settings) if is_dataclass(getattr(Settings(), field.name))]
 
 
 def test_it_is_what_config_init_writes() -> None:
@@ -59,29 +53,24 @@ def test_with_its_examples_in_force_it_is_valid() -> None:
 
 def test_every_key_is_documented() -> None:
     values = uncommented()
-    missing = [key for key in SettingsSchema.model_fields if key not in values]
-    for name, schema in tables().items():
-        missing += [f"{name}.{key}" for key in schema.model_fields if key not in values[name]]
-    missing += [f"models.{key}" for key in ModelSchema.model_fields if key not in values["models"]["sonnet"]]
+    missing = [field.name for field in fields(Settings) if field.name not in values]
+    for name in tables():
+        missing += [f"{name}.{key}" for key in asdict(getattr(Settings(), name)) if key not in values[name]]
+    missing += [f"models.{field.name}" for field in fields(ModelConfig) if field.name not in values["models"]["sonnet"]]
     servers = [key for server in values["mcp"].values() for key in server]
-    missing += [f"mcp.{key}" for key in McpSchema.model_fields if key not in servers]
+    missing += [f"mcp.{field.name}" for field in fields(McpServer) if field.name not in servers]
     assert missing == []
 
 
-def test_schema_and_settings_have_the_same_keys() -> None:
-    assert set(SettingsSchema.model_fields) == {f.name for f in fields(Settings)}
-    for name, schema in tables().items():
-        if name not in ("models", "mcp", "keys"):
-            assert set(schema.model_fields) == set(asdict(getattr(Settings(), name))), name
-    assert set(ModelSchema.model_fields) == {f.name for f in fields(ModelConfig)}
-    assert set(McpSchema.model_fields) == {f.name for f in fields(McpServer)}
+def test_every_bound_is_that_of_a_setting() -> None:
+    holders = [ModelConfig, McpServer, *(type(getattr(Settings(), name)) for name in tables())]
+    settings = {field.name for cls in holders for field in fields(cls)}
+    assert set(BOUNDS) - settings == {"price"}
 
 
 def test_every_default_is_set_or_said_to_be_unset() -> None:
     values = tomllib.loads(text())
     for name in tables():
-        if name in ("models", "mcp"):
-            continue
         for key, default in asdict(getattr(Settings(), name)).items():
             assert values[name].get(key) == default, f"{name}.{key}"
 

@@ -132,7 +132,8 @@ def test_settings_are_equal_where_every_field_is() -> None:
     one, other = Settings(), Settings()
     assert one == other
     other.ui.editor = "vi"
-    assert one != other and one.ui != other.ui and one.ui != one.agent
+    elsewhere: object = one.agent
+    assert one != other and one.ui != other.ui and one.ui != elsewhere
     assert "ui=UiConfig(theme='auto'" in repr(one) and "editor='vi'" in repr(other)
     with pytest.raises(TypeError, match="unhashable"):
         hash(one)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_report import USED, usage_text
+from agent_tui.commands.report import ContextReport
+from agent_tui.commands.report_json import context_json
+from agent_tui.commands.usage import USED, usage_text
 from agent_tui.context.accounting.spending import session_totals
 from agent_tui.headless.output import bill
 from agent_tui.models.steps import Step
@@ -29,7 +30,7 @@ def step(usage: TokenUsage = FULL) -> Step:
 
 
 def of_context() -> Any:
-    return context_json(replace(sample_usage(), session=session_totals([step()])))["session"]
+    return context_json(ContextReport(replace(sample_usage(), session=session_totals([step()]))))["session"]
 
 
 SUMS: dict[str, Callable[[], Any]] = {

@@ -12,7 +12,7 @@ from agent_tui.context.tokens import family_of
 from agent_tui.models.requests import Target
 from tests.support.contexts import BOUND, CLAUDE, assert_identities, row
 from tests.support.counting_model import Session
-from tests.support.forms import examples
+from tests.support.forms import examples, one_of
 
 OLD_CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-5", "claude")
 RESPONSES = Target("openai", "responses", "gpt-5", "gpt")
@@ -60,7 +60,7 @@ def test_no_row_is_ever_a_wrong_zero(seed: int, target: Target, factor: float, c
     assert kept == fresh, "what is reused changes nothing"
 
 
-@pytest.mark.parametrize(("target", "factor"), [(CLAUDE, 1.0), (BOUND, 1.3), (RESPONSES, 1.1), (GLM, 0.9)])
+@pytest.mark.parametrize(("target", "factor"), one_of([(CLAUDE, 1.0), (BOUND, 1.3), (RESPONSES, 1.1), (GLM, 0.9)]))
 def test_hundreds_of_steps_stay_near_the_provider(target: Target, factor: float) -> None:
     session = Session(target, 7, factor)
     session.run(70)

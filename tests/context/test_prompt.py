@@ -11,11 +11,11 @@ import pytest
 from agent_tui.config import PermissionsConfig, SandboxConfig
 from agent_tui.context.prompt import SYSTEM_PROMPT
 from agent_tui.engine.toolbox import MEANINGS, NOBODY, NOBODY_PLANS, SUBAGENT, ToldMode
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.backends import Landlock
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from tests.benchmarks.tool_tokens import encoding
+from tests.support.tool_context import permissions_of
 
 MOST = 700
 MOST_OF_A_MODE = 120
@@ -39,7 +39,7 @@ def test_what_is_told_of_a_mode_keeps_its_budget(tmp_path: Path, mode: Any, netw
     jail = Jail(
         SandboxConfig(), tmp_path, tmp_path / "cache", sandbox=Sandbox(Landlock(6), frozenset({"look", "work"}))
     )
-    permissions = Permissions(tmp_path, tmp_path, PermissionsConfig(mode), network=network)
+    permissions = permissions_of(tmp_path, PermissionsConfig(mode), network=network)
     text = ToldMode(permissions, jail=jail).text
     assert ("sandbox: they read" in text) is (mode != "bypass")
     assert tokens(f"{text} {more}") <= MOST_OF_A_MODE + (tokens(more) if more else 0)
@@ -47,16 +47,16 @@ def test_what_is_told_of_a_mode_keeps_its_budget(tmp_path: Path, mode: Any, netw
 
 def test_what_is_told_of_the_place_is_what_holds_there(tmp_path: Path) -> None:
     def told(mode: Any, sandbox: Sandbox, **more: Any) -> str:
-        permissions = Permissions(tmp_path, tmp_path, PermissionsConfig(mode), **more)
+        permissions = permissions_of(tmp_path, PermissionsConfig(mode), **more)
         return ToldMode(permissions, jail=Jail(SandboxConfig(), tmp_path, tmp_path / "cache", sandbox=sandbox)).text
 
     held = Sandbox(Landlock(6, ports=True), frozenset({"look", "work"}))
-    builds = "write $TMPDIR and build folders that git ignores, have no network; a command has 127.0.0.1 for itself."
+    builds = "write only $TMPDIR and build folders that git ignores, have no network; on 127.0.0.1 each"
     assert builds in told("ask", held)
-    assert "write $TMPDIR alone, have no network" in told("plan", held)
+    assert "write only $TMPDIR, have no network" in told("plan", held)
     portless = Sandbox(Landlock(6), frozenset({"look", "work"}))
     assert "127.0.0.1" not in told("ask", portless) + told("auto", portless)
-    assert "write the project and $TMPDIR, have no network; ports on 127.0.0.1" in told("auto", held)
+    assert "write only the project, added folders and $TMPDIR, have no network; on 127.0.0.1 they" in told("auto", held)
     assert "no network but package registries" in told("auto", held, network="registries")
     assert "sandbox: they" not in told("auto", Sandbox())
 

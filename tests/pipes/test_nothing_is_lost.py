@@ -14,6 +14,8 @@ from agent_tui.models.requests import Delta, StreamItem
 from agent_tui.pipes import pipe as lines
 from agent_tui.pipes.pipe import BadLineError, Language, UnknownNameError
 from agent_tui.providers.worker import protocol
+from agent_tui.providers.worker.client import RequestEncoder
+from agent_tui.providers.worker.serve import item_lines, merge
 from agent_tui.tools.mcp import lines as host_lines
 from tests.support.filled import every_field, filled, local_fields, without_local
 
@@ -80,7 +82,7 @@ def test_every_part_and_stream_item_is_among_them() -> None:
 
 @pytest.mark.parametrize("cls", [protocol.Stream, protocol.CountExactly])
 def test_a_request_arrives_whole_also_when_its_messages_are_kept(cls: type[Any]) -> None:
-    encoder = protocol.RequestEncoder()
+    encoder = RequestEncoder()
     for message in filled(cls):
         for _ in range(2):
             call_id, arrived = protocol.TO_WORKER.read(encoder.encode(message, 3))
@@ -94,17 +96,17 @@ def test_joining_deltas_loses_no_field(name: str) -> None:
     for whole in filled(Delta):
         marked = Delta(1, "text", **{name: getattr(whole, name)})
         for pair in ((plain, marked), (marked, plain)):
-            joined = protocol.merge(*pair)
+            joined = merge(*pair)
             assert joined is None or getattr(joined, name) == getattr(marked, name)
 
 
 def test_a_huge_delta_arrives_whole() -> None:
     for delta in filled(Delta):
         whole = Delta(**{f.name: getattr(delta, f.name) for f in fields(Delta)} | {"text": "x" * 150_000})
-        joined, *rest = [protocol.FROM_WORKER.read(line)[1] for line in protocol.item_lines(1, whole)]
+        joined, *rest = [protocol.FROM_WORKER.read(line)[1] for line in item_lines(1, whole)]
         assert len(rest) == 2
         for piece in rest:
-            joined = protocol.merge(joined, piece)
+            joined = merge(joined, piece)
             assert joined is not None
         assert joined == whole
 

@@ -76,7 +76,8 @@ def _ways(name: str) -> tuple[Way, ...]:
 
 def _cases() -> list[Any]:
     """Every recording in the first way, every other way with the first recording that has it."""
-    cases, done = [], set()
+    cases: list[Any] = []
+    done = set()
     for name in first_steps():
         for n, way in enumerate(_ways(name)):
             for path in way.paths:
@@ -85,7 +86,9 @@ def _cases() -> list[Any]:
                     continue
                 done.add(what)
                 label = f"{name}:{way.prefix}{path}{'+' + '+'.join(way.more) if way.more else ''}"
-                cases.append(pytest.param(name, way, path, id=label))
+                cases.append(
+                    pytest.param(name, way, path, id=label, marks=[pytest.mark.slow] if len(cases) % 3 else [])
+                )
     return cases
 
 

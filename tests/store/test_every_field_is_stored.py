@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent_tui.models.messages import PART_TYPES, Message
 from agent_tui.models.steps import CompactionRecord, Step
-from agent_tui.store import Store
+from agent_tui.store.store import Store
 from tests.support.filled import every_field, filled
 
 

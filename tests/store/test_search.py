@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from agent_tui.models.messages import Message, Role, Status, TextPart, ToolResultPart, new_id, user_message
 from agent_tui.models.session import SessionHit, SessionInfo
-from agent_tui.store import Store
 from agent_tui.store.search_index import SearchIndex, index_file
+from agent_tui.store.store import Store
 from agent_tui.text.search import fold, search_words
 
 

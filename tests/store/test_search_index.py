@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from agent_tui.models.session import IndexHealth
-from agent_tui.store import Store
 from agent_tui.store import search_index as module
 from agent_tui.store.search_index import NoIndex, SearchIndex, index_file, remove_index
 from agent_tui.store.search_reader import Filler
+from agent_tui.store.store import Store
 from tests.store.test_search import add, fill, found, said
 from tests.support.waiting import PATIENCE
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from agent_tui.errors import StoreError
-from agent_tui.store import Store
 from agent_tui.store import search as look
 from agent_tui.store import search as names
 from agent_tui.store import search_index as texts_module
 from agent_tui.store.search_index import index_file
 from agent_tui.store.search_reader import SearchReader
+from agent_tui.store.store import Store
 from agent_tui.text import search as text_search
 from tests.store.test_search import fill, said
 

@@ -9,8 +9,9 @@ import pytest
 
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.messages import Message, TextPart, user_message
-from agent_tui.store import Store, schema
+from agent_tui.store import schema
 from agent_tui.store.database import Database
+from agent_tui.store.store import Store
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
 

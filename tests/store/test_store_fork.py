@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, SummaryPart, TextPart
 from agent_tui.models.steps import CompactionRecord, Step
-from agent_tui.store import Store
+from agent_tui.store.store import Store
 from tests.support.forms import examples
 
 

@@ -14,11 +14,12 @@ import pytest
 from agent_tui.errors import StoreError
 from agent_tui.models.codec import message_from_dict, to_dict
 from agent_tui.models.session import SessionState
-from agent_tui.store import Store, schema
+from agent_tui.store import schema
 from agent_tui.store.database import Database
 from agent_tui.store.export_data import session_row
 from agent_tui.store.repair import check, repair_file
 from agent_tui.store.rows import dump_state
+from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running, waiting
 from tests.support.older_databases import PROJECT, as_it_read, as_listed_now, restore, rows
 

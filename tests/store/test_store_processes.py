@@ -14,7 +14,7 @@ import pytest
 
 from agent_tui.errors import SessionBusyError
 from agent_tui.models.messages import ReasoningPart, TextPart, user_message
-from agent_tui.store import Store
+from agent_tui.store.store import Store
 from tests.support.store_child import mark
 
 CHILD = Path(__file__).resolve().parents[1] / "support" / "store_child.py"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from agent_tui.models.messages import Message, TextPart, user_message
 from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
-from agent_tui.store import Store
 from agent_tui.store.facts import TrustRow
+from agent_tui.store.store import Store
 from tests.support.forms import examples
 from tests.support.vocabulary import MESSAGES, RECORDS, STATES, STEPS, TEXT
 

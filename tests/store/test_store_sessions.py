@@ -9,7 +9,7 @@ from agent_tui.errors import SessionBusyError, StoreError
 from agent_tui.models.messages import Message, TextPart, user_message
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
-from agent_tui.store import Store
+from agent_tui.store.store import Store
 
 
 @pytest.fixture

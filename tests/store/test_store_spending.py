@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from agent_tui.errors import StoreLockedError
 from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage
 from agent_tui.store.steps import day_of
@@ -92,6 +96,21 @@ def test_a_run_that_keeps_nothing_still_counts(path: Path) -> None:
             assert store.spending.on(DAY)[0] == Cost(0.25)
             assert store.sessions.all() == []
         assert thrown_away.spending.on(DAY)[0] == Cost(0.25)
+
+
+@pytest.mark.parametrize(("patience", "kept"), [(0.01, False), (20.0, True)])
+def test_it_waits_for_another_program_as_long_as_for_its_own_database(path: Path, patience: float, kept: bool) -> None:
+    with Store.ephemeral(path, write_timeout=patience) as thrown_away:
+        session = thrown_away.sessions.create("/p", "m").id
+        other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        leaving = threading.Timer(0.5, other.close)
+        leaving.start()
+        with contextlib.nullcontext() if kept else pytest.raises(StoreLockedError):
+            thrown_away.steps.add(session, step("a"))
+        assert leaving.finished.is_set() == kept, "it waited, or gave up before the other had left"
+        leaving.join()
+        assert thrown_away.spending.on(DAY)[0] == (Cost(0.25) if kept else NO_COST)
 
 
 def test_the_day_is_the_local_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from agent_tui.errors import StoreError, StoreUnwritableError
 from agent_tui.models.messages import user_message
-from agent_tui.store import Store
 from agent_tui.store.database import Database
 from agent_tui.store.repair import open_for_reading
+from agent_tui.store.store import Store
 from tests.store.test_store_damage import filled, use
 
 FULL = """
@@ -21,7 +21,7 @@ import resource, sys
 from pathlib import Path
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, TextPart, user_message
-from agent_tui.store import Store
+from agent_tui.store.store import Store
 path = Path(sys.argv[1])
 with Store.open(path) as store:
     info = store.sessions.all()[0]

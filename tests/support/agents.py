@@ -21,8 +21,8 @@ from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.store import Store
-from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.tokens import count_tokens
+from tests.support.tool_context import permissions_of
 from tests.support.waiting import PATIENCE
 
 E = TypeVar("E")
@@ -121,7 +121,7 @@ def parts_for(
         backend=NoBackend(),
         catalogue=ModelCatalogue(settings),
         workspace=workspace or Workspace(project, project),
-        permissions=Permissions(project, project, settings.permissions, can_ask=can_ask),
+        permissions=permissions_of(project, settings.permissions, can_ask=can_ask),
         trust=FolderTrust(project, store.trust),
         resume=resume,
         continue_newest=continue_newest,

@@ -8,12 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from agent_tui.config import PermissionMode, PermissionsConfig
+from agent_tui.config import PermissionMode
 from agent_tui.tools.base import Intent
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Network
 from tests.support.git import git
+from tests.support.tool_context import maker
 
 DATA = Path(__file__).resolve().parent.parent / "tools" / "judge" / "data"
 
@@ -110,9 +111,7 @@ def held(world: World, command: str, mode: PermissionMode, network: Network = "a
 @lru_cache(8)
 def _permissions(world: World, mode: PermissionMode, options: tuple[tuple[str, Any], ...]) -> Permissions:
     """The same for the same question: to check hundreds of rules takes longer than to judge a command by them."""
-    rules = {name: list(value) for name, value in options if name in ("allow", "ask", "deny")}
-    more = {name: value for name, value in options if name not in rules}
-    return Permissions(world.root, world.root, PermissionsConfig(mode, **rules), **more)
+    return maker(world.root)(mode, **{n: list(value) if isinstance(value, tuple) else value for n, value in options})
 
 
 def _always(*asked: object) -> bool:

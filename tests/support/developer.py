@@ -13,9 +13,9 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.parts import AgentParts
 from agent_tui.models.context import ContextRow
 from agent_tui.models.events import Event, PermissionAsked
-from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.agents import parts_for
 from tests.support.git import git
+from tests.support.tool_context import permissions_of
 
 TEST = "from calc import add\n\nassert add(1, 2) == 3\nprint('all tests passed')\n"
 
@@ -51,8 +51,7 @@ def parts(
     settings = Settings(permissions=rules or PermissionsConfig(mode=mode), tools=tools or ToolsConfig())
     settings.permissions.mode = mode
     made = parts_for(tmp_path / "home", project, script=script, settings=settings, resume=resume)
-    made.permissions = Permissions(
-        project,
+    made.permissions = permissions_of(
         project,
         settings.permissions,
         readable=[made.paths.cache / "output"],

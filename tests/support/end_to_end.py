@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent_tui.commands.usage_json import context_json
+from agent_tui.commands.report import ContextReport
+from agent_tui.commands.report_json import context_json
 from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings, ToolsConfig
 from agent_tui.engine.agent import Agent
 from agent_tui.headless.run import run_headless
@@ -84,7 +85,7 @@ class Product:
         """``agent-tui context --session ID --json``."""
         agent = self.agent(model)
         try:
-            return context_json(await agent.inspect())
+            return context_json(ContextReport(await agent.inspect()))
         finally:
             await agent.close()
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-import agent_tui
+from agent_tui import records
 from agent_tui.models.messages import user_message
 from agent_tui.models.requests import Counter, ModelRequest, ModelSpec, Provider, StreamItem
 from agent_tui.providers.demo import DemoProvider
@@ -22,7 +22,8 @@ from tests.support.loopback import Loopback
 from tests.support.recorded import request_for
 from tests.support.waiting import PATIENCE
 
-PRODUCT = str(Path(agent_tui.__file__).parent) + "/"
+RECORDS = records.__file__  # what the standard library's dataclasses would do in no file
+PRODUCT = str(Path(RECORDS).parent) + "/"
 FUNCTION = 0x1
 """Of a code object's flags: the body of a module or a class is without it."""
 
@@ -36,7 +37,8 @@ class Entered:
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
-        if self.noting and event == "call" and code.co_flags & FUNCTION and code.co_filename.startswith(PRODUCT):
+        own = code.co_filename.startswith(PRODUCT) and code.co_filename != RECORDS
+        if self.noting and own and event == "call" and code.co_flags & FUNCTION:
             self.files.add(code.co_filename.removeprefix(PRODUCT))
 
 

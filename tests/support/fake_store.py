@@ -9,12 +9,12 @@ from typing import Any
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, Role
 from agent_tui.models.session import IndexState, SessionHit, SessionInfo
-from agent_tui.store import Store
 from agent_tui.store.export_data import export_session
 from agent_tui.store.messages import Messages
 from agent_tui.store.search_index import found_line
 from agent_tui.store.search_reader import SearchReader, SessionSearch
 from agent_tui.store.sessions import Sessions
+from agent_tui.store.store import Store
 from agent_tui.text.search import fold, search_words
 
 

@@ -146,10 +146,9 @@ def make_world(means: str, monkeypatch: pytest.MonkeyPatch, old: bool = False) -
     """``means`` is what holds commands; skips where it is not there. ``old``: the server knows no new protocol."""
     sandbox = held_by(means)
     base = (Path("/var/tmp") / f"agent-tui-test-{uuid.uuid4().hex[:8]}").resolve()
-    base.mkdir()
+    home = base / "home"
+    home.mkdir(parents=True)
     try:
-        home = base / "home"
-        home.mkdir()
         fake_ssh(base / "tools", base / "ssh-calls")
         for name in [name for name in os.environ if name.startswith("GIT_")]:
             monkeypatch.delenv(name)
@@ -177,8 +176,7 @@ def make_world(means: str, monkeypatch: pytest.MonkeyPatch, old: bool = False) -
                 "short": f"git@host.invalid:{remote}",
                 "folder": str(remote),
             }
-            jail = Jail(SandboxConfig(), base / "project", base / "cache")
-            jail.sandbox = sandbox
+            jail = Jail(SandboxConfig(), base / "project", base / "cache", sandbox=sandbox)
             yield World(base, jail, base / "project", base / "plain", remote, addresses)
             jail.close()
     finally:

@@ -12,8 +12,8 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_report import adds_up, proof_line
+from agent_tui.commands.report import ContextReport, adds_up, proof_line
+from agent_tui.commands.report_json import context_json
 from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.models.context import ContextUsage
@@ -284,7 +284,7 @@ class LongRun:
 
 
 def _short(usage: ContextUsage) -> str:
-    data = context_json(usage)
+    data = context_json(ContextReport(usage))
     rows = {row["id"]: row["tokens"] for row in data["rows"]}
     return f"{rows} {data['calculation']}"
 

@@ -8,14 +8,13 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any
 
 from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, TextPart, user_message
-from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, SystemBlock
-from agent_tui.models.usage import Limits, Prices
+from agent_tui.models.requests import Effort, ModelRequest, ModelSpec, SystemBlock
 from agent_tui.providers import calling as call
 from agent_tui.providers.catalog import resolve_target, takes_markers
+from agent_tui.providers.direct import Connections
 from tests.support import recorded, wire
 from tests.support.loopback import Loopback, Recorded, Reply, chat_stream
 from tests.support.pixel import PIXEL_BASE64
@@ -38,10 +37,6 @@ class Sent:
         return Sent(request.method, request.path, headers, request.json)
 
 
-def info_of(spec: ModelSpec) -> ModelInfo:
-    return ModelInfo(spec, resolve_target(spec), Limits(200_000, None, 64_000, "config"), Prices(), True, True)
-
-
 class Sender:
     """A server, and a loop in which requests are sent to it: both are there for many requests."""
 
@@ -52,11 +47,11 @@ class Sender:
         self._server = self._stack.enter_context(Loopback())
         self._server.serve("*", Reply(chat_stream(["ok"])))
         self._runner = self._stack.enter_context(asyncio.Runner())
+        self._connections = Connections()
+        self._stack.callback(lambda: self._runner.run(self._connections.aclose()))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stack.close()
 
     def both(self, request: ModelRequest) -> tuple[Sent, Sent]:
@@ -71,7 +66,7 @@ class Sender:
         there = replace(request, spec=replace(request.spec, via=via, api_base=base))
         items: list[Any] = []
         before = len(self._server.requests)
-        self._runner.run(call.run(there, info_of(there.spec), items.append, load))
+        self._runner.run(call.run(there, recorded.info_for(there.spec), items.append, load, self._connections))
         if len(self._server.requests) == before:
             raise AssertionError(f"nothing was sent: {items[-1]}")
         return Sent.of(self._server.requests[-1])

@@ -6,9 +6,11 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from agent_tui.models.messages import (
     Message,
@@ -32,14 +34,15 @@ from agent_tui.models.requests import (
     SystemBlock,
     ToolSchema,
     UsageReport,
-    Via,
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers import calling as call
-from agent_tui.providers import tap
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.calling import api_base, load_litellm
 from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.direct import Connections
+from agent_tui.providers.litellm import listen
+from agent_tui.providers.net import Tap
 from agent_tui.providers.reasoning import prefix_fingerprint
 from agent_tui.providers.request import build_call
 from tests.recordings import RECORDINGS
@@ -166,7 +169,7 @@ def stream(
     *,
     tapped: bool = True,
     message_id: str = "msg_answer",
-    via: Via = "litellm",
+    via: str = "litellm",
 ) -> Streamed:
     """One call against a server that answers with ``reply``: of LiteLLM, or (``via`` auto) as the product makes it."""
     with Loopback() as server:
@@ -200,8 +203,6 @@ def stream(
 
 
 def moved(base: str | None, url: str) -> str:
-    from urllib.parse import urlsplit
-
     return url + (urlsplit(base).path if base else "")
 
 
@@ -210,7 +211,9 @@ async def _product(request: ModelRequest, info: ModelInfo, base: str) -> tuple[l
         return litellm()
 
     items: list[StreamItem] = []
-    await call.run(replace(request, spec=replace(request.spec, api_base=base)), info, items.append, load)
+    request = replace(request, spec=replace(request.spec, api_base=base))
+    async with aclosing(Connections()) as connections:
+        await call.run(request, info, items.append, load, connections)
     end = items[-1]
     return items, RuntimeError(end.failure.detail) if isinstance(end, Failed) else None
 
@@ -223,7 +226,7 @@ async def _call(
     items: list[StreamItem] = []
     source: Any = None
     error: Exception | None = None
-    with tap.listen(accumulator.tap if tapped else tap.Tap()):
+    with listen(accumulator.tap if tapped else Tap()):
         try:
             kwargs = {**wire.kwargs, "api_key": "test-key", "api_base": base, "timeout": 30}
             source = await getattr(library, wire.method)(**kwargs)

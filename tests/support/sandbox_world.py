@@ -245,8 +245,7 @@ class Place:
         self.project.mkdir(parents=True)
         subprocess.run(["cp", "-a", f"{repository}/.", str(self.project)], check=True)
         self.added.mkdir()
-        self.outside.mkdir()
-        (self.outside / "empty").mkdir()
+        (self.outside / "empty").mkdir(parents=True)
         (self.outside / "file").write_text(f"{SECRET}\n")
         (self.project / "link-to-outside").symlink_to(self.outside)
         (self.project / "link-to-file").symlink_to(self.outside / "file")
@@ -254,8 +253,7 @@ class Place:
 
 def make_repository(folder: Path) -> None:
     """A small repository, to be copied."""
-    folder.mkdir(parents=True)
-    (folder / "folder").mkdir()
+    (folder / "folder").mkdir(parents=True)
     (folder / "folder" / "inner").write_text("inner\n")
     (folder / "file").write_text("file\n")
     env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
@@ -295,8 +293,7 @@ def runs_later(project: Path) -> dict[str, object]:
             lines = path.read_text(errors="replace").splitlines()
             programs = ("fsmonitor", "pager", "editor", "command", "hookspath", "clean", "include", "alias", "path =")
             found[name] = [line for line in lines if any(word in line.lower() for word in programs)]
-    git = project / ".git"
-    if git.is_symlink() or git.is_file():
+    if (project / ".git").is_symlink() or (project / ".git").is_file():
         found[".git"] = "leads elsewhere"
     return {name: what for name, what in found.items() if what != []}
 
@@ -317,9 +314,7 @@ def left_behind(mark: str, seconds: str = "31337") -> list[str]:
 
 def jail_for(sandbox: Sandbox, place: Place, cache: Path, network: Network = "ask") -> Jail:
     """The jail of a place's project under one sandbox."""
-    jail = Jail(SandboxConfig(network=network), place.project, cache, [place.added], sandbox=sandbox)
-    jail.policy()
-    return jail
+    return Jail(SandboxConfig(network=network), place.project, cache, [place.added], sandbox=sandbox)
 
 
 @contextlib.contextmanager
@@ -349,8 +344,6 @@ async def run_in(
     """The same in a folder, with nothing defined for it; -1000 is the code of what was ended after ``seconds``."""
     launch = jail.wrapped(["bash", "-c", script], domain, folder, more=more)
     group = await ProcessGroup.start(launch, folder, held=jail.held)
-    output = b""
-    code = -1
     try:
         async with asyncio.timeout(seconds):
             reading = asyncio.ensure_future(_all(group))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from typing import Any, TypeVar
 
 from agent_tui.config import PermissionMode, PermissionsConfig, ToolsConfig
 from agent_tui.models.requests import OfferedTool, ToolSchema
@@ -11,6 +13,9 @@ from agent_tui.models.usage import Limits
 from agent_tui.tools.base import Intent, Tool, ToolContext
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
+from agent_tui.tools.rules.standing import GivenRules, Holding, Place
+
+Part = TypeVar("Part")
 
 
 def make_context(root: Path, *, output_limit: int = 30_000, bash_timeout: float = 120.0) -> ToolContext:
@@ -73,10 +78,20 @@ def make_project(base: Path) -> Path:
     return root
 
 
+def permissions_of(root: Path, config: PermissionsConfig, **more: Any) -> Permissions:
+    """Those of a session in ``root``; ``more`` is whatever they take, in any of their parts."""
+
+    def part(kind: type[Part], **first: object) -> Part:
+        given = {field.name: more.pop(field.name) for field in fields(kind) if field.name in more}  # type: ignore[arg-type]
+        return kind(**first | given)
+
+    return Permissions(part(Place, root=root, cwd=root), part(GivenRules, config=config), part(Holding), **more)
+
+
 def maker(root: Path) -> Make:
-    def build(mode: PermissionMode = "ask", **more: object) -> Permissions:
+    def build(mode: PermissionMode = "ask", **more: Any) -> Permissions:
         rules = {key: more.pop(key) for key in ("allow", "ask", "deny") if key in more}
-        return Permissions(root, root, PermissionsConfig(mode, **rules), **more)  # type: ignore[arg-type]
+        return permissions_of(root, PermissionsConfig(mode, **rules), **more)
 
     return build
 

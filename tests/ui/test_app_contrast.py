@@ -14,6 +14,7 @@ from textual.geometry import Region
 
 from agent_tui.ui.theme import COLORS, LEAST_FAINT, LEAST_TEXT, contrast, load_theme, load_themes
 from tests.support.app import Clock
+from tests.support.forms import one_of
 from tests.support.scenes import SCENES, selected, showcase_app, stage
 
 SHIPPED = load_themes(Path("/nonexistent")).themes
@@ -101,7 +102,7 @@ async def test_what_is_selected_can_be_read_over_prose_code_and_diffs(tmp_path: 
         assert not app.net.errors
 
 
-@pytest.mark.parametrize("name", COLORED)
+@pytest.mark.parametrize("name", one_of(COLORED))
 async def test_what_stands_on_the_screens_can_be_read(tmp_path: Path, name: str) -> None:
     app, agent = showcase_app(tmp_path, Clock(), theme=name)
     async with app.run_test(size=(100, 40)) as pilot:

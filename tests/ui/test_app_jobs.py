@@ -133,4 +133,4 @@ async def test_the_command_keeps_by_id(tmp_path: Path) -> None:
         await run.pilot.press("escape", "enter")
         await run.until(lambda: "b1 is kept." in run.shown())
         await run.app.close_agent()
-        assert run.app.farewell == ["Goes on: npm run dev"]
+        assert run.app.chat.holder.farewell == ["Goes on: npm run dev"]

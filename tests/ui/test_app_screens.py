@@ -291,7 +291,7 @@ async def test_the_end_is_followed_through_popups_screens_and_resizes(tmp_path: 
             await run.pilot.resize_terminal(*size)
             await run.pilot.pause()
             assert transcript.follow
-        run.app.say("info", "the newest line")
+        run.app.view.say("info", "the newest line")
         await run.until(lambda: "the newest line" in run.shown())
         assert transcript.follow and "new" not in run.shown().split("the newest line")[1]
 

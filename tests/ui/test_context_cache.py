@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.commands.cache_words import cache_json, sum_rows
+from agent_tui.commands.report import ContextReport
+from agent_tui.commands.report_json import cache_json
+from agent_tui.commands.usage import sum_rows
 from agent_tui.models.steps import CacheMiss, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.ui.screens.context_cache import CachePicker
 from agent_tui.ui.screens.context_screen import ContextScreen
 from agent_tui.ui.screens.text import TextScreen
 from tests.support.app import Running, running
+from tests.support.usages import sample_usage
 
 OURS = CacheMiss("ours", "tools changed: MCP server github\x1b[31m came", 90_000, 0, 0.31)
 EXPIRED = CacheMiss("expired", "idle for 6 min", 91_000, 1_000, None)
@@ -99,7 +102,7 @@ def test_the_sums_are_those_of_the_calls() -> None:
 
 
 def test_json_has_the_same_figures() -> None:
-    data = json.loads(json.dumps(cache_json(steps())))
+    data = json.loads(json.dumps(cache_json(ContextReport(sample_usage(), steps=steps()))))
     assert data["misses"]["tokens"] == 272_000 and data["misses"]["cost_usd"] is None
     assert data["misses"]["cost_known_usd"] == pytest.approx(0.56) and data["misses"]["unpriced_calls"] == 1
     assert data["misses"]["by_cause"]["ours"]["count"] == 1

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.commands.context_texts import part_text, sent_text
-from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_report import adds_up
+from agent_tui.commands.report import ContextReport, adds_up
+from agent_tui.commands.report_json import context_json
 from agent_tui.context.accounting.next_input import calculation_text
 from agent_tui.models.events import ContextChanged
 from agent_tui.models.messages import Message, SummaryPart, TextPart, ToolResultPart
@@ -139,7 +139,7 @@ async def test_context_export_is_the_shared_json(tmp_path: Path) -> None:
         path = run.agent.paths.exports / "context-ses_1.json"
         await run.until(path.exists)
         await run.until(lambda: "Written to" in run.shown())
-        assert json.loads(path.read_text()) == context_json(run.agent.usage)
+        assert json.loads(path.read_text()) == context_json(ContextReport(run.agent.usage))
         path.write_text("mine")
         await run.pilot.press("e")
         await run.until(path.with_stem("context-ses_1-2").exists)

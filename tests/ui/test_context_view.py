@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from textual.app import App, ComposeResult
 from textual.color import Color
 
-from agent_tui.commands.usage_report import ContextReport
+from agent_tui.commands.report import ContextReport
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage
 from agent_tui.models.rows import DRAWN_ROWS, FIXED_ROWS, MESSAGE_ROWS
 from agent_tui.models.usage import Prices

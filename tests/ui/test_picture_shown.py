@@ -49,7 +49,7 @@ async def conversation(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     async with running(home, agent) as r:
         monkeypatch.setattr(r.app, "write_to_terminal", told.write)
         r.app.transcript.load(messages)
-        r.app.chat._pictures().use(Graphics("sixel", "as sixels"))
+        r.app.chat.pictures.use(Graphics("sixel", "as sixels"))
         await r.pilot.pause()
         yield r, told
 
@@ -104,7 +104,7 @@ async def test_why_it_is_coarse_is_said_as_far_as_there_is_room_and_never_cut(
 ) -> None:
     why = graphics("auto", {"TMUX": "x"}, lambda: "xterm-256color|xterm|on|256").detail.rpartition(": ")[2]
     async with conversation(tmp_path, monkeypatch) as (r, _):
-        r.app.chat._pictures()._found = Graphics("blocks", f"coarse: {why}")
+        r.app.chat.pictures._found = Graphics("blocks", f"coarse: {why}")
         r.app.open_screen("picture")
         await r.until(lambda: isinstance(r.app.screen, PictureScreen))
         for width, said in ((200, why), (100, why.partition("; ")[0]), (60, "/doctor"), (40, "Esc back")):
@@ -130,7 +130,7 @@ async def test_whatever_comes_on_top_finds_an_empty_screen(tmp_path: Path, monke
         r.app.theme_changed_signal.publish(r.app.current_theme)
         await opened(r, told, 4)
         assert told == ["drawn", "erased"] * 3 + ["drawn"]
-        r.app.chat._pictures().end()
+        r.app.chat.pictures.end()
         assert told[-1] == "erased"
 
 
@@ -164,7 +164,7 @@ async def test_where_pictures_are_off_it_is_said_and_nothing_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with conversation(tmp_path, monkeypatch) as (r, told):
-        r.app.chat._pictures().use(Graphics("line", "a line in the conversation: because"))
+        r.app.chat.pictures.use(Graphics("line", "a line in the conversation: because"))
         r.app.open_screen("picture")
         await r.until(lambda: "Pictures are a line in the conversation: because." in r.shown())
         assert told == [] and len(r.app.screen_stack) == 1

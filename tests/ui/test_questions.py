@@ -19,6 +19,7 @@ from agent_tui.ui.keys import PAUSE, TypingGuard
 from agent_tui.ui.screens.sessions import RewindPicker
 from tests.support.app import Clock, Running, running
 from tests.support.fake_agent import FakeAgent
+from tests.support.forms import one_of
 
 
 def question(request_id: str = "r1", **more: Any) -> PermissionAsked:
@@ -42,7 +43,7 @@ async def shown(run: Running, asked: PermissionAsked, *, focus: bool = True) -> 
     await run.pilot.pause()
 
 
-@pytest.mark.parametrize("key", ["y", "a", "n", "f", "1", "2", "j", "x"])
+@pytest.mark.parametrize("key", one_of(["y", "a", "n", "f", "1", "2", "j", "x"], every=3))
 @pytest.mark.parametrize("after", [0.0, PAUSE / 2, PAUSE - 0.01])
 async def test_a_key_in_the_first_moment_is_typing(tmp_path: Path, key: str, after: float) -> None:
     async with running(tmp_path) as run:
@@ -171,7 +172,7 @@ async def test_going_back_is_not_chosen_by_a_key_that_came_too_early(tmp_path: P
 HIDDEN = "\u202e\u2066\u200b\u200d\ufe0f\U000e0041\u00ad\u00a0\u2003\u3000\u2028\u180e\u115f\u3164\u2800\ufeff\u061c"
 
 
-@pytest.mark.parametrize("char", HIDDEN)
+@pytest.mark.parametrize("char", one_of(HIDDEN, every=6))
 async def test_hidden_characters_stand_as_codes_wherever_a_question_shows_them(tmp_path: Path, char: str) -> None:
     code = f"⟨U+{ord(char):04X}⟩"
     asked = question(
@@ -296,7 +297,7 @@ async def test_the_key_for_the_mode_works_while_a_question_is_open(tmp_path: Pat
         assert run.agent.mode.now == "accept-edits" and not run.agent.called("answer_permission")
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (200, 50)])
+@pytest.mark.parametrize("size", one_of([((60, 20),), ((80, 24),), ((200, 50),)]))
 async def test_a_long_diff_says_how_much_more_there_is_and_scrolls_by_key(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
@@ -339,7 +340,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (40, 12), (200, 50)])
+@pytest.mark.parametrize("size", one_of([((60, 20),), ((80, 24),), ((40, 12),), ((200, 50),)]))
 @pytest.mark.parametrize("key", ["y", "a", "s", "enter", "1", "click"])
 async def test_what_was_not_shown_to_its_end_is_allowed_by_the_second_press(
     tmp_path: Path, size: tuple[int, int], key: str
@@ -410,7 +411,7 @@ async def test_no_needs_no_reading(tmp_path: Path, key: str) -> None:
         assert run.agent.called("answer_permission")[0][1] is False
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (80, 16), (120, 40)])
+@pytest.mark.parametrize("size", one_of([((60, 20),), ((80, 24),), ((80, 16),), ((120, 40),)]))
 @pytest.mark.parametrize("why", ["", "pip needs the network", "changes a file; " * 40, "x" * 500, "a · b" * 100])
 async def test_where_a_call_would_run_is_never_cut(tmp_path: Path, size: tuple[int, int], why: str) -> None:
     where = "runs outside the sandbox, with your rights"

@@ -377,4 +377,4 @@ async def test_a_command_in_the_background_is_listed_told_and_kept(home: Home) -
         await chat.seen.next(JobsChanged, lambda event: event.running == 0)
         await chat.shows("b1 ended after", "exit code 3")
         await chat.hides("in background")
-    assert chat.app.farewell == []
+    assert chat.app.chat.holder.farewell == []

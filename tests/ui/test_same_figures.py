@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.commands.model import usage as usage_command
-from agent_tui.commands.result import Text
-from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_report import ContextReport, estimated, session_line, total_mark
+from agent_tui.commands.registry import Text
+from agent_tui.commands.report import ContextReport, estimated, session_line, total_mark
+from agent_tui.commands.report_json import context_json
+from agent_tui.commands.usage import usage as usage_command
 from agent_tui.context.accounting.spending import expected_call, priced_call
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.usage import Cost, Prices, TokenUsage
@@ -99,7 +99,7 @@ def from_rows(usage: ContextUsage) -> Figures:
 
 
 def from_json(usage: ContextUsage) -> Figures:
-    data = json.loads(json.dumps(context_json(usage)))
+    data = json.loads(json.dumps(context_json(ContextReport(usage))))
     found: Figures = {}
 
     def walk(rows: list[dict[str, Any]]) -> None:
@@ -154,7 +154,7 @@ def test_text_json_and_screen_agree(seed: int) -> None:
 @given(st.integers(0, 10**6), st.integers(0, 1), st.sampled_from(["", "automatic compaction is off by setting"]))
 def test_the_first_line_says_what_the_rows_say(seed: int, flying: int, held: str) -> None:
     usage = replace(random_usage(seed), held=held, would_compact=not held)
-    data = context_json(usage)
+    data = context_json(ContextReport(usage))
     first = ContextReport(usage).text().splitlines()[0]
     assert first == " ".join(ContextReport(usage).sentences()) == ContextReport(usage).in_words()
     rough = usage.approximate

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from rich.color import Color
 
-from agent_tui.commands.usage_json import context_json
+from agent_tui.commands.report import ContextReport
+from agent_tui.commands.report_json import context_json
 from agent_tui.config import Settings
 from agent_tui.models.events import ContextChanged, PartDelta
 from agent_tui.models.requests import Delta
@@ -44,7 +45,7 @@ async def test_it_is_told_the_context_as_json_and_its_first_line_is_shown(tmp_pa
         assert "second" not in run.shown() and "evil" not in run.shown()
         assert run.shown().splitlines()[-1].strip() == "first  line"
         assert json.loads((tmp_path / "told").read_text()) == json.loads(
-            json.dumps(context_json(run.agent.context.usage(), run.agent.conversation.steps))
+            json.dumps(context_json(ContextReport.of(run.agent)))
         )
 
 

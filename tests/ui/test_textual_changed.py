@@ -14,6 +14,7 @@ from agent_tui.models.requests import Delta
 from agent_tui.ui.textual_private.drawing import EchoingScreen
 from agent_tui.ui.textual_private.names import NAMES, PrivateName, missing
 from tests.support.drawn import Drawn, drawn
+from tests.support.forms import one_of
 from tests.support.real_app import make_home
 from tests.support.renamed import rename
 
@@ -84,7 +85,7 @@ async def test_as_it_is_installed_nothing_is_missing(
     assert warnings(caplog) == []
 
 
-@pytest.mark.parametrize("gone", NAMES, ids=IDS.__getitem__)
+@pytest.mark.parametrize("gone", one_of([(each,) for each in NAMES], every=8), ids=IDS.__getitem__)
 async def test_a_private_name_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, gone: PrivateName
 ) -> None:
@@ -95,7 +96,7 @@ async def test_a_private_name_is_gone(
     assert len(warnings(caplog)) == 1
 
 
-@pytest.mark.parametrize("broken", DRAWING, ids=IDS.__getitem__)
+@pytest.mark.parametrize("broken", one_of([(each,) for each in DRAWING], every=5), ids=IDS.__getitem__)
 async def test_a_private_name_fails_when_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken: PrivateName
 ) -> None:
@@ -108,7 +109,7 @@ async def test_a_private_name_fails_when_it_is_used(
     assert len(warnings(caplog)) == 1
 
 
-@pytest.mark.parametrize("when", [0, 3, 10])
+@pytest.mark.parametrize("when", one_of([0, 3, 10]))
 async def test_drawing_fails_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, when: int
 ) -> None:
@@ -133,7 +134,7 @@ def fail_after(monkeypatch: pytest.MonkeyPatch, frames: int) -> None:
     monkeypatch.setattr(module.FrameCompositor, "parts", fails)
 
 
-@pytest.mark.parametrize("how", ["gone", "not drawing", "fails later"])
+@pytest.mark.parametrize("how", one_of(["gone", "not drawing", "fails later"]))
 async def test_the_whole_program_says_so_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     """With the demo model, asked by keys, and its ``/doctor``."""
     if how == "fails later":

@@ -61,6 +61,11 @@ def is_private(name: str) -> bool:
     return re.match(r"_[a-z]", name) is not None
 
 
+def of_itself(node: ast.expr) -> bool:
+    """Tells ``self`` and ``super()`` from other expressions."""
+    return ast.unparse(node) in ("self", "super()")
+
+
 def uses_of_private_names(tree: ast.Module, textual: set[str]) -> Iterator[str]:
     """Private attributes of something else, private modules of Textual, and own names that Textual has too."""
     for node in ast.walk(tree):
@@ -74,7 +79,7 @@ def uses_of_private_names(tree: ast.Module, textual: set[str]) -> Iterator[str]:
         elif isinstance(node, ast.ClassDef) and node.bases:
             for inner in ast.walk(node):
                 name = inner.name if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) else ""
-                if isinstance(inner, ast.Attribute) and ast.unparse(inner.value) in ("self", "super()"):
+                if isinstance(inner, ast.Attribute) and is_private(inner.attr) and of_itself(inner.value):
                     name = inner.attr
                 if is_private(name) and name in textual:
                     yield f"line {getattr(inner, 'lineno', node.lineno)}: {node.name}.{name}"

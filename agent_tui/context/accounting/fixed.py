@@ -4,12 +4,13 @@ what of them the last step read from the cache."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agent_tui.context.tokens import Family, estimate_fixed, round_up
 from agent_tui.models.context import ContextRow
 from agent_tui.models.rows import FIXED_ROWS, RowId, RowKind
 from agent_tui.models.steps import FixedPart, Step
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import largest_remainder
 
 PREAMBLE = FixedPart("tools", "preamble", "tool use preamble", 0, "preamble", 0, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from agent_tui.context.accounting.fixed import Coverage, estimate_fixed_parts
@@ -16,6 +16,7 @@ from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.providers.catalog import retention
 from agent_tui.providers.dialects.encoding import ReplayStatus
 from agent_tui.providers.reasoning import ANY_RULE, FIXED_CHANGED, plan_replay, turn_is_closed
+from agent_tui.records import dataclass
 
 DEFAULT_RESERVE = 32_000
 

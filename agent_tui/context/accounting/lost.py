@@ -8,7 +8,7 @@ which is when what the provider has in its cache is another.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from agent_tui.context.accounting.inputs import ContextInputs, Ground, ground_of, reasoning_now, rule_of
@@ -21,6 +21,7 @@ from agent_tui.models.steps import Step
 from agent_tui.models.usage import NO_COST, Cost, Prices
 from agent_tui.providers.catalog import retention
 from agent_tui.providers.reasoning import plan_replay
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import money, tokens
 
 WORTH_SAYING = 1_000

@@ -4,7 +4,7 @@ them is no longer sent."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent_tui.context.accounting.fixed import Reading, fixed_delta
 from agent_tui.context.accounting.inputs import Ground, counted_at, end_of
@@ -16,6 +16,7 @@ from agent_tui.models.requests import SentMessage
 from agent_tui.models.rows import MessageRowId
 from agent_tui.models.steps import SentRun, Step
 from agent_tui.providers.reasoning import carries_reasoning, turn_is_closed
+from agent_tui.records import dataclass
 
 
 def new_messages(ground: Ground) -> Tally:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from agent_tui.context.accounting.fixed import FixedEstimate, estimate_fixed_parts, fixed_delta
 from agent_tui.context.accounting.inputs import DEFAULT_RESERVE, CompactionSettings, Ground
 from agent_tui.context.accounting.messages import (
@@ -20,6 +18,7 @@ from agent_tui.context.anchor import why_no_anchor
 from agent_tui.models.context import Basis, Calculation, ContextUsage
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.usage import Limits, TokenUsage
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import tokens
 
 OTHERS_SHARE = 0.1

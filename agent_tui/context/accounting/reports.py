@@ -10,12 +10,13 @@ import itertools
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_tui.models.context import Accuracy, ContextUsage
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import percent, tokens
 
 TIMES_OFF = 3

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import attrgetter
 from typing import Any, Literal
 
 from agent_tui.models.context import ContextUsage, KindTotals, SessionTotals
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
 from agent_tui.models.usage import COUNTS, NO_COST, Cost, Prices, TokenUsage
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import money, rounded_down, tokens, whole_percent
 
 BudgetName = Literal["run", "turn", "session", "day", "tokens"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agent_tui.context.accounting.fixed import Reading, covered
 from agent_tui.context.accounting.inputs import Ground, reasoning_tokens
@@ -13,6 +13,7 @@ from agent_tui.models.context import Basis, ContextRow
 from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, SummaryPart, ToolCallPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId
+from agent_tui.records import dataclass
 from agent_tui.text.clean import printable_line
 from agent_tui.text.numbers import largest_remainder
 

@@ -11,7 +11,6 @@ The screen, the status line, the compactor, headless output and notices all read
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from agent_tui.context.accounting.fixed import (
     NOTHING_KNOWN,
@@ -45,6 +44,7 @@ from agent_tui.context.view import active_prune_ids
 from agent_tui.models.context import Basis, ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.rows import MESSAGES
 from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import largest_remainder, tenths_of, tokens
 
 SMALL_MISFIT = 0.1

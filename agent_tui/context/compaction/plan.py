@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 from agent_tui.context.accounting.inputs import ContextInputs
@@ -16,6 +16,7 @@ from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.messages import APPROVED, Message, SummaryPart, new_id
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 
 PROTECT_TOKENS = 40_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from agent_tui.context.tokens import char_tokens
@@ -20,6 +20,7 @@ from agent_tui.models.messages import (
     content_fingerprint,
 )
 from agent_tui.models.requests import FinishReason
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import tokens
 
 GOAL = "Goal"

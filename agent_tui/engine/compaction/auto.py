@@ -7,7 +7,7 @@ what keeps it from compacting counts only while the next input can be sent as it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from agent_tui.context.accounting.next_input import fits_to_send
@@ -26,6 +26,7 @@ from agent_tui.engine.compaction.compactor import CompactionResult
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice
 from agent_tui.models.session import SessionState
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import tokens
 
 CANCELLED = "you cancelled it in this turn"

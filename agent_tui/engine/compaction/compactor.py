@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 from agent_tui.context.accounting.inputs import ContextInputs
@@ -37,6 +37,7 @@ from agent_tui.models.messages import Message, new_id
 from agent_tui.models.requests import Counter, ModelInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import NO_COST, Cost
+from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from agent_tui.context.accounting.next_input import output_room
@@ -35,6 +35,7 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.steps import Step
+from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
 

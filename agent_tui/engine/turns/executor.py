@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import far_off
@@ -26,6 +26,7 @@ from agent_tui.models.messages import Message, ToolCallPart, new_id
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Limits, TokenUsage
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import after_step, before_step
@@ -36,6 +36,7 @@ from agent_tui.models.requests import (
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.failure_lines import refuses_schema
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 
 

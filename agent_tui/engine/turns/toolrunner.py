@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from agent_tui.engine.questions import Verdict
@@ -25,6 +25,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.providers.dialects.record import ImageLimits
 from agent_tui.providers.secrets import MASK, Redactor
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.aliases import parsed, understood
 from agent_tui.tools.arguments import parse_arguments, unknown_arguments

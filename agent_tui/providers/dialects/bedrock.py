@@ -1,8 +1,9 @@
-"""Amazon Bedrock, which LiteLLM calls: its record, and the events of its Converse API as they come."""
+"""Amazon Bedrock, which LiteLLM calls: its record, AWS's event streams, and the events of its Converse API."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent_tui.models.usage import TokenUsage
@@ -14,6 +15,7 @@ from agent_tui.providers.dialects.decoding import (
     integer,
     mapping,
     number,
+    parse_event,
     usage_of,
     with_hour,
 )
@@ -37,6 +39,100 @@ RECORDS = (
         ),
     ),
 )
+
+
+_PRELUDE = 12
+_MAX_FRAME = 24 * 1024 * 1024
+"""AWS says 16 MB; its own client takes 24."""
+
+
+def _frame_end(data: bytes, start: int) -> int | None:
+    """Returns where the frame ends that begins at a place, which may be behind what has come; None where none can
+    begin so."""
+    total = int.from_bytes(data[start : start + 4], "big")
+    return start + total if _PRELUDE + 4 <= total <= _MAX_FRAME else None
+
+
+class FrameBuffer:
+    """Gives the bytes of an AWS event stream on as whole frames, at a cost that is linear in their length. A frame
+    longer than any can be ends the stream: what follows cannot be understood."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._wanted = _PRELUDE
+        self._lost = False
+
+    def feed(self, data: bytes) -> bytes:
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._lost:
+            return self.close()
+        if self._size < self._wanted:
+            return b""
+        held = self.close()
+        end: int | None = 0
+        whole = 0
+        while len(held) - whole >= _PRELUDE and (end := _frame_end(held, whole)) is not None and end <= len(held):
+            whole = end
+        self._lost = end is None
+        if self._lost:
+            return held
+        rest = held[whole:]
+        self._pieces, self._size = [rest], len(rest)
+        self._wanted = int.from_bytes(rest[:4], "big") if len(rest) >= _PRELUDE else _PRELUDE
+        return held[:whole]
+
+    def close(self) -> bytes:
+        rest = b"".join(self._pieces)
+        self._pieces, self._size = [], 0
+        return rest
+
+
+class EventStreamDecoder:
+    """AWS event streams (``application/vnd.amazon.eventstream``). An event is ``{event type: payload}``; the
+    ``bytes`` payloads of the invoke API, which wrap another provider's events, come out unwrapped."""
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        """The events of whole frames."""
+        start = 0
+        while len(data) - start >= _PRELUDE and (end := _frame_end(data, start)) is not None:
+            if (event := _frame(data[start:end])) is not None:
+                yield event
+            start = end
+
+    def close(self) -> Iterator[Event]:
+        return iter(())
+
+
+def _frame(frame: bytes) -> Event | None:
+    headers_end = _PRELUDE + int.from_bytes(frame[4:8], "big")
+    headers = _headers(frame[_PRELUDE:headers_end])
+    payload = parse_event(frame[headers_end:-4].decode("utf-8", "replace")) or {}
+    if (problem := headers.get(":exception-type") or headers.get(":error-code")) is not None:
+        return {"error": {"type": problem, "message": str(payload.get("message", ""))}}
+    if isinstance(wrapped := payload.get("bytes"), str):
+        try:
+            return parse_event(base64.b64decode(wrapped).decode("utf-8", "replace"))
+        except ValueError:
+            return None
+    kind = headers.get(":event-type")
+    return {kind: payload} if kind else None
+
+
+def _headers(data: bytes) -> dict[str, str]:
+    """String headers of a frame. Layout: name length, name, type (7 = string), value length (2 bytes), value."""
+    found: dict[str, str] = {}
+    at = 0
+    while at + 1 < len(data):
+        named = at + 1 + data[at]
+        if data[named : named + 1] != b"\x07":
+            return found
+        end = named + 3 + int.from_bytes(data[named + 1 : named + 3], "big")
+        name, value = data[at + 1 : named], data[named + 3 : end]
+        found[name.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
+        at = end
+    return found
 
 
 _CONVERSE = frozenset(
@@ -88,13 +184,8 @@ class ConverseStream(StreamReader):
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
     """Bedrock: as Anthropic, other names. Totals tell whether the cache is already in the input."""
     read, write = integer(raw.get("cacheReadInputTokens")), integer(raw.get("cacheWriteInputTokens"))
-    fresh, output, total = (
-        number(raw.get("inputTokens")),
-        number(raw.get("outputTokens")),
-        integer(raw.get("totalTokens")),
-    )
-    cached = (read or 0) + (write or 0)
-    included = cached > 0 and total == fresh + output and fresh >= cached
+    fresh, output, cached = number(raw.get("inputTokens")), number(raw.get("outputTokens")), (read or 0) + (write or 0)
+    included = cached > 0 and integer(raw.get("totalTokens")) == fresh + output and fresh >= cached
     usage = usage_of(fresh if included else fresh + cached, output, None, read, write)
     details = raw.get("cacheDetails")
     rows = [mapping(row) for row in details] if isinstance(details, list) else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
@@ -11,10 +12,32 @@ from typing import Any, Literal, TypeAlias
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Delta, FinishReason
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.net import finite
 
 Event: TypeAlias = dict[str, Any]
 """One event of a provider's stream, parsed."""
+_DIGITS = 100
+
+
+def parse_event(text: str) -> Event | None:
+    """Returns the JSON object that a text is; None for any other text."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = _parsed(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        # A number of thousands of digits; what stands beside it may be right.
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < _DIGITS else 0)
+
 
 Kind = Literal["text", "reasoning", "tool_call"]
 
@@ -270,6 +293,17 @@ def with_hour(usage: TokenUsage, hour: Any) -> TokenUsage:
 
 def mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def finite(value: object) -> float | None:
+    """A number as a float that can be calculated with; None for anything else, NaN and infinities."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def integer(value: Any) -> int | None:

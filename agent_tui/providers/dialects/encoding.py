@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
 from agent_tui.models.messages import (
@@ -23,6 +23,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import Effort, SentMessage
 from agent_tui.providers.dialects.record import CallIds, Fields, ImageLimits
+from agent_tui.records import dataclass
 from agent_tui.text.clean import encodable
 from agent_tui.text.numbers import plural
 

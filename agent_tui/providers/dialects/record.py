@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from agent_tui.models.messages import Metadata, base64_size
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import size
 
 Auth = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from agent_tui.errors import WorkerError
+from agent_tui.models.codec import dumps_for_pipe, travelling
 from agent_tui.models.requests import (
     Counter,
     Delta,
@@ -19,6 +22,7 @@ from agent_tui.models.requests import (
     ModelRequest,
     ModelSpec,
     Provider,
+    SentMessage,
     Started,
     StreamItem,
     UsageReport,
@@ -80,7 +84,7 @@ class WorkerClient:
         self._died_at = 0.0
         self._closed = False
         self._watcher: asyncio.Task[None] | None = None
-        self._encoder = protocol.RequestEncoder()
+        self._encoder = RequestEncoder()
 
     @property
     def pid(self) -> int | None:
@@ -108,30 +112,23 @@ class WorkerClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """The answer as it arrives, ending with exactly one Finished or Failed. Closing the generator cancels it."""
-        call_id, items = self._open()
-        ended = False
         try:
-            try:
-                pipe = await self._running()
-            except WorkerError as error:
-                ended = True
-                yield Failed(worker_failure(str(error)))
-                return
-            pipe.write(self._encoder.encode(protocol.Stream(request), call_id))
-            self._watch()
-            began = time.monotonic()
-            while not ended:
-                waiting = items.empty()
-                if not waiting and time.monotonic() - began >= SLICE:
-                    await asyncio.sleep(0)
-                    waiting = True
-                item = _stream_item(await items.get())
-                if waiting:
-                    began = time.monotonic()
-                ended = isinstance(item, (Finished, Failed))
-                yield item
-        finally:
-            self._finish(call_id, cancel=not ended)
+            async with self._question(protocol.Stream(request)) as items:
+                began = time.monotonic()
+                while True:
+                    waiting = items.empty()
+                    if not waiting and time.monotonic() - began >= SLICE:
+                        await asyncio.sleep(0)
+                        waiting = True
+                    item = _stream_item(await items.get())
+                    if waiting:
+                        began = time.monotonic()
+                    if isinstance(item, (Finished, Failed)):
+                        break
+                    yield item
+        except WorkerError as error:
+            item = Failed(worker_failure(str(error)))
+        yield item
 
     async def describe(self, spec: ModelSpec) -> ModelInfo:
         """Returns what is known about the model. Raises WorkerError when the worker fails."""
@@ -153,43 +150,34 @@ class WorkerClient:
             log.info("No exact count: %s", error)
             return None
 
-    # One question, one answer
-
     async def _ask(self, question: object, kind: type[T]) -> T:
         """The answer to a message, which is of ``kind``. Raises WorkerError."""
-        call_id, answers = self._open()
-        answered = False
-        try:
-            pipe = await self._running()
-            pipe.write(self._encode(question, call_id))
-            self._watch()
+        async with self._question(question) as answers:
             answer = await answers.get()
-            answered = True
-        finally:
-            self._finish(call_id, cancel=not answered)
         if isinstance(answer, Refused):
             raise WorkerError(answer.error)
         if not isinstance(answer, kind):
             raise WorkerError(f"The provider worker answered with {type(answer).__name__}.")
         return answer
 
-    def _encode(self, message: object, call_id: int) -> bytes:
-        if isinstance(message, (protocol.Stream, protocol.CountExactly)):
-            return self._encoder.encode(message, call_id)
-        return TO_WORKER.line(message, call_id)
-
-    def _open(self) -> tuple[int, asyncio.Queue[Any]]:
+    @asynccontextmanager
+    async def _question(self, message: object) -> AsyncIterator[asyncio.Queue[Any]]:
+        """What is answered to a message. Leaving the context by an exception cancels it. Raises WorkerError."""
         self._next_id += 1
-        queue: asyncio.Queue[Any] = asyncio.Queue()
-        self._pending[self._next_id] = queue
-        return self._next_id, queue
-
-    def _finish(self, call_id: int, cancel: bool) -> None:
-        self._pending.pop(call_id, None)
-        if cancel and self._pipe is not None:
-            self._pipe.write(TO_WORKER.line(protocol.Cancel(), call_id))
-
-    # The process
+        call_id, answers = self._next_id, asyncio.Queue[Any]()
+        self._pending[call_id] = answers
+        try:
+            pipe = await self._running()
+            pipe.write(self._encoder.encode(message, call_id))
+            if self._watcher is None or self._watcher.done():
+                self._watcher = asyncio.create_task(self._look_after(), name="worker watch")
+            yield answers
+        except BaseException:
+            if self._pipe is not None:
+                self._pipe.write(TO_WORKER.line(protocol.Cancel(), call_id))
+            raise
+        finally:
+            del self._pending[call_id]
 
     async def _running(self) -> ChildPipe:
         """The worker's pipe, started when there is none. Raises WorkerError."""
@@ -232,7 +220,7 @@ class WorkerClient:
             return
         self._deaths += 1
         self._died_at = asyncio.get_running_loop().time()
-        self._encoder = protocol.RequestEncoder()
+        self._encoder = RequestEncoder()
         if not self._closed:
             log.warning("The provider worker died")
         for queue in self._pending.values():
@@ -244,12 +232,6 @@ class WorkerClient:
             self.state = state
             if self.on_state is not None:
                 self.on_state(state)
-
-    # Signs of life
-
-    def _watch(self) -> None:
-        if self._watcher is None or self._watcher.done():
-            self._watcher = asyncio.create_task(self._look_after(), name="worker watch")
 
     async def _look_after(self) -> None:
         """Pings a silent worker and kills it when it stays silent. Counts pings, not seconds: a suspended UI process
@@ -266,6 +248,43 @@ class WorkerClient:
                 return
             pipe.missed += 1
             pipe.write(TO_WORKER.line(protocol.Ping()))
+
+
+class RequestEncoder:
+    """Turns messages into lines. The JSON of complete messages is kept from one request to the next, so that
+    a long conversation costs only its new messages each step."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, dict[str, tuple[SentMessage, str]]] = {}
+
+    def encode(self, message: object, call_id: int) -> bytes:
+        if not isinstance(message, (protocol.Stream, protocol.CountExactly)):
+            return TO_WORKER.line(message, call_id)
+        request = message.request
+        before = self._kept.get(request.session_id, {})
+        now: dict[str, tuple[SentMessage, str]] = {}
+        sent: list[str] = []
+        for entry in request.messages:
+            known = before.get(entry.key)
+            text = known[1] if known is not None and _same(known[0], entry) else dumps_for_pipe(entry)
+            if entry.message.status != "streaming":
+                now[entry.key] = (entry, text)
+            sent.append(text)
+        if len(self._kept) > 8:
+            self._kept.clear()
+        self._kept[request.session_id] = now
+        rest = dumps_for_pipe({name: getattr(request, name) for name in _BESIDE_MESSAGES})
+        fields = f'{{"request":{rest[:-1]},"messages":[{",".join(sent)}]}}}}'
+        return TO_WORKER.wrap(type(message), call_id, fields)
+
+
+def _same(known: SentMessage, entry: SentMessage) -> bool:
+    """Returns whether the kept JSON is still that of an entry."""
+    return known.message is entry.message and _beside_message(known) == _beside_message(entry)
+
+
+_BESIDE_MESSAGES = tuple(name for name in travelling(ModelRequest) if name != "messages")
+_beside_message: Any = attrgetter(*(name for name in travelling(SentMessage) if name != "message"))
 
 
 def _stream_item(message: object) -> StreamItem:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from agent_tui.errors import WorkerError
 from agent_tui.hardening import bound_memory, hide_memory
 from agent_tui.models.messages import user_message
 from agent_tui.models.requests import (
+    Delta,
     Failed,
     ModelInfo,
     ModelRequest,
@@ -30,26 +33,125 @@ from agent_tui.models.requests import (
     ToolSchema,
 )
 from agent_tui.pipes.pipe import BadLineError, Refused, log_to_stderr, own_the_pipe, read_until_the_end
-from agent_tui.providers.catalog import DUMMY_KEY, dialect_of
+from agent_tui.providers.catalog import DUMMY_KEY, dialect_of, is_direct, resolve_target
 from agent_tui.providers.counting import count_all, encoding, use_bundled_vocabulary
-from agent_tui.providers.limits import describe
+from agent_tui.providers.limits import describe, is_local
 from agent_tui.providers.litellm import prepare_environment
 from agent_tui.providers.secrets import redact
 from agent_tui.providers.worker import protocol
-from agent_tui.providers.worker.protocol import Outbox
+from agent_tui.providers.worker.protocol import FROM_WORKER
 from agent_tui.providers.worker.start import LOG_VARIABLE
 
 if TYPE_CHECKING:
     from agent_tui.providers.direct import Connections
 
-
 log = logging.getLogger("agent_tui.worker")
+
+TEXT_LIMIT = 64_000
+"""Characters of one delta in one line: a huge chunk becomes several lines, so that reading one never stalls."""
+
+DELAY = 0.03
+"""Seconds that deltas wait for company: about the time between two frames of the screen, which is woken for each line.
+The first delta of a stream does not wait."""
 
 TOKENIZER_PATIENCE = 0.6
 """Seconds that loading the tokenizer waits for a first request to be answered."""
 
 LONG_TEXTS = 40_000
 """Characters from which on a count is not kept waiting for that."""
+
+
+def item_lines(call_id: int, item: StreamItem) -> Iterator[bytes]:
+    """A stream item as lines, the longest deltas cut in pieces that append to the same part."""
+    if not isinstance(item, Delta) or len(item.text) <= TEXT_LIMIT:
+        yield FROM_WORKER.line(item, call_id)
+        return
+    text = item.text
+    for start in range(0, len(text), TEXT_LIMIT):
+        piece = replace(item, text=text[start : start + TEXT_LIMIT])
+        if start > 0:
+            piece = replace(piece, call_id=None, name=None)
+        if start + TEXT_LIMIT < len(text):
+            piece = replace(piece, metadata=None, closed=False)
+        yield FROM_WORKER.line(piece, call_id)
+
+
+def merge(first: Delta, second: Delta) -> Delta | None:
+    """Two deltas as one that does the same to the answer, or None when they have to stay apart."""
+    if first.index != second.index or first.kind != second.kind or first.closed:
+        return None
+    if second.call_id is not None:
+        return None
+    return Delta(
+        first.index,
+        first.kind,
+        first.text + second.text,
+        second.metadata if second.metadata is not None else first.metadata,
+        second.closed,
+        first.call_id,
+        first.name if first.name is not None else second.name,
+    )
+
+
+class Outbox:
+    """Orders and gathers lines for ``write``, which takes bytes and never blocks."""
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self._write = write
+        self._waiting: dict[int, list[Delta]] = {}
+        self._begun: set[int] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._last = 0.0
+
+    def send(self, message: object, call_id: int = 0) -> None:
+        """Writes a message that is not part of a stream's content."""
+        self.flush()
+        self._write(FROM_WORKER.line(message, call_id))
+
+    def item(self, call_id: int, item: StreamItem) -> None:
+        """Adds a stream item; a delta waits up to ``DELAY`` to be joined with the next ones."""
+        if not isinstance(item, Delta):
+            self.flush()
+            self._put(call_id, item)
+            return
+        waiting = self._waiting.setdefault(call_id, [])
+        joined = merge(waiting[-1], item) if waiting else None
+        if joined is not None:
+            waiting[-1] = joined
+        else:
+            waiting.append(item)
+        loop = asyncio.get_running_loop()
+        if call_id not in self._begun:
+            self._begun.add(call_id)
+            self.flush()
+        elif self._timer is None:
+            self._timer = loop.call_later(DELAY, self.flush)
+        elif loop.time() - self._last >= DELAY:
+            self.flush()
+
+    def end(self, call_id: int) -> None:
+        """Forgets a stream; what of it still waits is written."""
+        self.flush()
+        self._begun.discard(call_id)
+
+    def drop(self, call_id: int) -> None:
+        """Forgets a stream that nobody listens to any more."""
+        self._waiting.pop(call_id, None)
+        self._begun.discard(call_id)
+
+    def flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._last = asyncio.get_running_loop().time()
+        waiting, self._waiting = self._waiting, {}
+        for call_id, deltas in waiting.items():
+            for delta in deltas:
+                self._put(call_id, delta)
+
+    def _put(self, call_id: int, item: StreamItem) -> None:
+        for data in item_lines(call_id, item):
+            self._write(data)
 
 
 class Worker:
@@ -65,12 +167,18 @@ class Worker:
         self._background: asyncio.Task[None] | None = None
         self._tokenizer: asyncio.Task[None] | None = None
         self._answered = asyncio.Event()
-        self._direct: Connections | None = None
+
+    @cached_property
+    def _connections(self) -> Connections:
+        """The connections of direct calls; the library below them is imported with the first."""
+        from agent_tui.providers.direct import Connections
+
+        return Connections()
 
     def start(self) -> None:
         """Says that it is ready; the tokenizer is loaded a little later."""
         self._tokenizer = asyncio.create_task(self._load_tokenizer())
-        self.state("ready")
+        self._say("ready")
 
     async def _load_tokenizer(self) -> None:
         """Loads the tokenizer once a first request is answered, or nobody makes one: both want the interpreter for
@@ -78,9 +186,12 @@ class Worker:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TOKENIZER_PATIENCE):
                 await self._answered.wait()
-        await asyncio.get_running_loop().run_in_executor(self._counter, _load_tokenizer)
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._counter, encoding)
+        except WorkerError:
+            log.exception("The tokenizer cannot be loaded")
 
-    def state(self, state: protocol.WorkerState) -> None:
+    def _say(self, state: protocol.WorkerState) -> None:
         self.out.send(protocol.State(state))
 
     def receive(self, data: bytes) -> None:
@@ -113,11 +224,14 @@ class Worker:
                 case protocol.Stream(request):
                     await self._stream(call_id, request)
                 case protocol.Describe(spec):
-                    self.out.send(await self._info(spec, ask_server=True), call_id)
+                    self.out.send(await self._described(spec), call_id)
                 case protocol.Count(texts):
                     self.out.send(protocol.Counts(await self._count(texts)), call_id)
                 case protocol.CountExactly(request):
-                    self.out.send(protocol.ExactCount(await self._count_exactly(request)), call_id)
+                    from agent_tui.providers.direct import count
+
+                    tokens = await count(request, self._info(request.spec), self._connections)
+                    self.out.send(protocol.ExactCount(tokens), call_id)
                 case protocol.Prepare(spec):
                     self.out.send(protocol.Preparing(), call_id)
                     self._prepare(spec)
@@ -134,23 +248,13 @@ class Worker:
     async def _stream(self, call_id: int, request: ModelRequest) -> None:
         from agent_tui.providers import calling
 
-        info = await self._info(request.spec, ask_server=False)
-
         def emit(item: StreamItem) -> None:
             if not isinstance(item, Started):
                 self._answered.set()
             self.out.item(call_id, item)
 
-        await calling.run(request, info, emit, self.litellm, self._connections())
+        await calling.run(request, self._info(request.spec), emit, self.litellm, self._connections)
         self.out.end(call_id)
-
-    def _connections(self) -> Connections:
-        """The connections of direct calls; the library below them is imported with the first."""
-        from agent_tui.providers.direct import Connections
-
-        if self._direct is None:
-            self._direct = Connections()
-        return self._direct
 
     async def _count(self, texts: list[str]) -> list[int]:
         if sum(map(len, texts)) > LONG_TEXTS:
@@ -160,87 +264,66 @@ class Worker:
             await asyncio.shield(self._tokenizer)
         return await asyncio.get_running_loop().run_in_executor(self._counter, count_all, texts)
 
-    async def _count_exactly(self, request: ModelRequest) -> int | None:
-        from agent_tui.providers.direct import count
-
-        info = await self._info(request.spec, ask_server=False)
-        return await count(request, info, self._connections())
-
-    def _prepare(self, spec: ModelSpec | None) -> None:
-        if spec is None:
-            self._begin_litellm(None)
-        else:
-            self._warm(spec)
-
-    async def _info(self, spec: ModelSpec, ask_server: bool) -> ModelInfo:
-        """The model's description. Asking a local server takes time, so a call uses what was learnt before."""
-        from agent_tui.providers.limits import describe, is_local
+    async def _described(self, spec: ModelSpec) -> ModelInfo:
+        """The model's description, as far as it takes with what a local server tells."""
         from agent_tui.providers.local_servers import server_limits
 
-        name = repr(spec)
         info = describe(spec)
-        if ask_server and spec.context_window is None and is_local(spec, info.target):
+        if spec.context_window is None and is_local(spec, info.target):
             limits = await server_limits(spec, info.target)
             if limits is not None:
-                info = describe(spec, limits)
-                self._infos[name] = info
-        elif not ask_server and (known := self._infos.get(name)) is not None:
+                info = self._infos[repr(spec)] = describe(spec, limits)
+        return info
+
+    def _info(self, spec: ModelSpec) -> ModelInfo:
+        """The model's description for a call: asking a local server takes time, so what was learnt before is used."""
+        info = describe(spec)
+        if (known := self._infos.get(repr(spec))) is not None:
             info.limits = known.limits
         return info
 
-    def _warm(self, spec: ModelSpec) -> None:
-        """Loads LiteLLM for a model; where it is loaded, makes a first call of the model's kind."""
-        from agent_tui.providers.catalog import is_direct, resolve_target
-
+    def _prepare(self, spec: ModelSpec | None) -> None:
+        """Loads LiteLLM where the model needs it (None: in any case); where it is loaded, makes a first call of the
+        model's kind."""
+        if spec is None:
+            self._loading(None)
+            return
         target = resolve_target(spec)
         if is_direct(spec, target):
             # What a first call imports; the connection itself opens with the call.
-            asyncio.get_running_loop().run_in_executor(None, self._connections().warm, spec.api_base)
-            return
-        if (kind := (target.provider, target.api)) in self._warmed:
-            return
-        self._warmed.add(kind)
-        if self._litellm is None or self._failed():
-            self._begin_litellm(spec)
-        else:
-            self._background = asyncio.create_task(self._warm_later(spec))
+            asyncio.get_running_loop().run_in_executor(None, self._connections.warm, spec.api_base)
+        elif (kind := (target.provider, target.api)) not in self._warmed:
+            self._warmed.add(kind)
+            before = self._litellm
+            if before is self._loading(spec):
+                self._background = asyncio.create_task(self._warm_later(spec))
 
-    def _failed(self) -> bool:
+    def _loading(self, spec: ModelSpec | None) -> asyncio.Task[Any]:
+        """LiteLLM's import, which is begun anew where it failed."""
         task = self._litellm
-        return task is not None and task.done() and (task.cancelled() or task.exception() is not None)
-
-    def _begin_litellm(self, spec: ModelSpec | None) -> asyncio.Task[Any]:
-        if self._litellm is None or self._failed():
-            self._litellm = asyncio.create_task(self._load_litellm(spec))
-        return self._litellm
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = self._litellm = asyncio.create_task(self._load_litellm(spec))
+        return task
 
     async def litellm(self) -> Any:
         """LiteLLM, imported when it is not yet. A cancelled caller does not stop the import."""
-        return await asyncio.shield(self._begin_litellm(None))
+        return await asyncio.shield(self._loading(None))
 
     async def _load_litellm(self, spec: ModelSpec | None) -> Any:
         from agent_tui.providers.calling import load_litellm
 
-        self.state("litellm_loading")
+        self._say("litellm_loading")
         try:
             litellm = await asyncio.to_thread(load_litellm)
             await warm_up(litellm, spec)
         except Exception:
-            self.state("ready")
+            self._say("ready")
             raise
-        self.state("litellm_ready")
+        self._say("litellm_ready")
         return litellm
 
     async def _warm_later(self, spec: ModelSpec) -> None:
-
         await warm_up(await self.litellm(), spec)
-
-
-def _load_tokenizer() -> None:
-    try:
-        encoding()
-    except Exception:
-        log.exception("The tokenizer cannot be loaded")
 
 
 async def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
@@ -264,25 +347,34 @@ def main() -> None:
     asyncio.run(serve(stdin, stdout))
 
 
-if __name__ == "__main__":
-    main()
-
-
-TIMEOUT = 10.0
+WARM_UP_TIMEOUT = 10.0
 _PLAIN = ModelSpec("warm", "openai/warm")
 _TOOL = ToolSchema("noop", "Does nothing.", {"type": "object", "properties": {}})
-_USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
 
-async def warm_up(litellm: Any, spec: ModelSpec | None = None) -> None:
+async def warm_up(litellm: Any, spec: ModelSpec | None) -> None:
     """Makes one call as for ``spec`` (without one: to an OpenAI-compatible server). A failure costs only the warmth."""
-    from agent_tui.providers import calling
+    from agent_tui.providers import calling, direct
 
-    if spec is None or dialect_of(describe(spec).target.provider).credentials_elsewhere:
+    if spec is None or dialect_of(resolve_target(spec).provider).credentials_elsewhere:
         spec = _PLAIN
-    server = await asyncio.start_server(_serve, "127.0.0.1", 0)
-    request = _request(spec, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    info = describe(request.spec)
+    server = await asyncio.start_server(_answer_shortly, "127.0.0.1", 0)
+    api: Any = resolve_target(spec).api
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    # What of ``extra`` speaks to the library is left out with the rest of it, so the way has to be said.
+    spec = replace(spec, api_base=address, api_key=DUMMY_KEY, api=api, extra={}, via="litellm")
+    request = ModelRequest(
+        id="warm",
+        spec=spec,
+        session_id="warm",
+        system=[SystemBlock("system", "Be brief.")],
+        messages=[SentMessage(user_message("hi"), "warm")],
+        tools=[_TOOL],
+        max_output=1024,
+        effort="off",
+        timeout=WARM_UP_TIMEOUT,
+    )
+    info = describe(spec)
     info.problem = None
     ends: list[StreamItem] = []
 
@@ -290,7 +382,7 @@ async def warm_up(litellm: Any, spec: ModelSpec | None = None) -> None:
         return litellm
 
     try:
-        await calling.run(request, info, ends.append, load)
+        await calling.run(request, info, ends.append, load, direct.Connections())
         if ends and isinstance(ends[-1], Failed):
             log.info("Warm-up of %s failed: %s", info.target.provider, ends[-1].failure.detail[:300])
     except Exception as error:
@@ -299,77 +391,23 @@ async def warm_up(litellm: Any, spec: ModelSpec | None = None) -> None:
         server.close()
 
 
-def _request(spec: ModelSpec, base: str) -> ModelRequest:
-    api: Any = describe(spec).target.api
-    own = dataclasses.replace(
-        spec,
-        api_base=base,
-        api_key=DUMMY_KEY,
-        api=api,
-        extra={},
+async def _answer_shortly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """The shortest complete answer of chat completions."""
+    chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "warm"}
+    text = {"index": 0, "delta": {"role": "assistant", "content": "ok"}, "finish_reason": None}
+    events = (
+        {**chunk, "choices": [text]},
+        {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {**chunk, "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}},
     )
-    return ModelRequest(
-        id="warm",
-        spec=own,
-        session_id="warm",
-        system=[SystemBlock("system", "Be brief.")],
-        messages=[SentMessage(user_message("hi"), "warm")],
-        tools=[_TOOL],
-        max_output=1024,
-        effort="off",
-        timeout=TIMEOUT,
-    )
-
-
-async def read_request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
-    """Path and body of an HTTP request that says how long it is. Raises EOFError when the client leaves."""
-    head = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
-    fields = [line.lower() for line in head]
-    length = next((int(line.partition(b":")[2]) for line in fields if line.startswith(b"content-length:")), 0)
-    return head[0].split(b" ")[1].decode("latin-1"), await reader.readexactly(length)
-
-
-async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n"
+    body = b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in events)
     try:
-        path, _ = await read_request(reader)
-        body = b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in _answer(path.partition("?")[0]))
-        head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n"
+        asked = (await reader.readuntil(b"\r\n\r\n")).lower()
+        await reader.readexactly(int(asked.partition(b"content-length:")[2].split()[0]))
         writer.write(head.format(len(body)).encode() + body)
         await writer.drain()
-    except (OSError, EOFError):
+    except (OSError, EOFError, IndexError):
         log.debug("A warm-up call broke off", exc_info=True)
     finally:
         writer.close()
-
-
-def _answer(path: str) -> Sequence[dict[str, Any]]:
-    """The shortest complete answer in the protocol that the path belongs to."""
-    if path.endswith("/messages"):
-        usage = {"input_tokens": 1, "output_tokens": 1}
-        message = {"id": "m", "type": "message", "role": "assistant", "model": "warm", "content": [], "usage": usage}
-        return [
-            {"type": "message_start", "message": message},
-            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "ok"}},
-            {"type": "content_block_stop", "index": 0},
-            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
-            {"type": "message_stop"},
-        ]
-    if path.endswith("GenerateContent"):
-        candidate = {"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP"}
-        usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
-        return [{"candidates": [candidate], "usageMetadata": usage}]
-    if path.endswith("/responses"):
-        response = {"id": "r", "object": "response", "created_at": 1, "model": "warm", "output": []}
-        usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-        return [
-            {"type": "response.created", "response": {**response, "status": "in_progress"}},
-            {"type": "response.completed", "response": {**response, "status": "completed", "usage": usage}},
-        ]
-    chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "warm"}
-    text = {"index": 0, "delta": {"role": "assistant", "content": "ok"}, "finish_reason": None}
-    return [
-        {**chunk, "choices": [text]},
-        {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
-        {**chunk, "choices": [], "usage": _USAGE},
-    ]

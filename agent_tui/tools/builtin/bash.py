@@ -9,7 +9,8 @@ import shutil
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import NO_OUTPUT, Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, Keeping, ToolContext, ToolOutcome
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from agent_tui.tools.children.job import Job
     from agent_tui.tools.children.jobs import Jobs
     from agent_tui.tools.sandbox.attempts import Attempts
+    from agent_tui.tools.sandbox.jail import Jail
     from agent_tui.tools.sandbox.outputs import Outputs
 
 
@@ -96,38 +99,30 @@ class BashTool:
         )
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
-        args = _bash_arguments(arguments)
-        timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
+        """Runs a command; one that only looks is begun anew as long as nothing stops it but what it may be let do."""
+        args, root = _bash_arguments(arguments), context.root.resolve()
+        limit = _Limit(min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT))
         more: list[Path] = []
         sockets = False
-        for look in range(1, _LOOKS + 1):
-            outcome, attempts = await self._once(args, context, timeout, more, sockets)
+        for look in count(1):
+            outcome, attempts = await self._once(args, context, limit, more, sockets)
             if outcome.stopped is None or attempts is None or context.jail is None:
-                return outcome
-            lent = attempts.lent
-            found = await asyncio.to_thread(_Found.of, context.jail.outputs, attempts, outcome, context.root.resolve())
-            again = [place for place in found.places if place not in lent.places]
-            if look == _LOOKS:
                 break
-            if found.rest is None and again:
+            found = await asyncio.to_thread(_Found.of, context.jail.outputs, attempts, outcome, root)
+            again = [place for place in found.places if place not in attempts.lent.places]
+            if look < _LOOKS and found.rest is None and again:
                 # Nothing else stopped it, and what it wrote so far is what a build makes anew.
-                more = list(dict.fromkeys([*more, *again]))
-                context.emit(f"\n[again, and let write {_names(again, context.root.resolve())}]\n")
-            elif found.rest is not None and found.rest.socket and not sockets:
-                sockets = await asyncio.to_thread(context.jail.no_sockets)
-                if not sockets:
-                    break
+                more += again
+                context.emit(f"\n[again, and let write {_names(again, root)}]\n")
+            elif look < _LOOKS and not sockets and await found.asks_for_no_more_than_sockets(context.jail):
+                sockets = True
                 context.emit("\n[again, and let use unix sockets of its own]\n")
             else:
-                break
-        written = _names(sorted(lent.written), context.root.resolve())
-        begun = f" (it has already written in {written} and would start over)" if written else ""
-        assert outcome.stopped is not None
-        what = replace(outcome.stopped, what=f"{(found.rest or outcome.stopped).what}{begun}", rules=found.rules)
-        return replace(outcome, stopped=what)
+                return replace(outcome, stopped=found.told(outcome.stopped, attempts.lent.written, root))
+        return outcome
 
     async def _once(
-        self, args: BashArguments, context: ToolContext, timeout: float, more: Sequence[Path], sockets: bool
+        self, args: BashArguments, context: ToolContext, limit: _Limit, more: Sequence[Path], sockets: bool
     ) -> tuple[ToolOutcome, Attempts | None]:
         """Runs it. ``more`` are folders of builds that it may write in though it looks; ``sockets``: it may use those
         of unix."""
@@ -139,7 +134,7 @@ class BashTool:
                 line.keeping = context.keeping
             notes: list[str] = []
             try:
-                outcome = await self._ran(args, line, context, timeout)
+                outcome = await self._ran(args, line, context, limit)
             finally:
                 if not line.goes_on:
                     notes = await asyncio.shield(line.over())
@@ -158,17 +153,12 @@ class BashTool:
         cwd = context.cwd.resolve()
         if context.remotes:
             return _Line(*await launched(jail, command, context.domain, cwd, context.network, context.remotes))
-        first_look = context.first_look and context.domain == "look" and not args.background and jail.holds("look")
-        attempts = await asyncio.to_thread(jail.attempts, more, sockets) if first_look else None
-        try:
-            launch = await jail.launch(command, context.domain, cwd, context.network, attempts)
-        except BaseException:
-            if attempts is not None:
-                attempts.end()
-            raise
-        return _Line(launch, attempts=attempts)
+        if context.first_look and context.domain == "look" and not args.background and jail.holds("look"):
+            launch, attempts = await jail.look(command, cwd, more, sockets)
+            return _Line(launch, attempts=attempts)
+        return _Line(await jail.launch(command, context.domain, cwd, context.network))
 
-    async def _ran(self, args: BashArguments, line: _Line, context: ToolContext, timeout: float) -> ToolOutcome:
+    async def _ran(self, args: BashArguments, line: _Line, context: ToolContext, limit: _Limit) -> ToolOutcome:
         """Runs it to its end, or starts it in the background."""
         cwd, jail = context.cwd.resolve(), context.jail
         if args.background:
@@ -176,7 +166,19 @@ class BashTool:
             line.goes_on = True
             return outcome
         group = await ProcessGroup.start(line.launch, cwd, held=jail.held if jail is not None else None)
-        return await _Run(group, context, line.launch, line.attempts).outcome(timeout)
+        return await _Run(group, context, line.launch, line.attempts).outcome(limit)
+
+
+class _Limit:
+    """The time limit of a call, however often its command is begun: from now on."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self._end - time.monotonic())
 
 
 @dataclass(slots=True)
@@ -225,6 +227,16 @@ class _Found:
         folder = outputs.offered(left) if left else None
         rules = (f"edit(./{folder.relative_to(root)}/**)",) if folder is not None else ()
         return _Found(tuple(dict.fromkeys(wanted.values())), rest, rules)
+
+    async def asks_for_no_more_than_sockets(self, jail: Jail) -> bool:
+        """Returns whether all it wants are unix sockets, and nobody is there whom it could meet at one."""
+        return self.rest is not None and self.rest.socket and await asyncio.to_thread(jail.no_sockets)
+
+    def told(self, stopped: Stopped, written: Iterable[Path], root: Path) -> Stopped:
+        """``stopped`` without what is let be written, and with what the command has already ``written``."""
+        begun = _names(sorted(written), root)
+        begun = f" (it has already written in {begun} and would start over)" if begun else ""
+        return replace(stopped, what=f"{(self.rest or stopped).what}{begun}", rules=self.rules)
 
 
 def _names(places: Iterable[Path], root: Path) -> str:
@@ -298,21 +310,19 @@ class _Run:
         self._note = ""
         self._begun = time.monotonic()
 
-    async def outcome(self, timeout: float) -> ToolOutcome:
+    async def outcome(self, limit: _Limit) -> ToolOutcome:
         notes: list[str] = []
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout
         reading = asyncio.ensure_future(self._read())
         waiting = asyncio.ensure_future(self._group.wait())
         try:
-            await asyncio.wait({reading, waiting}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({reading, waiting}, timeout=limit.left, return_when=asyncio.FIRST_COMPLETED)
             if reading.done() and reading.result():
-                await asyncio.wait({waiting}, timeout=max(0.0, deadline - loop.time()))
+                await asyncio.wait({waiting}, timeout=limit.left)
             if reading.done() and not reading.result():
                 notes.append(f"[ended: more than {MAX_BYTES:,} bytes of output]")
             elif not waiting.done():
                 hint = "; background: true has no limit" if self._context.jobs is not None else ""
-                notes.append(f"[timed out after {timeout:g} s and was ended{hint}]")
+                notes.append(f"[timed out after {limit.seconds:g} s and was ended{hint}]")
             else:
                 # What writes through a pipe of its own (`> >(tee log)`) may need a moment more.
                 await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
@@ -392,7 +402,7 @@ class _Run:
         if found is None:
             jail, network = self._context.jail, self._context.network
             shares = jail is not None and jail.shares(network)
-            notes += refused(text, self._domain, network, shares, failed=code != 0)
+            notes += refused(text, self._domain, network, shares, code != 0, builds=self._attempts is not None)
             notes += kept_from(jail.refused_hosts(self._begun) if jail is not None else [])
             notes += missed(text, os.environ, self._env) if self._domain != "free" and code != 0 else []
         lines = [line for line in (text, self._note, *notes) if line]

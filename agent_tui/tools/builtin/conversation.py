@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from agent_tui.errors import ToolError
 from agent_tui.models.events import QuestionAnswer
 from agent_tui.models.messages import APPROVED, FEEDBACK, PLAN_TOOL, Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line, plain_line
 from agent_tui.text.numbers import lines_in, plural
 from agent_tui.tools.arguments import validate

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import reject_surrogates, validate

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
 from urllib.parse import urljoin
 
 from agent_tui import __version__
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata, image_type
 from agent_tui.models.requests import ToolSchema
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import validate

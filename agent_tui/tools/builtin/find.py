@@ -10,7 +10,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import agent_tui
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import reject_surrogates, validate

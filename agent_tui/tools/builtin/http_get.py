@@ -12,10 +12,10 @@ import time
 import urllib.request
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_tui.errors import ToolError
+from agent_tui.records import dataclass
 from agent_tui.tools.children.process import Stop
 from agent_tui.tools.urls import Url, is_public
 

@@ -6,13 +6,13 @@ import base64
 import io
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata, image_type
 from agent_tui.models.requests import ToolSchema
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, program_output
 from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import validate

@@ -15,11 +15,11 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from agent_tui.errors import ToolError
+from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import open_regular
 from agent_tui.tools.files.walk import Glob, walk
 

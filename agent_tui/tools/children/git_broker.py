@@ -28,8 +28,8 @@ from agent_tui.errors import ToolError
 from agent_tui.paths import private_dir
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.git.outside import Outside, OutsideGit, Told
-from agent_tui.tools.git.remotes import Address, RemoteReach, parse_address, read_config, rewritten
-from agent_tui.tools.git.repository import find_git, outside_path, read_small
+from agent_tui.tools.git.remotes import Address, RemoteReach, parse_address, rewritten
+from agent_tui.tools.git.repository import as_config, find_git, outside_path, read_config, read_small
 from agent_tui.tools.sandbox import start
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, free
@@ -442,8 +442,6 @@ def _told(request: dict[str, object]) -> Told:
 
 def _remember(repository: Path, settings: Iterable[tuple[str, str]], path: str) -> str:
     """Adds which branch goes with which to a repository's configuration, at its end; why not, where it cannot be."""
-    from agent_tui.tools.git.remotes import as_config
-
     before = read_small(repository / "config", repository, 2_000_000)
     known = {key for key, _ in read_config(before, path)}
     settings = list(dict.fromkeys(settings))

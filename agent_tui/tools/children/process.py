@@ -10,11 +10,11 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from agent_tui.errors import ToolError
+from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.policy import Launch
 from agent_tui.tools.sandbox.start import starter
 

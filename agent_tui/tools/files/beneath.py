@@ -13,12 +13,12 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from agent_tui.errors import ToolError
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import lines_in
 from agent_tui.tools.files.edit_mismatch import VARIANTS, nearest_lines

@@ -12,8 +12,8 @@ import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured
 
 SEARCHED = 300_000

@@ -16,10 +16,11 @@ import stat
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agent_tui.paths import private_dir
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 from agent_tui.tools.files.beneath import Place, at, entered, info_of
 from agent_tui.tools.files.text import replace

@@ -10,10 +10,10 @@ import os
 import stat
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.paths import private_dir
+from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import entered
 from agent_tui.tools.files.walk import Rules, ignored, rules_of
 

@@ -7,13 +7,14 @@ import binascii
 import io
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agent_tui.models.messages import AttachmentPart, pixel_size
 from agent_tui.providers.dialects.record import ImageLimits
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import size
 
 if TYPE_CHECKING:

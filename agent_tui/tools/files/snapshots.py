@@ -16,11 +16,12 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.errors import AgentError
+from agent_tui.records import dataclass
 from agent_tui.tools.files import history, kept
 from agent_tui.tools.files.beneath import at, info_of
 from agent_tui.tools.files.history import KeptHistory
@@ -30,7 +31,7 @@ from agent_tui.tools.git.repository import find_repository
 from agent_tui.tools.sandbox.places import git_folders
 
 if TYPE_CHECKING:
-    from agent_tui.store import Snapshot
+    from agent_tui.store.facts import Snapshot
 
 MAX_BYTES = 20_000_000
 

@@ -11,11 +11,11 @@ import shutil
 import stat
 import tempfile
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import AttachmentPart, Message, Metadata
+from agent_tui.records import dataclass
 from agent_tui.tools.base import FileVersion, ToolContext, ToolMemory
 from agent_tui.tools.files.beneath import Place, at, info_of, open_regular, shown
 

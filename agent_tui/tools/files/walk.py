@@ -8,12 +8,12 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.errors import ToolError
+from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import at, entered, names_in
 
 if TYPE_CHECKING:

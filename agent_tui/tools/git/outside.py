@@ -13,12 +13,12 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.paths import private_dir
-from agent_tui.tools.git.remotes import Address, RemoteReach, Settings, as_config, listed, parse_address
-from agent_tui.tools.git.repository import find_git, outside_path
+from agent_tui.records import dataclass
+from agent_tui.tools.git.remotes import Address, RemoteReach, Settings, parse_address
+from agent_tui.tools.git.repository import OBJECT, as_config, find_git, listed, outside_path
 
 _KEPT = re.compile(
     r"HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO"
@@ -30,7 +30,6 @@ _NOT_HERE = re.compile(r"core\.(?:hookspath|fsmonitor|worktree|bare|pager)|(?:al
 _PASSWORD = re.compile(r"https?://[^/]*@|[a-z+]*://[^/]*:[^/]*@", re.IGNORECASE)
 _VERSION = re.compile(r"version=[012]")
 _OPEN_SSH = ("ssh",)
-_OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REFERENCE = re.compile(r"refs/(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.|[\x00-\x20\x7f~^:?*\[\\]))[^/].*[^/.]")
 
 
@@ -56,9 +55,9 @@ class Told:
         """Returns whether a repository can say this of itself: every line of it is written into one of ours."""
         head = self.head.removeprefix("ref: ")
         return (
-            (_REFERENCE.fullmatch(head) if head != self.head else _OBJECT.fullmatch(head)) is not None
-            and all(_REFERENCE.fullmatch(name) and _OBJECT.fullmatch(at) for name, at in self.references.items())
-            and all(_OBJECT.fullmatch(commit) for commit in self.shallow)
+            (_REFERENCE.fullmatch(head) if head != self.head else OBJECT.fullmatch(head)) is not None
+            and all(_REFERENCE.fullmatch(name) and OBJECT.fullmatch(at) for name, at in self.references.items())
+            and all(OBJECT.fullmatch(commit) for commit in self.shallow)
         )
 
 
@@ -137,9 +136,8 @@ class OutsideGit:
 
     def settings(self) -> Settings:
         """The settings of the private repository, to which a push may have added."""
-        return tuple(
-            listed(self._run("config", "--file", str(self._private / "repository/config"), "--list", "-z") or b"")
-        )
+        file = str(self._private / "repository/config")
+        return tuple(listed([self._program or "git", "config", "--file", file], self._env, self._private) or ())
 
     def _run(self, *words: str) -> bytes | None:
         done = subprocess.run(
@@ -212,19 +210,6 @@ def _environment(folders: Sequence[Path]) -> dict[str, str]:
 
 def _user_settings(program: str | None, env: Mapping[str, str], place: Path | None) -> list[tuple[str, str]]:
     """The user's own configuration, with what it includes for a repository at ``place``. Reading it starts nothing."""
-    for more in ({"GIT_DIR": str(place)} if place is not None else {}, {}):
-        try:
-            done = subprocess.run(
-                [program or "git", "config", "--global", "--includes", "--null", "--list"],
-                cwd="/",
-                env={**env, **more},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=10,
-                check=False,
-            )
-        except (OSError, subprocess.SubprocessError):
-            continue
-        if done.returncode == 0:
-            return listed(done.stdout)
-    return []
+    asked = [program or "git", "config", "--global", "--includes"]
+    found = listed(asked, {**env, "GIT_DIR": str(place)}) if place is not None else None
+    return (listed(asked, env) if found is None else found) or []

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
-from agent_tui.tools.git.repository import PINNED, Repository, find_git, find_repository, outside_path, read_small
+from agent_tui.records import dataclass
+from agent_tui.tools.git.repository import Repository, find_repository, outside_path, read_config, read_small
 
 _USER = r"[A-Za-z0-9_][\w.+-]*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*)|\[[0-9A-Fa-f:.]+\])"
@@ -397,44 +395,3 @@ def _kept(listed: Iterable[tuple[str, str]], folder: Path) -> Settings:
         ):
             found.append((key, value))
     return tuple(found)
-
-
-def read_config(text: str, path: str) -> list[tuple[str, str]]:
-    """Keys and values as git reads them from a file of this text, without those it includes; empty where it cannot.
-    ``path`` are the folders in which git is."""
-    program = find_git(None, path)
-    if program is None or not text.strip():
-        return []
-    with tempfile.TemporaryDirectory(prefix="agent-tui-git-") as name:
-        file = Path(name) / "config"
-        file.write_text(text, "utf-8", "surrogateescape")
-        done = subprocess.run(
-            [program, "config", "--file", str(file), "--no-includes", "--null", "--list"],
-            cwd=name,
-            env=PINNED | {"PATH": path, "HOME": name, "GIT_CEILING_DIRECTORIES": str(Path(name).parent)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=10,
-            check=False,
-        )
-    if done.returncode != 0:
-        return []
-    return listed(done.stdout)
-
-
-def listed(output: bytes) -> list[tuple[str, str]]:
-    """Keys and values of ``git config --null --list``; a key without a value is a switch that is on."""
-    entries = [entry.partition("\n") for entry in output.decode("utf-8", "surrogateescape").split("\0") if entry]
-    return [(key, value if line else "true") for key, line, value in entries]
-
-
-def as_config(settings: Iterable[tuple[str, str]]) -> str:
-    """A configuration with these values, in this order."""
-    lines: list[str] = []
-    for key, value in settings:
-        section, _, rest = key.partition(".")
-        name, dot, last = rest.rpartition(".")
-        below = ' "' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' if dot else ""
-        quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-        lines.append(f'[{section}{below}]\n\t{last} = "{quoted}"\n')
-    return "".join(lines)

@@ -12,15 +12,16 @@ import re
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agent_tui.paths import belongs_to_user, git_folder
+from agent_tui.records import dataclass
 
 SMALL = 65_536
 _LARGEST = 50_000_000  # packed-refs of very many branches
-_OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+"""The name of an object."""
 _HEADS = "refs/heads/"
 _MAX_LINKS = 5  # of symbolic references, as git
 
@@ -48,7 +49,7 @@ class Repository:
         if head.startswith("ref: " + _HEADS):
             name = head.removeprefix("ref: " + _HEADS)
             return "" if name == ".invalid" else name  # written where references are kept in another format
-        return "HEAD" if _OBJECT.fullmatch(head) else ""
+        return "HEAD" if OBJECT.fullmatch(head) else ""
 
     @property
     def commit(self) -> str:
@@ -57,7 +58,7 @@ class Repository:
         for _ in range(_MAX_LINKS):
             value = self._reference(name)
             if not value.startswith("ref: "):
-                return value if _OBJECT.fullmatch(value) else ""
+                return value if OBJECT.fullmatch(value) else ""
             name = value.removeprefix("ref: ").strip()
             if not name.startswith("refs/") or ".." in name:
                 return ""
@@ -96,9 +97,14 @@ def _nearest(folder: Path) -> Repository | None:
             return Repository(place, git, git)
         if git.is_file():
             return _linked(place, git)
-        if (place / "HEAD").is_file() and (place / "objects").is_dir() and (place / "refs").is_dir():
+        if is_git(place):
             return Repository(None, place, place)
     return None
+
+
+def is_git(folder: Path) -> bool:
+    """Returns whether a folder is git's own."""
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
 
 
 def _linked(place: Path, file: Path) -> Repository | None:
@@ -165,19 +171,25 @@ _SAFE = {
 }
 
 
+def config_lines(text: str) -> Iterator[tuple[str, bool, str]]:
+    """The lines of a configuration behind what says their section: its name in small letters, and whether it has a
+    second one."""
+    section, named = "", False
+    for raw in text.splitlines():
+        line = raw.strip()
+        while match := _SECTION.match(line):
+            section, named, line = match[1].lower(), match[2] is not None, line[match.end() :].strip()
+        yield section, named, line
+
+
 def read_values(text: str) -> dict[str, str]:
     """``section.key`` (in small letters) and value of each plain line; sections with a name of their own, values over
     several lines or with escapes, and includes are left out."""
     found: dict[str, str] = {}
-    section = ""
-    for raw in text.splitlines():
-        line = raw.strip()
-        while match := _SECTION.match(line):
-            section = "" if match.group(2) is not None else match.group(1).lower()
-            line = line[match.end() :].strip()
+    for section, named, line in config_lines(text):
         value = _VALUE.fullmatch(_COMMENT.sub("", line))
-        if section and value is not None:
-            found[f"{section}.{value.group(1).lower()}"] = value.group(3).strip()
+        if section and not named and value is not None:
+            found[f"{section}.{value[1].lower()}"] = value[3].strip()
     return found
 
 
@@ -186,13 +198,15 @@ def harmless(values: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in values.items() if key in _SAFE and _SAFE[key].fullmatch(value.lower())}
 
 
-def written(values: dict[str, str]) -> str:
-    """A configuration with these values and nothing else."""
+def as_config(settings: Iterable[tuple[str, str]]) -> str:
+    """A configuration with these values, in this order."""
     lines: list[str] = []
-    for key, value in values.items():
-        section, _, name = key.rpartition(".")
-        quoted = value.replace("\\", "\\\\").replace('"', '\\"')
-        lines.append(f'[{section}]\n\t{name} = "{quoted}"\n')
+    for key, value in settings:
+        section, _, rest = key.partition(".")
+        name, dot, last = rest.rpartition(".")
+        below = ' "' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' if dot else ""
+        quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+        lines.append(f'[{section}{below}]\n\t{last} = "{quoted}"\n')
     return "".join(lines)
 
 
@@ -212,6 +226,38 @@ PINNED = {
 }
 
 
+def listed(config: Sequence[str], env: Mapping[str, str], folder: Path = Path("/")) -> list[tuple[str, str]] | None:
+    """Keys and values that a ``git config`` of these words lists; a key without a value is a switch that is on. None
+    where it fails."""
+    try:
+        done = subprocess.run(
+            [*config, "--null", "--list"],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    entries = [entry.partition("\n") for entry in done.stdout.decode("utf-8", "surrogateescape").split("\0") if entry]
+    return [(key, value if line else "true") for key, line, value in entries] if done.returncode == 0 else None
+
+
+def read_config(text: str, path: str) -> list[tuple[str, str]]:
+    """Keys and values as git reads them from a file of this text, without those it includes; empty where it cannot.
+    ``path`` are the folders in which git is."""
+    program = find_git(None, path)
+    if program is None or not text.strip():
+        return []
+    with tempfile.TemporaryDirectory(prefix="agent-tui-git-") as name:
+        file = Path(name) / "config"
+        file.write_text(text, "utf-8", "surrogateescape")
+        env = PINNED | {"PATH": path, "HOME": name, "GIT_CEILING_DIRECTORIES": str(Path(name).parent)}
+        return listed([program, "config", "--file", str(file), "--no-includes"], env, Path(name)) or []
+
+
 @dataclass(slots=True, frozen=True)
 class OwnGit:
     """Git on one repository, as long as ``own_git`` is open."""
@@ -224,6 +270,13 @@ class OwnGit:
         """Standard output of a git that reads; None when it fails, is missing or takes longer than ``timeout``
         seconds."""
         try:
+            return self.answer(folder, *arguments, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def answer(self, folder: Path, *arguments: str, timeout: float) -> bytes | None:
+        """The same. Raises TimeoutExpired where it takes too long."""
+        try:
             done = subprocess.run(
                 [self._program, "--no-pager", "--literal-pathspecs", *arguments],
                 cwd=folder,
@@ -233,7 +286,7 @@ class OwnGit:
                 timeout=timeout,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired):
+        except OSError:
             return None
         return done.stdout if done.returncode == 0 else None
 
@@ -301,7 +354,7 @@ def _furnish(private: Path, repository: Repository) -> None:
     values["core.hookspath"] = os.devnull
     values["core.fsmonitor"] = "false"
     values["core.excludesfile"] = excludes or os.devnull
-    (private / "config").write_text(written(values), "utf-8", "surrogateescape")
+    (private / "config").write_text(as_config(values.items()), "utf-8", "surrogateescape")
     (private / "HEAD").write_text((repository.commit or "ref: refs/heads/unborn") + "\n")
     for folder in ("objects", "refs", "info"):
         (private / folder).mkdir()
@@ -375,21 +428,22 @@ def starts_when_fetched(folder: Path) -> bool:
 
 def _git_folder(folder: Path) -> Path | None:
     for place in (folder, *folder.parents):
-        if (place / ".git").is_dir():
-            return place / ".git"
-        if (place / ".git").is_file():
-            return _git_of_link(place)
+        if (place / ".git").is_dir() or (place / ".git").is_file():
+            return git_places(place)[1]
         if (place / "HEAD").is_file() and (place / "objects").is_dir():
             return place  # a bare repository, which may lie in any folder
     return None
 
 
-def _git_of_link(place: Path) -> Path:
-    """The folder that a worktree's or submodule's ``.git`` file points at, whose configuration counts."""
-    text = (place / ".git").read_text("utf-8", "replace")[:4_096]
-    git = place / text.partition("gitdir:")[2].strip()
-    common = git / "commondir"
-    return git / common.read_text("utf-8", "replace")[:4_096].strip() if common.is_file() else git
+def git_places(tree: Path) -> tuple[Path, Path]:
+    """Git's own folder of ``tree``, and the one whose configuration counts: others where ``.git`` is a worktree's or
+    submodule's file that says where they are, which is believed. Raises OSError, ValueError."""
+    git = tree / ".git"
+    if not git.is_file():
+        return git, git
+    own = tree / git.read_text("utf-8", "replace")[:4_096].partition("gitdir:")[2].strip()
+    common = own / "commondir"
+    return own, own / common.read_text("utf-8", "replace")[:4_096].strip() if common.is_file() else own
 
 
 def _in_file(path: Path, pattern: re.Pattern[bytes] = _PROGRAM) -> bool:

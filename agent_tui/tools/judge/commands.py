@@ -19,8 +19,9 @@ from agent_tui.tools.judge.running import acts_beyond, by_the_way, named_files, 
 from agent_tui.tools.judge.shell import parse_command
 from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, option_like, runs_unseen, started_by
 from agent_tui.tools.judge.syntax import NOTHING, NotUnderstoodError, SimpleCommand, Word, own_variable
-from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, Standing, worst
+from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, worst
 from agent_tui.tools.rules.rule import command_matches
+from agent_tui.tools.rules.standing import Standing
 from agent_tui.tools.word_sets import word_set
 
 _SHELLS = word_set("bash sh dash zsh ksh ash")
@@ -116,7 +117,7 @@ def _whole(standing: Standing, source: str, tool: str, within: Iterable[Path] = 
 
 
 def _not_understood(standing: Standing, source: str, tool: str, problem: str) -> Decision:
-    if standing.command_rule(COMMAND_TOOL, "deny", lambda rule: command_matches(rule.pattern, source)):
+    if standing.rules.for_tool("deny", COMMAND_TOOL, lambda rule: command_matches(rule.pattern, source)):
         return _denied("it")
     asked = Decision("ask", f"not fully understood: {problem}", domain="work")
     if standing.mode == "plan":
@@ -182,7 +183,7 @@ def _program(subject: Subject) -> Decision:
         return ALLOWED  # a variable that only the line itself gets to see
     if standing.mode == "bypass":
         asks = [Decision("ask", f"a rule says to ask about {subject.name}")] if subject.rule("ask") else []
-        bound = standing.guards(COMMAND_TOOL) or standing.has_denied_files
+        bound = standing.guards(COMMAND_TOOL) or standing.rules.deny_files
         return worst([*asks, named_files(subject)] if bound else asks)
     if subject.words[:1] == ["cd"]:
         if subject.command.assignments:

@@ -7,10 +7,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import is_within
 from agent_tui.tools.git.repository import find_repository, own_git
 from agent_tui.tools.judge.known import (
@@ -39,8 +40,9 @@ from agent_tui.tools.judge.programs import (
 )
 from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, named_paths, runs_unseen
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
-from agent_tui.tools.rules.decision import ALLOWED, Decision, RemoteGit, Standing, worst
+from agent_tui.tools.rules.decision import ALLOWED, Decision, RemoteGit, worst
 from agent_tui.tools.rules.rule import Rule, exact, has_star, parse_rule, same_repository, uncovered, uncovered_address
+from agent_tui.tools.rules.standing import Standing
 from agent_tui.tools.sandbox.outputs import names_output
 from agent_tui.tools.sandbox.policy import Domain
 
@@ -75,7 +77,7 @@ def holds_denied(standing: Standing, folder: Path) -> Decision | None:
     for entry in _entries(folder):
         if entry is None:
             return Decision("ask", f"{folder} holds too much to be sure that nothing in it is denied by a rule")
-        if standing.denies_reading(Path(entry.path)):
+        if standing.rules.denies_reading(Path(entry.path)):
             name = os.path.relpath(entry.path, standing.root)
             message = (
                 f"Refused: it would read {name}, which a rule of the user denies. Name the files you need, or use the "
@@ -94,7 +96,7 @@ def git_shows_denied(standing: Standing, arguments: Sequence[Word]) -> Decision 
     texts = [word.text for word in arguments]
     for text in texts:
         name = text.partition(":")[2] if ":" in text and not text.startswith("-") else text
-        if name and standing.denies_reading(standing.cwd / name):
+        if name and standing.rules.denies_reading(standing.cwd / name):
             return _refused(name)
     if contents == "history":
         # Single files of single commits, and none of them denied?
@@ -109,7 +111,7 @@ def git_shows_denied(standing: Standing, arguments: Sequence[Word]) -> Decision 
     if known is None:
         return Decision("ask", "which files git knows cannot be said, and a rule denies some")
     names = (os.fsdecode(name) for name in known.split(b"\0") if name)
-    denied = next((name for name in names if standing.denies_reading(standing.root / name)), None)
+    denied = next((name for name in names if standing.rules.denies_reading(standing.root / name)), None)
     return _refused(denied) if denied else None
 
 
@@ -320,7 +322,7 @@ def _why_not(subject: Subject, rule: Rule, need: _Need) -> str:
     why = _not_covered(subject, rule, need)
     if why or rule.pattern is None or _held(subject, need):
         return why
-    name = subject.standing.changed_since(rule, subject.name == "git")
+    name = subject.standing.rules.changed_since(rule, subject.name == "git")
     return f"{name} has changed since {rule.tool}({rule.pattern}) was allowed or the session began" if name else ""
 
 
@@ -407,7 +409,7 @@ _INTO = frozenset(("sed", "tee", "touch", "patch", "perl", "mkdir", "mktemp", "i
 def by_the_way(subject: Subject) -> Sequence[Decision]:
     """Returns the decisions about denied files that a program would read without being given their names."""
     standing, words = subject.standing, subject.command.words
-    if not standing.has_denied_files:
+    if not standing.rules.deny_files:
         return ()
     found = [git_shows_denied(standing, words[1:])] if subject.name == "git" else []
     if takes_all_below([subject.name, *subject.words[1:]]) or subject.words[:2] == ["git", "grep"]:

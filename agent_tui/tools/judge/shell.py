@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from agent_tui.records import dataclass
 from agent_tui.tools.judge.syntax import MAX_ROUNDS, NOTHING, NotUnderstoodError, Redirect, SimpleCommand, Values, Word
 from agent_tui.tools.judge.word_reader import OPERATOR_START, WordReader
 from agent_tui.tools.word_sets import word_set

@@ -7,17 +7,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
 from agent_tui.errors import ToolError
+from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import is_within, resolve_from
 from agent_tui.tools.judge.known import INTERPRETERS, WRAPPERS, prefix
 from agent_tui.tools.judge.programs import messages, without_globals
 from agent_tui.tools.judge.syntax import NotUnderstoodError, SimpleCommand, Word
-from agent_tui.tools.rules.decision import ALLOWED, Decision, Standing
+from agent_tui.tools.rules.decision import ALLOWED, Decision
 from agent_tui.tools.rules.rule import Rule, command_matches, exact
+from agent_tui.tools.rules.standing import Standing
 from agent_tui.tools.sandbox.outputs import names_output
 from agent_tui.tools.sandbox.policy import Domain
 
@@ -288,7 +290,7 @@ class Subject:
             return any(command_matches(rule.pattern, text) for text in texts) and fits(rule)
 
         tools = [self.tool] if which == "allow" else dict.fromkeys((self.tool, COMMAND_TOOL))
-        found = (self.standing.command_rule(tool, which, matches) for tool in tools)
+        found = (self.standing.rules.for_tool(which, tool, matches) for tool in tools)
         return next((rule for rule in found if rule is not None), None)
 
     def patterns(self) -> list[str]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Literal
 
+from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.environment import CACHES, ONLINE_CACHES, QUIET
 from agent_tui.tools.word_sets import word_set
 

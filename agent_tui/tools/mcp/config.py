@@ -6,12 +6,13 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agent_tui.config import McpServer
 from agent_tui.errors import ConfigError
+from agent_tui.records import dataclass
 from agent_tui.tools.mcp.lines import ServerState
 
 FILE = ".mcp.json"

@@ -5,12 +5,13 @@ A server's state is told with each change; each request has one answer, or Refus
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agent_tui.config import McpServer
 from agent_tui.models.messages import Metadata
 from agent_tui.pipes.pipe import Language, Refused
+from agent_tui.records import dataclass
 
 LOG_VARIABLE = "AGENT_TUI_HOST_LOG"
 """Environment variable naming the file that takes whatever libraries print; without it that is thrown away."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agent_tui.config import McpServer, ToolsConfig
@@ -14,6 +14,7 @@ from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
 from agent_tui.models.usage import Limits
+from agent_tui.records import dataclass
 from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.tools.base import Tool
 from agent_tui.tools.mcp.client import COMMAND, HostClient

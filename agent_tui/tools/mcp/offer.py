@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agent_tui.config import McpServer
 from agent_tui.errors import StoreError
 from agent_tui.models.codec import dumps, from_dict
 from agent_tui.models.messages import fingerprint
+from agent_tui.records import dataclass
 from agent_tui.store.facts import Offers
 from agent_tui.text.clean import plain, plain_line
 from agent_tui.tools.mcp.lines import Entries, PromptEntry, ResourceEntry

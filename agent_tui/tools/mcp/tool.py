@@ -8,12 +8,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, plain, plain_line, program_output
 from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import parse_arguments, validate

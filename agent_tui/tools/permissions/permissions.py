@@ -13,98 +13,47 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Literal
 
-from agent_tui.config import PermissionMode, PermissionsConfig
+from agent_tui.config import PermissionMode
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.files.beneath import has_other_names, is_read_only, is_within
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.git.repository import starts_when_fetched
 from agent_tui.tools.permissions.reach import SessionReach
-from agent_tui.tools.permissions.session_rules import SessionRules, Which
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.rules.rule import Rule, parse_rule, plain_start, url_matches
+from agent_tui.tools.rules.standing import GivenRules, Holding, Place, Standing, Which
 from agent_tui.tools.sandbox.network import hosts_named, is_registry
 from agent_tui.tools.sandbox.places import secret_places
-from agent_tui.tools.sandbox.policy import Domain, Network
-from agent_tui.tools.sandbox.protected import is_protected, led_to
+from agent_tui.tools.sandbox.policy import Network
+from agent_tui.tools.sandbox.protected import is_protected
+
+NOTHING_HOLDS = Holding()
 
 _REACH: tuple[PermissionMode, ...] = ("plan", "ask", "accept-edits", "auto")
 """The modes, by how much runs unasked in them."""
 
 
-class Permissions:
-    """The judge of a session. ``mode`` may be changed at any time.
-
-    ``root`` and ``added_dirs`` are where work happens; ``readable`` may be read besides (saved tool output);
-    ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
-    ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here,
-    ``sees`` whether a path outside the project is there for a command that is held, ``network`` what ``work`` may
-    reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports
-    on 127.0.0.1 and ::1 while that is closed; in a folder that is not ``trusted`` git never runs outside the sandbox.
-    ``temporary`` is where commands that are held keep their temporary files. ``remotes`` are those of the session's
-    repositories, and ``reach`` is what may leave the machine. ``brought`` are
-    the rules of ``config`` that came with the project. With ``can_ask`` False what would be asked is refused, and the
-    refusal says how to allow it. Raises ConfigError for a rule that cannot be read.
+class Permissions(Standing):
+    """The judge of a session. ``remotes`` are those of its repositories, and ``reach`` is what may leave the machine.
+    With ``can_ask`` False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for
+    a rule that cannot be read.
     """
 
     def __init__(
         self,
-        root: Path,
-        cwd: Path,
-        config: PermissionsConfig,
+        place: Place,
+        given: GivenRules,
+        holding: Holding = NOTHING_HOLDS,
         *,
-        mode: PermissionMode | None = None,
-        added_dirs: Sequence[Path] = (),
-        readable: Sequence[Path] = (),
-        protected: Sequence[Path] = (),
-        remembered: Iterable[str] = (),
-        brought: Iterable[str] = (),
-        save: Callable[[str], None] = lambda rule: None,
         can_ask: bool = True,
-        holds: Callable[[Domain], bool] = lambda domain: domain == "free",
-        network: Network = "ask",
-        has_ports: Callable[[], bool] = lambda: False,
-        trusted: Callable[[], bool] = lambda: True,
-        tells_hosts_apart: Callable[[], bool] = lambda: False,
-        sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False,
-        temporary: Path | None = None,
         remotes: Remotes | None = None,
         reach: SessionReach | None = None,
     ) -> None:
-        self.mode: PermissionMode = mode or config.mode
-        self.root, self.cwd = root.resolve(), cwd.resolve()
-        self.folders = [self.root, *(folder.resolve() for folder in added_dirs)]
-        self._readable = [folder.resolve() for folder in readable]
-        self._protected = [folder.resolve() for folder in protected]
-        self.rules = SessionRules(self.root, config, remembered, brought, save)
-        self.has_denied_files = self.rules.deny_files
+        super().__init__(place, given, holding)
+        self.tells_hosts_apart, self._remotes = holding.tells_hosts_apart, remotes
+        self.can_ask, self.reach = can_ask, reach or SessionReach()
         self._when_changed: list[Callable[[], None]] = []
-        self.can_ask = can_ask
-        self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
-        self._tells_hosts_apart = tells_hosts_apart
-        self.has_ports, self._temporary, self._remotes = has_ports, temporary, remotes
-        self.reach = reach or SessionReach()
-
-    def unheld(self, mode: PermissionMode) -> Permissions:
-        """A copy that judges by ``mode`` as where no sandbox holds."""
-        other = copy(self)
-        other.holds = lambda domain: domain == "free"
-        other.has_ports, other._temporary = (lambda: False), None
-        other.mode = mode
-        return other
-
-    @property
-    def trusted(self) -> bool:
-        return self._trusted()
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """The variables that a shell is certain to be started with: its folder, the home, and where every command has
-        one of its own, the folder for temporary files."""
-        found = {"PWD": str(self.cwd), "HOME": str(Path.home())}
-        if self._temporary is not None and self.holds("look") and self.holds("work"):
-            found["TMPDIR"] = str(self._temporary)
-        return found
 
     def change_mode(self, mode: PermissionMode) -> None:
         """Judges by another mode from now on, and tells those who wait for that."""
@@ -153,7 +102,7 @@ class Permissions:
         """The rules that would let a command reach what it names, or the ``hosts`` it was kept from; one for the
         registries where it names none."""
         wanted = [host for host in hosts_named(command) or hosts if not is_registry(host)]
-        if wanted and not self._tells_hosts_apart():
+        if wanted and not self.tells_hosts_apart():
             return []
         return [f"network({host})" for host in wanted[:2]] or ["network(registries)"]
 
@@ -234,7 +183,7 @@ class Permissions:
             return judge_command(
                 self._reaching("ask") if self.network == "registries" else self, source, intent.outside
             )
-        if self._tells_hosts_apart():
+        if self.tells_hosts_apart():
             return judge_command(self._reaching("registries"), source, intent.outside)
         # No host can be told from another here: what was granted is open to a command that needs it, and to no other.
         found = judge_command(self._reaching("ask"), source, intent.outside)
@@ -268,10 +217,6 @@ class Permissions:
         return "registries" if granted and self.network in ("ask", "registries") else None
 
     @property
-    def tells_hosts_apart(self) -> bool:
-        return self._tells_hosts_apart()
-
-    @property
     def _registries(self) -> bool:
         said = self.rules.for_registries()
         return said if said is not None else self.network == "registries"
@@ -286,7 +231,7 @@ class Permissions:
         decision = replace(decision, remotes=remotes)
         why: list[str] = []
         if decision.action == "ask" and self.holds("work") and all(reach.problem for reach in reaches):
-            why.append(f"it stays in the sandbox: {reaches[0].problem}")
+            why.append(f"git stays in the sandbox, where no remote is reached: {reaches[0].problem}")
         for reach in reaches:
             all_of_it = [address.text for address in reach.addresses]
             new = self._remotes.unfamiliar(reach) if self.trusted else all_of_it
@@ -308,28 +253,6 @@ class Permissions:
             if self._remotes is not None and remote.reach is not None:
                 self._remotes.learn(remote.reach)
 
-    def path(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision:
-        """The decision on reading or changing one resolved path; ``tool`` is ``edit`` for what a command writes."""
-        if rule := self.rules.for_path("deny", tool, kind, path):
-            return denied_by(rule)
-        asks = self.rules.for_path("ask", tool, kind, path)
-        if kind == "edit" and self.mode == "plan":
-            return Decision("deny", PLAN_REASON, PLAN_MESSAGE)
-        if self.mode == "bypass":
-            return Decision("ask", "a rule says to ask") if asks else ALLOWED
-        within = is_within(path, self.folders)
-        if kind == "read" and not within and is_within(path, self._readable):
-            return ALLOWED
-        if not within:
-            return Decision("ask", f"{path} is outside the project")
-        if kind == "edit" and self.protected(path):
-            return Decision("ask", f"{path} decides what may run, or belongs to git itself")
-        if asks:
-            return Decision("ask", "a rule says to ask")
-        if kind == "read" or self.rules.for_path("allow", tool, kind, path) or self.mode in ("accept-edits", "auto"):
-            return ALLOWED
-        return Decision("ask", "changes a file", patterns=self._path_patterns(path))
-
     def _file(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision:
         """The decision on a file that one of our own tools reads or changes: it goes by what was said for the session,
         too. Commands do not: what they name is not all that they reach."""
@@ -338,7 +261,7 @@ class Permissions:
             if is_read_only(path):
                 return Decision("ask", f"{path} is read-only")
             if has_other_names(path):
-                return Decision("ask", f"{path} has further names (hard links), which would change with it")
+                return Decision("ask", f"{path} has other names (hard links), under which it would change, too")
         asks = self.rules.for_path("ask", tool, kind, path)
         if decision.action == "ask" and kind == "read" and not asks and self._commands_read(path):
             return ALLOWED
@@ -380,36 +303,6 @@ class Permissions:
         besides."""
         return all(is_within(path, [*self.folders, *self._readable]) for path in paths)
 
-    def denies_reading(self, path: Path) -> bool:
-        """Returns whether a deny rule covers reading a resolved path: searches leave such files out of what they
-        find."""
-        return self.rules.denies_reading(path)
-
-    def protected(self, path: Path) -> bool:
-        """True for a resolved path whose change always asks."""
-        inside = [path.relative_to(folder) for folder in self.folders if path.is_relative_to(folder)]
-        led = [place for folder in self.folders if path.is_relative_to(folder) for place in led_to(folder)]
-        shortest = min(inside, key=lambda p: len(p.parts), default=path)
-        return is_protected(shortest) or is_within(path, [*self._protected, *led])
-
-    def guards(self, tool: str) -> bool:
-        """Returns whether a rule denies, or asks about, anything that a command could do."""
-        return any(
-            r.names(tool) or r.names("edit") or r.names("write")
-            for r in (*self.rules.of("deny"), *self.rules.of("ask"))
-        )
-
-    def command_rule(
-        self, tool: str, which: Literal["deny", "ask", "allow"], matches: Callable[[Rule], bool]
-    ) -> Rule | None:
-        """The first rule of a kind that names ``tool`` and satisfies ``matches``."""
-        return self.rules.for_tool(which, tool, matches)
-
-    def changed_since(self, rule: Rule, of_git: bool) -> str:
-        """The name of a file of the project's configuration that is another since ``rule`` was given, or the session
-        began, whichever is later; empty where there is none. ``of_git``: of those that git reads."""
-        return self.rules.changed_since(rule, of_git)
-
     def _network(self, tool: str, url: str) -> Decision:
         from agent_tui.tools.urls import parse_url
 
@@ -426,13 +319,6 @@ class Permissions:
         if matching("ask"):
             return Decision("ask", "a rule says to ask")
         return ALLOWED if matching("allow") else self.reach.fetch(parsed)
-
-    def _path_patterns(self, path: Path) -> list[str]:
-        if not path.is_relative_to(self.root):
-            return []
-        relative = path.relative_to(self.root).as_posix()
-        # A name with pattern characters would match more than itself.
-        return [] if set(relative) & set("*?[]{}\\()\n") else [f"edit(./{relative})"]
 
 
 def _not_known_to_look(tool: str) -> str:

@@ -156,7 +156,7 @@ class SessionReach:
             if since:
                 reason = f"a tool of the MCP server {server} that may reach beyond it{after}"
                 return Decision("ask", reason, patterns=rules, grants=rule)
-            reason = f"uses the MCP server {server}; yes is for its tools that only read"
+            reason = f"uses the MCP server {server}; a yes is for all its tools that only read"
             return Decision("ask", reason, patterns=[consent] if is_plain(called.server) else [], grants=consent)
         if self.granted(name, leaves=called.open_world, but=own):
             return ALLOWED

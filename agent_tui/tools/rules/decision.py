@@ -1,18 +1,16 @@
-"""The decisions about calls: allowed, asked or denied, and why; one decision made of several; and what the judge of
-commands asks the permissions of a session.
-"""
+"""The decisions about calls: allowed, asked or denied, and why; and one decision made of several."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
-from agent_tui.config import PermissionMode
+from agent_tui.records import dataclass
 from agent_tui.tools.git.remotes import RemoteReach
 from agent_tui.tools.rules.rule import Rule
-from agent_tui.tools.sandbox.policy import DOMAINS, Domain, Network
+from agent_tui.tools.sandbox.policy import DOMAINS, Domain
 
 Action = Literal["allow", "ask", "deny"]
 
@@ -94,70 +92,3 @@ def denied_by(rule: Rule) -> Decision:
     return Decision(
         "deny", f"the rule {text} denies it", f"Refused: the user's rule {text} denies this. Do not retry it."
     )
-
-
-class Standing(Protocol):
-    """The standing of a command: where it runs, what holds it there, and what the user said of paths and programs."""
-
-    @property
-    def mode(self) -> PermissionMode: ...
-
-    @property
-    def root(self) -> Path: ...
-
-    @property
-    def cwd(self) -> Path: ...
-
-    @property
-    def folders(self) -> Sequence[Path]: ...
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        """The variables that a shell is certain to be started with."""
-        ...
-
-    @property
-    def network(self) -> Network: ...
-
-    @property
-    def trusted(self) -> bool: ...
-
-    @property
-    def has_denied_files(self) -> bool: ...
-
-    def unheld(self, mode: PermissionMode) -> Standing:
-        """The same in another mode where no sandbox holds."""
-        ...
-
-    def holds(self, domain: Domain, /) -> bool:
-        """Returns whether commands are held to a domain of the sandbox here."""
-        ...
-
-    def has_ports(self) -> bool:
-        """Returns whether a command that a sandbox holds may use ports on 127.0.0.1 and ::1."""
-        ...
-
-    def sees(self, path: Path, kind: Literal["read", "edit"], /) -> bool:
-        """Returns whether a path outside the project can be read or changed by a command that a sandbox holds."""
-        ...
-
-    def guards(self, tool: str) -> bool:
-        """Returns whether rules deny, or ask about, anything that a command could do: it has to be understood then."""
-        ...
-
-    def path(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision: ...
-
-    def protected(self, path: Path) -> bool: ...
-
-    def denies_reading(self, path: Path) -> bool: ...
-
-    def command_rule(
-        self, tool: str, which: Literal["deny", "ask", "allow"], matches: Callable[[Rule], bool]
-    ) -> Rule | None:
-        """The first rule of a kind that names ``tool`` and satisfies ``matches``."""
-        ...
-
-    def changed_since(self, rule: Rule, of_git: bool) -> str:
-        """The name of a file of the project's configuration that is another since ``rule`` was given, or the session
-        began, whichever is later; empty where there is none. ``of_git``: of those that git reads."""
-        ...

@@ -14,12 +14,12 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
 from agent_tui.errors import ConfigError, ToolError
+from agent_tui.records import dataclass
 from agent_tui.tools.files.walk import Glob
 from agent_tui.tools.git.repository import find_repository
 from agent_tui.tools.urls import parse_url

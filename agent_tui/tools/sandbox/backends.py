@@ -15,6 +15,7 @@ from agent_tui.tools.sandbox.policy import (
     GIT_HELD,
     NO_HOME,
     NO_WRITING,
+    NO_WRITING_BUT_BUILDS,
     PROJECT_WRITING,
     Domain,
     Launch,
@@ -70,7 +71,7 @@ class Landlock:
 
     def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]:
         if domain == "look":
-            words = [NO_WRITING, NO_HOME, look_words(loopback in self.loopback)]
+            words = [NO_WRITING_BUT_BUILDS, NO_HOME, look_words(loopback in self.loopback)]
         else:
             words = [PROJECT_WRITING, NO_HOME]
             words += ["git hooks and configuration are put back as they were"]
@@ -182,7 +183,7 @@ class Namespaces:
 
     def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]:
         if domain == "look":
-            return [NO_WRITING, NO_HOME, look_words(loopback != "deny"), "sees no other processes"]
+            return [NO_WRITING_BUT_BUILDS, NO_HOME, look_words(loopback != "deny"), "sees no other processes"]
         words = [PROJECT_WRITING, NO_HOME]
         words += [GIT_HELD]
         words += [network_words(network, "own" if loopback == "machine" else loopback)]

@@ -11,12 +11,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from agent_tui.errors import ToolError
 from agent_tui.paths import private_dir
+from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.network import SessionNetwork
 from agent_tui.tools.sandbox.policy import Backend, Domain, Launch, Loopback, Network, SandboxPolicy, free
 

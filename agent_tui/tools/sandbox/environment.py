@@ -6,9 +6,11 @@ Names and values decide. A value that is a number or a switch is no secret whate
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from agent_tui.tools.sandbox.policy import NO_SECRETS, Secrecy
 
 _TAIL = 20_000
 """Characters at the end of an output that are looked at."""
@@ -16,59 +18,33 @@ _TAIL = 20_000
 MIN_SECRET = 8
 """Shorter values of configured keys are not looked for inside others: they would match ordinary words."""
 
-QUIET = {
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "MANPAGER": "cat",
-    "SYSTEMD_PAGER": "cat",
-    "GH_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_EDITOR": "true",
-    "GIT_SEQUENCE_EDITOR": "true",
-    "GIT_ASKPASS": "true",
-    "SSH_ASKPASS": "false",
-    "SSH_ASKPASS_REQUIRE": "never",
-    "GCM_INTERACTIVE": "never",
-    "GH_PROMPT_DISABLED": "1",
-    "DEBIAN_FRONTEND": "noninteractive",
-    "PIP_NO_INPUT": "1",
-    "HISTFILE": "/dev/null",
-    "LESSHISTFILE": "-",
-    "TERM": "dumb",
-    "AGENT_TUI": "1",
-}
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in text.split())
+
+
+QUIET = _pairs(
+    """
+    PAGER=cat GIT_PAGER=cat MANPAGER=cat SYSTEMD_PAGER=cat GH_PAGER=cat GIT_TERMINAL_PROMPT=0 GIT_EDITOR=true
+    GIT_SEQUENCE_EDITOR=true GIT_ASKPASS=true SSH_ASKPASS=false SSH_ASKPASS_REQUIRE=never GCM_INTERACTIVE=never
+    GH_PROMPT_DISABLED=1 DEBIAN_FRONTEND=noninteractive PIP_NO_INPUT=1 HISTFILE=/dev/null LESSHISTFILE=- TERM=dumb
+    AGENT_TUI=1
+    """
+)
 """Programs are kept from paging, asking, editing, drawing and remembering."""
 
-CACHES = {
-    "XDG_CACHE_HOME": "xdg",
-    "PIP_CACHE_DIR": "pip",
-    "UV_CACHE_DIR": "uv",
-    "POETRY_CACHE_DIR": "poetry",
-    "PDM_CACHE_DIR": "pdm",
-    "PIPENV_CACHE_DIR": "pipenv",
-    "PRE_COMMIT_HOME": "pre-commit",
-    "MPLCONFIGDIR": "matplotlib",
-    "npm_config_cache": "npm",
-    "YARN_CACHE_FOLDER": "yarn",
-    "BUN_INSTALL_CACHE_DIR": "bun",
-    "DENO_DIR": "deno",
-    "GOCACHE": "go-build",
-    "CCACHE_DIR": "ccache",
-    "SCCACHE_DIR": "sccache",
-    "NUGET_PACKAGES": "nuget",
-    "COMPOSER_CACHE_DIR": "composer",
-    "COREPACK_HOME": "corepack",
-    "BUNDLE_USER_CACHE": "bundle",
-    "GEM_SPEC_CACHE": "gem",
-    "CP_HOME_DIR": "cocoapods",
-}
+CACHES = _pairs(
+    """
+    XDG_CACHE_HOME=xdg PIP_CACHE_DIR=pip UV_CACHE_DIR=uv POETRY_CACHE_DIR=poetry PDM_CACHE_DIR=pdm
+    PIPENV_CACHE_DIR=pipenv PRE_COMMIT_HOME=pre-commit MPLCONFIGDIR=matplotlib npm_config_cache=npm
+    YARN_CACHE_FOLDER=yarn BUN_INSTALL_CACHE_DIR=bun DENO_DIR=deno GOCACHE=go-build CCACHE_DIR=ccache
+    SCCACHE_DIR=sccache NUGET_PACKAGES=nuget COMPOSER_CACHE_DIR=composer COREPACK_HOME=corepack
+    BUNDLE_USER_CACHE=bundle GEM_SPEC_CACHE=gem CP_HOME_DIR=cocoapods
+    """
+)
 """Caches of compilers and package managers, which are below the home otherwise."""
 
-ONLINE_CACHES = {
-    "CARGO_HOME": "cargo",
-    "GOMODCACHE": "go-mod",
-    "GRADLE_USER_HOME": "gradle",
-}
+ONLINE_CACHES = _pairs("CARGO_HOME=cargo GOMODCACHE=go-mod GRADLE_USER_HOME=gradle")
 """Those that hold sources as well: moved where they can be filled anew, else the user's own is read."""
 
 # CDPATH would let `cd src` lead out of the project; with PWD `cd ..` would follow links backwards.
@@ -157,23 +133,14 @@ def is_secret(name: str, value: str, secrets: Collection[str] = ()) -> bool:
     return bool(_SECRET_WORDS.intersection(words) or _SECRET_PARTS.search(upper) or _CLOUD.match(upper))
 
 
-def child_env(
-    environ: Mapping[str, str],
-    *,
-    closed: bool = False,
-    secrets: Collection[str] = (),
-    names: Iterable[str] = (),
-    allow: Iterable[str] = (),
-) -> dict[str, str]:
-    """``environ`` without secrets and quiet. ``closed``: only what a command in a sandbox is known to need;
-    ``secrets`` are configured keys by value, ``names`` the variables they are configured to come from; ``allow`` are
-    names and patterns that stay whatever they are."""
-    allowed, named = list(allow), set(names)
+def child_env(environ: Mapping[str, str], closed: bool = False, secrecy: Secrecy = NO_SECRETS) -> dict[str, str]:
+    """``environ`` without secrets and quiet. ``closed``: only what a command in a sandbox is known to need."""
+    secrets = secrecy.secrets()
 
     def stays(name: str, value: str) -> bool:
-        if any(fnmatchcase(name, pattern) for pattern in allowed):
+        if any(fnmatchcase(name, pattern) for pattern in secrecy.allow):
             return True
-        if name in _MISLEADING or name in named:
+        if name in _MISLEADING or name in secrecy.names:
             return False
         if closed and (not _LISTED.fullmatch(name) or _RANDOM.fullmatch(value)):
             return False

@@ -9,8 +9,8 @@ from __future__ import annotations
 import platform
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 EPERM, EACCES, ENOSYS = 1, 13, 38
 
@@ -20,129 +20,51 @@ INTERNET = (AF_INET, AF_INET6, AF_NETLINK)
 _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000
 
-# name: (x86_64, aarch64); None where an architecture has no such call
-CALLS: dict[str, tuple[int | None, int | None]] = {
-    "socket": (41, 198),
-    "ioctl": (16, 29),
-    "clone": (56, 220),
-    "clone3": (435, 435),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fspick": (433, 433),
-    "mount_setattr": (442, 442),
-    "open_tree_attr": (467, 467),
-    "open_by_handle_at": (304, 265),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "keyctl": (250, 219),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "kexec_load": (246, 104),
-    "kexec_file_load": (320, 294),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "delete_module": (176, 106),
-    "reboot": (169, 142),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
-    "settimeofday": (164, 170),
-    "clock_settime": (227, 112),
-    "sethostname": (170, 161),
-    "setdomainname": (171, 162),
-    "quotactl": (179, 60),
-    "acct": (163, 89),
-    "iopl": (172, None),
-    "ioperm": (173, None),
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "pidfd_getfd": (438, 438),
-    "chmod": (90, None),
-    "fchmod": (91, 52),
-    "fchmodat": (268, 53),
-    "fchmodat2": (452, 452),
-    "chown": (92, None),
-    "fchown": (93, 55),
-    "lchown": (94, None),
-    "fchownat": (260, 54),
-    "utime": (132, None),
-    "utimes": (235, None),
-    "futimesat": (261, None),
-    "utimensat": (280, 88),
-    "setxattr": (188, 5),
-    "lsetxattr": (189, 6),
-    "fsetxattr": (190, 7),
-    "removexattr": (197, 14),
-    "lremovexattr": (198, 15),
-    "fremovexattr": (199, 16),
-    "setxattrat": (463, 463),
-    "removexattrat": (466, 466),
-    "file_setattr": (469, 469),
-    "socketpair": (53, 199),
-    "prlimit64": (302, 261),
-    "shmget": (29, 194),
-    "shmctl": (31, 195),
-    "shmat": (30, 196),
-    "msgget": (68, 186),
-    "msgsnd": (69, 189),
-    "msgrcv": (70, 188),
-    "msgctl": (71, 187),
-    "semget": (64, 190),
-    "semop": (65, 193),
-    "semtimedop": (220, 192),
-    "semctl": (66, 191),
-    "mq_open": (240, 180),
-    "mq_unlink": (241, 181),
-    "open": (2, None),
-    "openat": (257, 56),
-    "creat": (85, None),
-    "mkdir": (83, None),
-    "mkdirat": (258, 34),
-    "unlink": (87, None),
-    "unlinkat": (263, 35),
-    "rmdir": (84, None),
-    "rename": (82, None),
-    "renameat": (264, 38),
-    "renameat2": (316, 276),
-    "link": (86, None),
-    "linkat": (265, 37),
-    "symlink": (88, None),
-    "symlinkat": (266, 36),
-    "truncate": (76, 45),
-    "mknod": (133, None),
-    "mknodat": (259, 33),
-}
 
-NEVER = (
-    *("unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount", "fsopen", "fsconfig"),
-    *("fsmount", "fspick", "mount_setattr", "open_tree_attr", "open_by_handle_at", "bpf", "perf_event_open"),
-    *("userfaultfd", "keyctl", "add_key", "request_key", "kexec_load", "kexec_file_load", "init_module"),
-    *("finit_module", "delete_module", "reboot", "swapon", "swapoff", "settimeofday", "clock_settime", "sethostname"),
-    *("setdomainname", "quotactl", "acct", "iopl", "ioperm", "pidfd_getfd"),
+def _calls(table: str) -> dict[str, tuple[int | None, ...]]:
+    """System calls with their numbers on x86_64 and aarch64; ``-`` where that has no such call."""
+    entries = (entry.partition("=") for entry in table.split())
+    return {name: tuple(int(n) if n != "-" else None for n in numbers.split("/")) for name, _, numbers in entries}
+
+
+NEVER = _calls(
+    """
+    unshare=272/97 setns=308/268 mount=165/40 umount2=166/39 pivot_root=155/41 chroot=161/51 open_tree=428/428
+    move_mount=429/429 fsopen=430/430 fsconfig=431/431 fsmount=432/432 fspick=433/433 mount_setattr=442/442
+    open_tree_attr=467/467 open_by_handle_at=304/265 bpf=321/280 perf_event_open=298/241 userfaultfd=323/282
+    keyctl=250/219 add_key=248/217 request_key=249/218 kexec_load=246/104 kexec_file_load=320/294 init_module=175/105
+    finit_module=313/273 delete_module=176/106 reboot=169/142 swapon=167/224 swapoff=168/225 settimeofday=164/170
+    clock_settime=227/112 sethostname=170/161 setdomainname=171/162 quotactl=179/60 acct=163/89 iopl=172/-
+    ioperm=173/- pidfd_getfd=438/438
+    """
 )
 # Programs ask for these and do without when the kernel has none. io_uring would open sockets unseen; the flags of
 # clone3 cannot be looked at, those of clone can.
-ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
-METADATA = (
-    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "utime", "utimes"),
-    *("futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
-    *("setxattrat", "removexattrat", "file_setattr"),
+ABSENT = _calls("io_uring_setup=425/425 io_uring_enter=426/426 io_uring_register=427/427 clone3=435/435")
+METADATA = _calls(
+    """
+    chmod=90/- fchmod=91/52 fchmodat=268/53 fchmodat2=452/452 chown=92/- fchown=93/55 lchown=94/- fchownat=260/54
+    utime=132/- utimes=235/- futimesat=261/- utimensat=280/88 setxattr=188/5 lsetxattr=189/6 fsetxattr=190/7
+    removexattr=197/14 lremovexattr=198/15 fremovexattr=199/16 setxattrat=463/463 removexattrat=466/466
+    file_setattr=469/469
+    """
 )
-SHARED = (
-    *("shmget", "shmctl", "shmat", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl"),
-    *("mq_open", "mq_unlink"),
+SHARED = _calls(
+    """
+    shmget=29/194 shmctl=31/195 shmat=30/196 msgget=68/186 msgsnd=69/189 msgrcv=70/188 msgctl=71/187 semget=64/190
+    semop=65/193 semtimedop=220/192 semctl=66/191 mq_open=240/180 mq_unlink=241/181
+    """
 )
 """Memory and queues that have no place among the files: other programs' of the same user, without a namespace."""
+
+_OTHERS = _calls(
+    """
+    socket=41/198 ioctl=16/29 clone=56/220 socketpair=53/199 prlimit64=302/261 open=2/- openat=257/56 creat=85/-
+    mkdir=83/- mkdirat=258/34 unlink=87/- unlinkat=263/35 rmdir=84/- rename=82/- renameat=264/38 renameat2=316/276
+    link=86/- linkat=265/37 symlink=88/- symlinkat=266/36 truncate=76/45 mknod=133/- mknodat=259/33
+    """
+)
+CALLS = NEVER | ABSENT | METADATA | SHARED | _OTHERS
 
 CHANGES: dict[str, tuple[tuple[int | None, int], ...]] = {
     **dict.fromkeys(("open", "creat", "mkdir", "unlink", "rmdir", "truncate", "mknod", "chmod"), ((None, 0),)),
@@ -172,12 +94,22 @@ _SET_USER_ID = 0o4000
 _MODE_ARGUMENT = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
 
 
-@dataclass(slots=True, frozen=True)
-class _Jump:
+class _Jump(NamedTuple):
     code: int
     value: int
     yes: str
-    no: str
+    no: str = "next"
+
+
+def _equals(value: int, outcome: str) -> _Jump:
+    return _Jump(0x15, value, outcome)
+
+
+def _has(bits: int, outcome: str) -> _Jump:
+    return _Jump(0x45, bits, outcome)
+
+
+_Items = list[bytes | str | _Jump]
 
 
 @lru_cache(maxsize=16)
@@ -190,36 +122,33 @@ def program(
     machine = machine or platform.machine()
     if machine not in _ARCHITECTURE:
         return None
-    column = 0 if machine == "x86_64" else 1
-    number = {name: row[column] for name, row in CALLS.items() if row[column] is not None}
-    items: list[object] = [_load(4), _Jump(0x15, _ARCHITECTURE[machine], "next", "EPERM"), _load(0)]
-    if column == 0:
-        items.append(_Jump(0x35, _X32, "ENOSYS", "next"))
-    for name in (*NEVER, *(() if metadata else METADATA), *(() if apart else SHARED)):
-        if name in number:
-            items.append(_Jump(0x15, number[name] or 0, "EPERM", "next"))
-    items += [_Jump(0x15, number[name] or 0, "ENOSYS", "next") for name in ABSENT]
-    _examine(items, number["socket"], 0, [_Jump(0x15, family, "ALLOW", "next") for family in sockets], "EACCES")
+    number = {name: call for call, name in numbers(CALLS, machine).items()}
+    items: _Items = [_load(4), _Jump(0x15, _ARCHITECTURE[machine], "next", "EPERM"), _load(0)]
+    if machine == "x86_64":
+        items.append(_Jump(0x35, _X32, "ENOSYS"))
+    never = (*NEVER, *(() if metadata else METADATA), *(() if apart else SHARED))
+    items += [_equals(number[name], "EPERM") for name in never if name in number]
+    items += [_equals(number[name], "ENOSYS") for name in ABSENT]
+    items += _examined(number["socket"], 0, [_equals(family, "ALLOW") for family in sockets], "EACCES")
     if AF_UNIX not in sockets:
-        _examine(items, number["socketpair"], 1, [_Jump(0x45, _DATAGRAM, "EACCES", "next")], "ALLOW")
+        items += _examined(number["socketpair"], 1, [_has(_DATAGRAM, "EACCES")], "ALLOW")
     if not apart:
         # Limits of other processes end them, or keep them from work.
-        _examine(items, number["prlimit64"], 0, [_Jump(0x15, 0, "ALLOW", "next")], "EPERM")
-    _examine(items, number["clone"], 0, [_Jump(0x45, _NAMESPACES, "EPERM", "next")], "ALLOW")
-    _examine(items, number["ioctl"], 1, [_Jump(0x15, code, "EPERM", "next") for code in _TERMINAL], "ALLOW")
-    if metadata:
-        for name, argument in _MODE_ARGUMENT.items():
-            if name in number:
-                _examine(items, number[name], argument, [_Jump(0x45, _SET_USER_ID, "EPERM", "next")], "ALLOW")
-    items.append("ALLOW")
-    return _assemble(items)
+        items += _examined(number["prlimit64"], 0, [_equals(0, "ALLOW")], "EPERM")
+    items += _examined(number["clone"], 0, [_has(_NAMESPACES, "EPERM")], "ALLOW")
+    items += _examined(number["ioctl"], 1, [_equals(code, "EPERM") for code in _TERMINAL], "ALLOW")
+    for name, argument in _MODE_ARGUMENT.items():
+        if metadata and name in number:
+            items += _examined(number[name], argument, [_has(_SET_USER_ID, "EPERM")], "ALLOW")
+    return _assemble([*items, "ALLOW"])
 
 
 def numbers(names: Iterable[str], machine: str | None = None) -> dict[int, str]:
     """The calls of these names by number; empty for an architecture that is not known."""
-    column = list(_ARCHITECTURE).index(machine) if (machine := machine or platform.machine()) in _ARCHITECTURE else None
-    if column is None:
+    machine = machine or platform.machine()
+    if machine not in _ARCHITECTURE:
         return {}
+    column = list(_ARCHITECTURE).index(machine)
     return {number: name for name in names if (number := CALLS[name][column]) is not None}
 
 
@@ -230,49 +159,42 @@ def noticing() -> bytes | None:
     machine = platform.machine()
     if machine not in _ARCHITECTURE:
         return None
-    items: list[object] = [_load(4), _Jump(0x15, _ARCHITECTURE[machine], "next", "ALLOW"), _load(0)]
+    items: _Items = [_load(4), _Jump(0x15, _ARCHITECTURE[machine], "next", "ALLOW"), _load(0)]
     for number, name in numbers(CHANGES).items():
         if name in _FLAGS_ARGUMENT:
-            _examine(items, number, _FLAGS_ARGUMENT[name], [_Jump(0x45, _TO_WRITE, "NOTICE", "next")], "ALLOW")
+            items += _examined(number, _FLAGS_ARGUMENT[name], [_has(_TO_WRITE, "NOTICE")], "ALLOW")
         else:
-            items.append(_Jump(0x15, number, "NOTICE", "next"))
-    items.append("ALLOW")
-    return _assemble(items)
+            items.append(_equals(number, "NOTICE"))
+    return _assemble([*items, "ALLOW"])
 
 
 def _load(offset: int) -> bytes:
     return struct.pack("<HBBI", 0x20, 0, 0, offset)
 
 
-def _examine(items: list[object], call: int | None, argument: int, tests: list[_Jump], otherwise: str) -> None:
-    """Adds: where the call is ``call``, ``tests`` of one argument, and else ``otherwise``."""
-    skip = len(tests) + 2
-    items.append(_Jump(0x15, call or 0, "next", f"+{skip}"))
-    items.append(_load(16 + 8 * argument))
-    items += tests
-    items.append(otherwise)
+def _examined(call: int, argument: int, tests: list[_Jump], otherwise: str) -> _Items:
+    """Where the call is ``call``, ``tests`` of one argument, and else ``otherwise``."""
+    return [_Jump(0x15, call, "next", f"+{len(tests) + 2}"), _load(16 + 8 * argument), *tests, otherwise]
 
 
-def _assemble(items: list[object]) -> bytes:
+def _assemble(items: _Items) -> bytes:
     """Outcomes stand once at the end, in reach of every jump; a bare outcome in between is a jump to it."""
     ends = {"ALLOW": 0x7FFF0000, "EPERM": 0x00050000 | EPERM, "EACCES": 0x00050000 | EACCES}
     ends |= {"ENOSYS": 0x00050000 | ENOSYS, "NOTICE": 0x7FC00000}
-    place = {name: len(items) + index for index, name in enumerate(ends)}
+
+    def distance(target: str, index: int) -> int:
+        if target == "next":
+            return 0
+        if target.startswith("+"):
+            return int(target)
+        return len(items) + list(ends).index(target) - index - 1
+
     out = b""
     for index, item in enumerate(items):
         if isinstance(item, bytes):
             out += item
         elif isinstance(item, str):
             out += struct.pack("<HBBI", 0x06, 0, 0, ends[item])
-        elif isinstance(item, _Jump):
-            yes, no = (_distance(target, index, place) for target in (item.yes, item.no))
-            out += struct.pack("<HBBI", item.code, yes, no, item.value)
+        else:
+            out += struct.pack("<HBBI", item.code, distance(item.yes, index), distance(item.no, index), item.value)
     return out + b"".join(struct.pack("<HBBI", 0x06, 0, 0, value) for value in ends.values())
-
-
-def _distance(target: str, index: int, place: dict[str, int]) -> int:
-    if target == "next":
-        return 0
-    if target.startswith("+"):
-        return int(target[1:])
-    return place[target] - index - 1

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import os
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -30,7 +32,8 @@ from agent_tui.tools.sandbox.network import (
     users_own,
 )
 from agent_tui.tools.sandbox.outputs import Lent, Outputs
-from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
+from agent_tui.tools.sandbox.policy import NO_SECRETS, Backend, Domain, Launch, Network, SandboxPolicy, Secrecy
+from agent_tui.tools.sandbox.protected import write_git_config
 
 log = logging.getLogger(__name__)
 
@@ -45,56 +48,73 @@ TRYING = {
 what is out of its reach."""
 
 _probed: dict[tuple[str, str], Sandbox] = {}
+_probing = threading.Lock()
 
 
-@dataclass(slots=True)
 class Jail:
-    """``cache`` is our own cache folder. ``hidden`` is never readable inside, ``readable`` always. ``secrets`` gives
-    the keys that are configured, ``secret_names`` the variables they come from, ``env_allow`` what stays all the
-    same. ``granted`` says of a host, and whether packages come from there, that the user lets ``work`` reach it."""
+    """``cache`` is our own cache folder. Commands may write in ``added`` folders, too; ``readable`` are always readable
+    inside, ``hidden`` never. ``secrecy`` is what their environment lacks. ``granted`` says of a host, and whether
+    packages come from there, that the user lets ``work`` reach it."""
 
-    config: SandboxConfig
-    root: Path
-    cache: Path
-    added: Sequence[Path] = ()
-    readable: Sequence[Path] = ()
-    hidden: Sequence[Path] = ()
-    env_allow: Sequence[str] = ()
-    secrets: Callable[[], Collection[str]] = tuple
-    secret_names: Collection[str] = ()
-    granted: Callable[[str, bool], bool] = lambda host, registry: False
-    sandbox: Sandbox | None = None
-    outputs: Outputs = field(init=False)
-    _proxy: HostProxy | None = None
-    _own_registries: frozenset[tuple[str, int]] | None = None
-    _remotes: Remotes | None = None
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _base: SandboxPolicy | None = None
-    _shared: SessionNetwork | None = None
-    _sharing: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(
+        self,
+        config: SandboxConfig,
+        root: Path,
+        cache: Path,
+        added: Sequence[Path] = (),
+        readable: Sequence[Path] = (),
+        hidden: Sequence[Path] = (),
+        secrecy: Secrecy = NO_SECRETS,
+        sandbox: Sandbox | None = None,
+    ) -> None:
+        self.config, self.root, self.cache, self.sandbox = config, root, cache, sandbox
+        self.granted: Callable[[str, bool], bool] = lambda host, registry: False
+        self.outputs = Outputs(root)
+        self._secrecy = secrecy
+        self._git_config = cache / "sandbox" / "gitconfig"
+        name = hashlib.blake2b(os.fsencode(root.resolve()), digest_size=8).hexdigest()
+        interpreters = places.project_interpreters(root.resolve())
+        # Resolved before the first command runs: a command may put a link in the place of what it can write.
+        self._base = SandboxPolicy(
+            root,
+            cache / "sandbox" / name,
+            writable=_resolved([*added, *_folders(config.writable)]),
+            readable=_resolved([*readable, *_folders(config.readable), *interpreters, self._git_config]),
+            network=config.network,
+            loopback=config.loopback,
+            hidden=tuple(hidden),
+        )
+        self._sharing = threading.Lock()
+        self._shared: SessionNetwork | None = None
+        self._proxy: HostProxy | None = None
 
-    def __post_init__(self) -> None:
-        self.outputs = Outputs(self.root)
+    @cached_property
+    def remotes(self) -> Remotes:
+        """The remotes of the repositories in the folders that commands may write in."""
+        return Remotes(self._base.folders)
+
+    @cached_property
+    def _own_registries(self) -> frozenset[tuple[str, int]]:
+        return users_own(os.environ, self._base.folders)
+
+    @property
+    def _backend(self) -> Backend | None:
+        return self.sandbox.backend if self.sandbox is not None else None
 
     async def ready(self) -> Sandbox:
         """Returns the sandbox that holds here; tried when first asked for, in a thread, once a process."""
-        if self.sandbox is None:
-            async with self._lock:
-                if self.sandbox is None:
-                    self.sandbox = await asyncio.to_thread(self.tried)
-        return self.sandbox
+        return await asyncio.to_thread(self.tried) if self.sandbox is None else self.sandbox
 
     def tried(self) -> Sandbox:
         """The same for a thread of the caller's own."""
         hide_memory()  # from what runs free
-        if self.sandbox is not None:
+        with _probing:
+            key = (str(self.cache), self.config.mode)
+            if self.sandbox is None and key not in _probed:
+                _probed[key] = probe(self.cache / "sandbox", self.config.mode)
+                log.info("Sandbox: %s (%s)", _probed[key].name, "; ".join(_probed[key].failed) or "holds")
+            self.sandbox = self.sandbox or _probed[key]
             return self.sandbox
-        key = (str(self.cache), self.config.mode)
-        if key not in _probed:
-            _probed[key] = probe(self.cache / "sandbox", self.config.mode)
-            log.info("Sandbox: %s (%s)", _probed[key].name, "; ".join(_probed[key].failed) or "holds")
-        self.sandbox = _probed[key]
-        return self.sandbox
 
     def holds(self, domain: Domain) -> bool:
         """Returns whether commands are held to ``domain``, as far as was tried by now."""
@@ -130,67 +150,37 @@ class Jail:
     def _is_own(self, host: str, port: int) -> bool:
         """Returns whether the user's own settings, as they were before any command ran, name this host and port as a
         source of packages, and commands may reach it."""
-        if self._own_registries is None:
-            self._own_registries = users_own(os.environ, self.policy().folders)
         return (host, port) in self._own_registries and self.granted(host, True)
 
     def sees(self, path: Path, kind: Literal["read", "edit"]) -> bool:
         """Returns whether a resolved path outside the project is there for a command that is held: to be read, or in
         one of the private folders. What others keep in ``/tmp`` is not there where a command has its own."""
-        if self.sandbox is None or self.sandbox.backend is None or not self.sandbox.holds("look"):
+        backend, policy = self._backend, self._base
+        if backend is None or not self.holds("look"):
             return False
-        policy = self.policy()
         if any(path.is_relative_to(folder.resolve()) for folder in policy.private):
             return True
         shared = Path("/tmp").resolve()
-        if self.sandbox.backend.own_tmp and path.is_relative_to(shared) and path != shared:
+        if backend.own_tmp and path.is_relative_to(shared) and path != shared:
             return os.path.lexists(policy.temporary / path.relative_to(shared)) or not os.path.lexists(path)
-        if kind == "edit":
-            return False
-        return any(path.is_relative_to(place) for place in places.readable(policy)) and not any(
-            path.is_relative_to(place) for place in places.secrets(policy)
-        )
+        shown = kind == "read" and any(map(path.is_relative_to, places.readable(policy)))
+        return shown and not any(map(path.is_relative_to, places.secrets(policy)))
 
     def policy(self, network: Network | None = None) -> SandboxPolicy:
         """The places of the project. ``network`` instead of the configured one."""
-        if self._base is None:
-            import hashlib
-
-            name = hashlib.blake2b(os.fsencode(self.root.resolve()), digest_size=8).hexdigest()
-            self._base = SandboxPolicy(
-                self.root,
-                self.cache / "sandbox" / name,
-                # Resolved before the first command runs: a command may put a link in the place of what it can write.
-                writable=_resolved([*self.added, *_folders(self.config.writable)]),
-                readable=_resolved(
-                    [
-                        *self.readable,
-                        *_folders(self.config.readable),
-                        *places.project_interpreters(self.root.resolve()),
-                        self._git_config,
-                    ]
-                ),
-                network=self.config.network,
-                loopback=self.config.loopback,
-                hidden=tuple(self.hidden),
-            )
         return self._base if network is None else replace(self._base, network=network)
-
-    @property
-    def _git_config(self) -> Path:
-        return self.cache / "sandbox" / "gitconfig"
 
     @property
     def held(self) -> Path:
         """The folder for what commands made and may not make."""
-        return self.policy().scratch.parent / f"held-{self.policy().scratch.name}"
+        return self._base.scratch.parent / f"held-{self._base.scratch.name}"
 
     def environment(self, domain: Domain = "free", network: Network | None = None) -> dict[str, str]:
         """The environment of a child: without secrets, and with caches of its own where it is held."""
         from agent_tui.tools.sandbox.environment import cache_env, child_env
 
-        held = domain != "free" and self.sandbox is not None and self.sandbox.holds(domain)
-        env = child_env(os.environ, closed=held, secrets=self.secrets(), names=self.secret_names, allow=self.env_allow)
+        held = domain != "free" and self.holds(domain)
+        env = child_env(os.environ, held, self._secrecy)
         if held:
             policy = self.policy(network)
             env |= cache_env(policy.cache, policy.network in ("allow", "registries") and domain == "work")
@@ -207,27 +197,23 @@ class Jail:
     def no_sockets(self) -> bool:
         """Returns whether a command that looks may use unix sockets: it meets nobody at one, who might do anything for
         it. Looks through the project."""
-        backend = self.sandbox.backend if self.sandbox is not None else None
-        policy = self.policy()
-        return backend is not None and backend.own_tmp and self.outputs.listens_nobody(places.readable(policy))
+        own_tmp = self._backend is not None and self._backend.own_tmp
+        return own_tmp and self.outputs.listens_nobody(places.readable(self._base))
 
     def attempts(self, more: Iterable[Path] = (), sockets: bool = False) -> Attempts:
         """Listens to what a command of ``look`` would change that it could in ``work``; ``more`` is lent to it besides
         what it may write already, and with ``sockets`` those of unix. Runs git."""
-        policy = self.policy()
+        policy = self._base
         kept = [path for folder in policy.folders for path in places.protected(folder, policy)]
-        own_tmp = self.sandbox is not None and self.sandbox.backend is not None and self.sandbox.backend.own_tmp
+        own_tmp = self._backend is not None and self._backend.own_tmp
         closed = [path for path in (*kept, *places.secrets(policy)) if path.is_relative_to(policy.folders[0])]
         lent = self.outputs.lent(closed, more) if policy.folders[0] == self.root.resolve() else Lent()
         lent.sockets = sockets
-        return Attempts(policy.folders, kept, policy.temporary, own_tmp, lent)
-
-    @property
-    def remotes(self) -> Remotes:
-        """The remotes of the repositories in the folders that commands may write in."""
-        if self._remotes is None:
-            self._remotes = Remotes(self.policy().folders)
-        return self._remotes
+        try:
+            return Attempts(policy.folders, kept, policy.temporary, own_tmp, lent)
+        except BaseException:
+            lent.give_back()
+            raise
 
     async def launch(
         self,
@@ -235,23 +221,40 @@ class Jail:
         domain: Domain,
         cwd: Path,
         network: Network | None = None,
-        attempts: Attempts | None = None,
         more: Mapping[str, str] | None = None,
         readable: Sequence[Path] = (),
     ) -> Launch:
-        """The process for ``argv``; what it tries to change is told to ``attempts``. ``more`` is added to its
-        environment, ``readable`` to what it may read. Raises ToolError with one line where none may run."""
+        """The process for ``argv``. ``more`` is added to its environment, ``readable`` to what it may read. Raises
+        ToolError with one line where none may run."""
         await self.ready()
-        if attempts is None:
-            return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network, more, readable)
-        # Where warnings are errors, a test that passes would fail for pytest's cache.
-        cache = shlex.quote(str(self.policy().cache / "pytest"))
-        addopts = f"{os.environ.get('PYTEST_ADDOPTS', '')} -o cache_dir={cache}".strip()
-        trying = {**TRYING, "PYTEST_ADDOPTS": addopts}
-        argv, lent = attempts.wrapped(argv), attempts.lent
-        launch = await asyncio.to_thread(self.wrapped, argv, domain, cwd, network, trying, (), lent)
-        launch.pass_fds = (*launch.pass_fds, attempts.begin())
-        return launch
+        return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network, more, readable)
+
+    async def look(
+        self, argv: Sequence[str], cwd: Path, more: Iterable[Path], sockets: bool
+    ) -> tuple[Launch, Attempts]:
+        """The process for ``argv`` in ``look``, and who listens to what it would change; ``more`` and ``sockets`` as
+        for ``attempts``. Whoever is cancelled meanwhile leaves nothing lent. Raises ToolError as ``launch``."""
+        await self.ready()
+        making = asyncio.get_running_loop().run_in_executor(None, self._looking, argv, cwd, more, sockets)
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(_given_up)
+            raise
+
+    def _looking(self, argv: Sequence[str], cwd: Path, more: Iterable[Path], sockets: bool) -> tuple[Launch, Attempts]:
+        attempts = self.attempts(more, sockets)
+        try:
+            # Where warnings are errors, a test that passes would fail for pytest's cache.
+            cache = shlex.quote(str(self._base.cache / "pytest"))
+            addopts = f"{os.environ.get('PYTEST_ADDOPTS', '')} -o cache_dir={cache}".strip()
+            trying = {**TRYING, "PYTEST_ADDOPTS": addopts}
+            launch = self.wrapped(attempts.wrapped(argv), "look", cwd, more=trying, lent=attempts.lent)
+            launch.pass_fds = (*launch.pass_fds, attempts.begin())
+        except BaseException:
+            attempts.end()
+            raise
+        return launch, attempts
 
     def wrapped(
         self,
@@ -264,8 +267,6 @@ class Jail:
         lent: Lent | None = None,
     ) -> Launch:
         """The same for a thread of the caller's own. ``lent`` is what ``look`` may have besides."""
-        from agent_tui.tools.sandbox.protected import write_git_config
-
         sandbox, policy = self.tried(), self.policy(network)
         if domain != "free" and sandbox.holds(domain):
             with contextlib.suppress(OSError):
@@ -290,14 +291,12 @@ class Jail:
         with self._sharing:
             listener = self._shared.listener if self._shared is not None else None
             if self._proxy is None and listener is not None:
-                self._is_own("", 0)
+                _ = self._own_registries  # as they are before a command could change what they are read from
                 self._proxy = HostProxy(listener, self._lets, self._is_own)
             return self._proxy
 
     def hold(self, pid: int, holds: bool) -> None:
         """Sets whether the temporary files of this process's commands are kept as long as the process ``pid`` runs."""
-        if self._base is None:
-            return
         mark = self._base.scratch / f"held-{os.getpid()}-{pid}"
         with contextlib.suppress(OSError):
             if holds:
@@ -312,8 +311,6 @@ class Jail:
         if self._proxy is not None:
             self._proxy.close()
             self._proxy = None
-        if self._base is None:
-            return
         import shutil
 
         needed: set[str] = set()
@@ -327,6 +324,14 @@ class Jail:
             owner = folder.name.removeprefix("tmp-")
             if owner not in needed and (folder == self._base.temporary or not _runs(owner)):
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _given_up(making: asyncio.Future[tuple[Launch, Attempts]]) -> None:
+    """Nobody waits any more for a command that looks."""
+    if not making.cancelled() and making.exception() is None:
+        launch, attempts = making.result()
+        launch.close()
+        attempts.end()
 
 
 def _runs(pid: str) -> bool:

@@ -241,7 +241,11 @@ class HostProxy:
         host = (parts.hostname or "").rstrip(".").lower() if parts is not None else ""
         plain = parts is not None and _PLACE.fullmatch(parts.netloc) and (tunnel or parts.scheme == "http")
         if request is None or parts is None or not host or not plain or length is None:
-            await _say(writer, "400 Bad Request", "this is not a request that a proxy of HTTP takes here")
+            await _say(
+                writer,
+                "400 Bad Request",
+                "agent-tui: the proxy out of the sandbox takes CONNECT and plain requests for http:// addresses alone",
+            )
             return
         port = parts.port or (443 if tunnel else 80)
         if not self._granted(host, port):

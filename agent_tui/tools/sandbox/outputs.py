@@ -13,6 +13,7 @@ import errno
 import os
 import re
 import stat
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -183,8 +184,11 @@ class Outputs:
         with own_git(self._repository) as git:
             if git is None:
                 return []
-            self._ask_what_is_ignored(git, [path for path in inside if path not in self._ignored])
-            inside = [path for path in inside if self._ignored[path] or path.name == LOCK]
+            for path in inside:
+                if path not in self._ignored:
+                    with contextlib.suppress(subprocess.TimeoutExpired):  # it is asked again the next time
+                        self._ignored[path] = self._is_ignored(git, path)
+            inside = [path for path in inside if self._ignored.get(path) or path.name == LOCK]
             names = [str(path.relative_to(self._root)) for path in inside]
             tracked = git.run(self._root, "ls-files", "-z", "--", *names, timeout=_SECONDS) if inside else b""
         if tracked is None:
@@ -195,29 +199,28 @@ class Outputs:
     def _ways(self, path: Path) -> list[Path]:
         return [path, *(way for way in path.parents if self._is_inside(way))]
 
-    def _ask_what_is_ignored(self, git: OwnGit, paths: Sequence[Path]) -> None:
-        """By git's own word, in a folder that has nothing but the ignore files of then."""
+    def _is_ignored(self, git: OwnGit, path: Path) -> bool:
+        """By git's own word, in a folder that has nothing but the ignore files of then. Raises TimeoutExpired."""
         assert self._repository is not None and self._repository.tree is not None
         tree = self._repository.tree
-        for path in paths:
-            name = str(path.relative_to(tree))
-            known = git.run(tree, "ls-tree", "-z", self._commit, "--", name, timeout=_SECONDS) if self._commit else b""
-            with tempfile.TemporaryDirectory(prefix="agent-tui-git-") as private:
-                base = Path(private).resolve()
-                for way in [way for way in path.parents if way.is_relative_to(tree)]:
-                    folder = base / way.relative_to(tree)
-                    folder.mkdir(parents=True, exist_ok=True)
-                    (folder / ".gitignore").write_text(self._said_in(git, way), "utf-8", "surrogateescape")
-                (base / name).mkdir()
-                there = ("--no-literal-pathspecs", "--work-tree", str(base))
-                told = git.run(base, *there, "check-ignore", "-q", "--no-index", "--", f"./{name}", timeout=_SECONDS)
-            self._ignored[path] = told is not None and known == b""
+        name = str(path.relative_to(tree))
+        if self._commit and git.answer(tree, "ls-tree", "-z", self._commit, "--", name, timeout=_SECONDS) != b"":
+            return False
+        with tempfile.TemporaryDirectory(prefix="agent-tui-git-") as private:
+            base = Path(private).resolve()
+            for way in [way for way in path.parents if way.is_relative_to(tree)]:
+                folder = base / way.relative_to(tree)
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / ".gitignore").write_text(self._said_in(git, way), "utf-8", "surrogateescape")
+            (base / name).mkdir()
+            there = ("--no-literal-pathspecs", "--work-tree", str(base), "check-ignore", "-q", "--no-index")
+            return git.answer(base, *there, "--", f"./{name}", timeout=_SECONDS) is not None
 
     def _said_in(self, git: OwnGit, folder: Path) -> str:
         if folder not in self._begun:
             assert self._repository is not None and self._repository.tree is not None
             name = (folder / ".gitignore").relative_to(self._repository.tree)
-            text = git.run(folder.parent, "cat-file", "blob", f"{self._commit}:{name}", timeout=_SECONDS)
+            text = git.answer(folder.parent, "cat-file", "blob", f"{self._commit}:{name}", timeout=_SECONDS)
             self._begun[folder] = (text or b"").decode("utf-8", "surrogateescape")
         return self._begun[folder]
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePath
 
+from agent_tui.tools.git.repository import is_git
 from agent_tui.tools.sandbox.policy import SandboxPolicy
 from agent_tui.tools.sandbox.protected import is_protected, led_to, root_places
 
@@ -273,7 +274,7 @@ def linked_repository(folder: Path) -> Path | None:
     except (OSError, ValueError):
         return None
     known = back.is_absolute() and back.resolve() == (folder / ".git").resolve()
-    if not known or own.resolve().parent != common / "worktrees" or not _is_git(common):
+    if not known or own.resolve().parent != common / "worktrees" or not is_git(common):
         return None
     return common
 
@@ -281,10 +282,6 @@ def linked_repository(folder: Path) -> Path | None:
 def _line(path: Path) -> str:
     with path.open("rb") as file:
         return file.read(4_096).decode().partition("\n")[0].strip()
-
-
-def _is_git(folder: Path) -> bool:
-    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
 
 
 def secrets(policy: SandboxPolicy) -> list[Path]:
@@ -314,7 +311,7 @@ def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
     names = PROTECTED + (HOME_PROTECTED if folder == home() else ())
     own = [path for path in policy.protected if path.is_relative_to(folder) and path != folder]
     found = [git / name for git in git_folders(folder) for name in GIT_PROTECTED]
-    if _is_git(folder):
+    if is_git(folder):
         return found
     if (folder / ".git").is_file() or (folder / ".git").is_symlink():
         found = [folder / ".git"]  # of a linked worktree or a submodule: it says where the repository is
@@ -333,7 +330,7 @@ def _spelled(folder: Path) -> list[Path]:
 def git_folders(folder: Path) -> list[Path]:
     """The folder of git in ``folder``, whether it exists or not, and those of its submodules and worktrees. ``folder``
     may be one of git itself. Raises OSError where there are too many to look through."""
-    git = folder if _is_git(folder) else folder / ".git"
+    git = folder if is_git(folder) else folder / ".git"
     found, looked = [git], 0
     for kind in ("modules", "worktrees"):
         todo = [git / kind]

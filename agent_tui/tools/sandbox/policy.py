@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol
 
 from agent_tui.paths import private_dir
+from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.network import SessionNetwork
 
 Domain = Literal["look", "work", "free"]
@@ -197,6 +198,19 @@ class Backend(Protocol):
     def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]: ...
 
 
+@dataclass(slots=True, frozen=True)
+class Secrecy:
+    """``secrets`` answers the configured keys by value, ``names`` are the variables they are configured to come from;
+    ``allow`` are names and patterns that stay whatever they are."""
+
+    secrets: Callable[[], Collection[str]] = tuple
+    names: Collection[str] = ()
+    allow: Collection[str] = ()
+
+
+NO_SECRETS = Secrecy()
+
+
 def free(argv: Sequence[str], env: Mapping[str, str]) -> Launch:
     """A process without any restriction."""
     return Launch(list(argv), dict(env), "free")
@@ -209,7 +223,8 @@ def domain_for(mode: str) -> Domain:
     return "free" if mode == "bypass" else "look"
 
 
-NO_WRITING = "writes nothing but private temporary files"
+NO_WRITING = "writes only private temporary files"
+NO_WRITING_BUT_BUILDS = f"{NO_WRITING}, and in `ask` build folders that git ignores"
 PROJECT_WRITING = "writes only in the project and added folders"
 NO_HOME = "reads the project and the system, not your home"
 GIT_HELD = "git hooks and configuration read-only"
@@ -218,7 +233,11 @@ GIT_HELD = "git hooks and configuration read-only"
 
 def look_words(ports: bool) -> str:
     """Describes what ``look`` reaches, in the words that /status lists."""
-    return "no network but ports that a command opens itself" if ports else "no network, not even on this machine"
+    return (
+        "no network but ports on 127.0.0.1 that the command itself opens"
+        if ports
+        else "no network, not even on this machine"
+    )
 
 
 def network_words(network: Network, loopback: Loopback) -> str:

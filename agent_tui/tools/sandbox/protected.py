@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import time
 from itertools import pairwise
 from pathlib import Path, PurePath
 
-from agent_tui.tools.git.repository import find_git
+from agent_tui.tools.git.repository import as_config, config_lines, find_git, git_places, listed
 
 FOLDERS = frozenset(
     {
@@ -99,8 +98,7 @@ KEPT = re.compile(
 """Keys whose values neither run anything nor let anyone in."""
 
 _FRESH = 300.0
-_SECTION = re.compile(r"\s*\[\s*([\w.-]+)[^\]]*\]")
-_VALUE = re.compile(r'\s*([\w-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^#;]*)')
+_VALUE = re.compile(r'([\w-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^#;]*)')
 _MAX_BYTES = 200_000
 _INCLUDES = 5
 
@@ -113,56 +111,25 @@ def write_git_config(target: Path, path: str) -> None:
             return
     except FileNotFoundError:
         pass
-    temporary = target.with_name(f"{target.name}.{os.getpid()}")
-    temporary.write_text(_text(_listed(path)), "utf-8")
-    temporary.replace(target)
-
-
-def _listed(path: str) -> list[tuple[str, str]]:
-    """The global configuration. It names files to include at most, so reading it runs nothing."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        done = subprocess.run(
-            [find_git(None, path) or "git", "config", "--global", "--includes", "--list", "-z"],
-            cwd="/",
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=5,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return []
-    entries = (entry.partition("\n") for entry in done.stdout.decode("utf-8", "replace").split("\0"))
-    return [(key, value) for key, _, value in entries if KEPT.fullmatch(key.lower())]
-
-
-def _text(entries: list[tuple[str, str]]) -> str:
-    lines = []
-    for key, value in entries:
-        section, _, name = key.partition(".")
-        quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-        lines.append(f'[{section}]\n\t{name} = "{quoted}"\n')
-    return "".join(lines)
+    # It names files to include at most, so reading it runs nothing.
+    found = listed([find_git(None, path) or "git", "config", "--global", "--includes"], env) or ()
+    temporary = target.with_name(f"{target.name}.{os.getpid()}")
+    kept = as_config((key, value) for key, value in found if KEPT.fullmatch(key.lower()))
+    temporary.write_text(kept, "utf-8", "surrogateescape")
+    temporary.replace(target)
 
 
 def led_to(folder: Path) -> list[Path]:
     """Places in ``folder``, a worktree, that git's configuration names: the folder of hooks and files to include. Read
     as data, no git is asked; what a condition would leave out is in it, too."""
-    git = folder / ".git"
     try:
-        if git.is_file():
-            own = folder / git.read_text("utf-8", "replace")[:4_096].partition("gitdir:")[2].strip()
-            common = own / "commondir"
-            shared = own / common.read_text("utf-8", "replace")[:4_096].strip() if common.is_file() else own
-            files = [shared / "config", own / "config.worktree"]
-        else:
-            files = [git / "config", git / "config.worktree"]
+        own, common = git_places(folder)
     except (OSError, ValueError):
         return []
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     found: set[Path] = set()
-    for file in (*files, Path.home() / ".gitconfig", base / "git" / "config"):
+    for file in (common / "config", own / "config.worktree", Path.home() / ".gitconfig", base / "git" / "config"):
         _follow(file, folder, found, _INCLUDES)
     return sorted(path for path in found if path.is_relative_to(folder) and path != folder)
 
@@ -173,10 +140,7 @@ def _follow(file: Path, folder: Path, found: set[Path], depth: int) -> None:
             text = opened.read(_MAX_BYTES).decode("utf-8", "replace")
     except (OSError, ValueError):
         return
-    section = ""
-    for line in text.replace("\\\n", "").splitlines():
-        if heading := _SECTION.match(line):
-            section, line = heading[1].lower(), line[heading.end() :]
+    for section, _, line in config_lines(text.replace("\\\n", "")):
         value = _VALUE.match(line)
         if value is None:
             continue

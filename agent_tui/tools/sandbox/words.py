@@ -6,76 +6,84 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.policy import Domain, Loopback, Network, network_words
 
-_REFUSED = re.compile(
-    r"permission denied|operation not permitted|read-only file system|\b(?:EACCES|EPERM|EROFS)\b", re.IGNORECASE
-)
-_OFFLINE = re.compile(
-    r"network is unreachable|could not resolve|temporary failure in name resolution|name or service not known"
-    r"|\b(?:ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b|failed to connect|couldn't connect|connection refused"
-    r"|getaddrinfo|no address associated|unable to resolve|dns error|offline",
-    re.IGNORECASE,
-)
-_HOMES = ("/home/", "/root/", "/Users/", "~/", "$HOME")
-_MISSING = re.compile(r"no such file or directory|not found|ENOENT", re.IGNORECASE)
+_WORDS = r"permission denied|operation not permitted|read-only file system"
+_CODES = r"\b(?:EACCES|EPERM|EROFS)\b"
+_DENIED = rf"{_WORDS}|{_CODES}"
+_REFUSED = re.compile(_DENIED, re.IGNORECASE)
 _SURELY = re.compile(
-    r"(?m)(?:permission denied|operation not permitted|read-only file system)(?: \(os error \d+\)|: '[^'\n]*')?\.?$"
-    r"|\b(?:EACCES|EPERM|EROFS|EAI_AGAIN|ENETUNREACH)\b|could not resolve host|name resolution$|service not known",
+    rf"(?m)(?:{_WORDS})(?: \(os error \d+\)|: '[^'\n]*')?\.?$|{_CODES}"
+    r"|\b(?:EAI_AGAIN|ENETUNREACH)\b|could not resolve host|name resolution$|service not known",
     re.IGNORECASE,
 )
+_ABSENT = r"no such file or directory|\bENOENT\b"
+_MISSING = re.compile(rf"{_ABSENT}|not found", re.IGNORECASE)
+_UNREACHED = re.compile(
+    r"could not resolve|temporary failure in name resolution|name or service not known|nodename nor servname"
+    r"|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b|network is unreachable|failed to lookup address|dns error"
+    r"|no address associated|unable to resolve|lookup \S+ on |UnknownHostException|unable to look up",
+    re.IGNORECASE,
+)
+_NOBODY = re.compile(r"ECONNREFUSED|connection refused|(?:failed to|couldn't|could not) connect", re.IGNORECASE)
+_OFFLINE = re.compile(rf"{_UNREACHED.pattern}|{_NOBODY.pattern}|getaddrinfo|offline", re.IGNORECASE)
+_HOMES = ("/home/", "/root/", "/Users/", "~/", "$HOME")
 _TAIL = 20_000
 _SHELLS_NAME = re.compile(r"(?m)^\S*\b(?:ba|da|z|k)?sh: (?:line \d+: )?")
-_DENIED = r"permission denied|operation not permitted|read-only file system|EACCES|EPERM|EROFS"
-_ABSENT = r"no such file or directory|ENOENT"
 _NAMED = r"""(?<![\w.:/~-])([/~](?:[^\s:'"‘’“”`,;()\[\]]){1,300})"""
-
-
 _HERE = re.compile(r"(?<![\w.])(?:localhost|127\.\d+\.\d+\.\d+|::1)(?![\w.])", re.IGNORECASE)
+
+
+def _writable(domain: Domain, builds: bool) -> str:
+    """The only places that a command may write. ``builds``: it may write what builds make."""
+    if domain == "work":
+        return "the project, added folders and $TMPDIR"
+    return "$TMPDIR and build folders that git ignores" if builds else "$TMPDIR"
 
 
 def place_words(domain: Domain, network: Network, loopback: Loopback, builds: bool = False) -> str:
     """Describes what holds a command, in the words that the model is told with its permission mode. ``builds``: it may
     write what builds make."""
-    looks = "$TMPDIR and build folders that git ignores" if builds else "$TMPDIR alone"
-    writes = "the project and $TMPDIR" if domain == "work" else looks
-    reaches = {"allow": "the network", "registries": "no network but package registries"}
-    net = reaches.get(network, "no network") if domain == "work" else "no network"
-    theirs = "; ports on 127.0.0.1 are for each other" if domain == "work" else "; a command has 127.0.0.1 for itself"
-    ports = "" if loopback == "deny" else theirs
+    reaches = {"allow": "the network", "registries": "no network but package registries"} if domain == "work" else {}
+    ports = "; on 127.0.0.1 they reach each other" if domain == "work" else "; on 127.0.0.1 each reaches itself alone"
     return (
-        f"Commands run in a sandbox: they read the project and the system, not the home, write {writes}, have {net}"
-        f'{ports}. "outside": true asks the user to let one out.'
+        "Commands run in a sandbox: they read the project and the system, not the home, write only "
+        f"{_writable(domain, builds)}, have {reaches.get(network, 'no network')}{'' if loopback == 'deny' else ports}. "
+        '"outside": true asks the user to let one out.'
     )
 
 
 def refused(
-    output: str, domain: Domain, network: Network | None = None, shares: bool = False, failed: bool = True
+    output: str,
+    domain: Domain,
+    network: Network | None = None,
+    shares: bool = False,
+    failed: bool = True,
+    builds: bool = False,
 ) -> list[str]:
     """A line for a command that the sandbox may have stopped, naming what it reached for, and how it may be asked for
-    outside; none where its output does not look like it. ``shares``: it has the ports of other commands. One that has
-    not ``failed``, as ``make | tail`` never does, must have said so in so many words."""
-    if domain == "free" or (not failed and not _SURELY.search(output[-_TAIL:])):
-        return []
+    outside; none where its output does not look like it. ``shares``: it has the ports of other commands; ``builds``: it
+    may write what builds make. One that has not ``failed``, as ``make | tail`` never does, must have said so in so many
+    words."""
     tail = output[-_TAIL:]
+    if domain == "free" or (not failed and not _SURELY.search(tail)):
+        return []
     again = ' If it is needed, call it again with "outside": true; the user is asked.' if domain == "work" else ""
     if _OFFLINE.search(tail) and not (domain == "work" and network == "allow"):
         whose = "that commands in the sandbox have open" if shares and domain == "work" else "that it opens itself"
         ports = f" It reaches ports {whose}, no others of this machine." if _HERE.search(tail) else ""
         return [f"[sandbox: this ran without a network ({domain}).{ports}{again}]"]
-    what = "reads only" if domain == "look" else "writes only in the project, added folders and $TMPDIR"
     if _REFUSED.search(tail):
-        path = _path(tail, _DENIED)
-        if path:
-            return [f"[sandbox: {path}: not allowed here, it {what} ({domain}).{again}]"]
-        return [f"[sandbox: this ran where it {what} ({domain}); that may be why.{again}]"]
+        what = f"it may write only {_writable(domain, builds)}"
+        if path := _path(tail, _DENIED):
+            return [f"[sandbox: {path}: not allowed here, {what} ({domain}).{again}]"]
+        return [f"[sandbox: this ran where {what} ({domain}); that may be why.{again}]"]
     if _MISSING.search(tail) and any(home in tail for home in (*_HOMES, f"{Path.home()}/")):
-        path = _path(tail, _ABSENT)
-        if path:
+        if path := _path(tail, _ABSENT):
             return [f"[sandbox: {path}: cannot be seen here, like most of the home folder ({domain}).{again}]"]
         return [f"[sandbox: most of the home folder cannot be seen here ({domain}); that may be why.{again}]"]
     return []
@@ -172,19 +180,12 @@ def status_line(sandbox: Sandbox) -> str:
 
 
 _CACHE = re.compile(r"cache", re.IGNORECASE)
-_UNREACHED = re.compile(
-    r"could not resolve|temporary failure in name resolution|name or service not known|nodename nor servname"
-    r"|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b|network is unreachable|failed to lookup address|dns error"
-    r"|no address associated|unable to resolve|lookup \S+ on |UnknownHostException|unable to look up",
-    re.IGNORECASE,
-)
 _SOCKET = re.compile(
     r"\b(?:listen|bind|connect|socket)\b.{0,80}?(?:EACCES|EPERM|permission denied|operation not permitted)"
     r"|(?:EACCES|EPERM|permission denied|operation not permitted).{0,40}?\bsocket\b"
     r"|SocketException: (?:Permission denied|Operation not permitted)",
     re.IGNORECASE,
 )
-_NOBODY = re.compile(r"ECONNREFUSED|connection refused|(?:failed to|couldn't|could not) connect", re.IGNORECASE)
 _IN_PYTHON = re.compile(r"socket\.socket|create_server|_socket\.")
 _PORT = re.compile(r":(\d{2,5})\b(?![:.]\d)|\bport:? (\d{2,5})\b")
 _HOST = re.compile(r"(?<![\w.@<-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}(?![\w.(-])", re.IGNORECASE)
@@ -272,11 +273,11 @@ def _socket_line(tail: str) -> str:
     lines = tail.split("\n")
     for number, line in enumerate(lines):
         if _SOCKET.search(line):
-            return " ".join(lines[number : number + 1])
-        if line.startswith("PermissionError: [Errno") and "'" not in line:
-            above = lines[max(0, number - 4) : number]
-            if any(_IN_PYTHON.search(row) for row in above):
-                return line
+            return line
+        above = lines[max(0, number - 4) : number]
+        in_python = line.startswith("PermissionError: [Errno") and "'" not in line
+        if in_python and any(_IN_PYTHON.search(row) for row in above):
+            return line
     return ""
 
 

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, TypeAlias
 from agent_tui.completion import FileIndex
 from agent_tui.history import History
 from agent_tui.ui.chat.composing import Completing, Copying, Drafts, Editor, Pasting
-from agent_tui.ui.chat.key_actions import Finding, Interrupts, Reading
+from agent_tui.ui.chat.key_actions import Finding, Interrupts
 from agent_tui.ui.chat.questions import Questions
 from agent_tui.ui.chat.screens import Screens, ThemeChoice
-from agent_tui.ui.chat.sending import Commands, PromptHost, Sender
+from agent_tui.ui.chat.sending import Sender
 from agent_tui.ui.chat.session import SessionView
-from agent_tui.ui.chat.view import AgentHolder, MainView
+from agent_tui.ui.chat.view import AgentHolder, MainView, Part
+from agent_tui.ui.prompt.widget import Host
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
     from agent_tui.engine.agent import Agent
+    from agent_tui.models.messages import Written
     from agent_tui.paths import Paths
     from agent_tui.ui.chat.pictures import Pictures
     from agent_tui.ui.chat.view import ChatApp
@@ -34,13 +36,12 @@ EVERY = 2.0
 paths, in a thread, and draws nothing; what changed is told by the agent as an event."""
 
 
-class Freshness:
+class Freshness(Part):
     """Looks whether such files have changed, but only while the user looks, too: not when the terminal has lost the
     focus, and not while the agent works."""
 
-    def __init__(self, holder: AgentHolder, app: ChatApp) -> None:
-        self._holder = holder
-        self._app = app
+    def __init__(self, view: MainView) -> None:
+        super().__init__(view)
         self._look: asyncio.Task[bool] | None = None
 
     def begin(self) -> None:
@@ -48,7 +49,7 @@ class Freshness:
 
     def look(self) -> None:
         """One look, unless the last one still waits for a slow disk."""
-        agent = self._holder.agent
+        agent = self._agent
         if agent is None or agent.turns.busy or not self._app.app_focus:
             return
         if self._look is None or self._look.done():
@@ -62,7 +63,9 @@ def _told(look: asyncio.Task[bool]) -> None:
 
 
 class Chat:
-    """The objects that the application hands its keys and messages to."""
+    """The objects that the application hands its keys and messages to. ``pictures`` are there from ``furnish`` on."""
+
+    pictures: Pictures
 
     def __init__(
         self,
@@ -73,35 +76,71 @@ class Chat:
         clock: Callable[[], float],
         last_words: Callable[[Agent], list[str]],
     ) -> None:
-        self.holder = holder = AgentHolder(last_words)
-        self.view = view = MainView(app, settings.ui, History(paths.state, str(root)), clock)
-        self.pictures: Pictures | None = None
+        self.holder = AgentHolder(last_words)
+        self.view = view = MainView(app, self.holder, settings.ui, History(paths.state, str(root)), clock)
         files = FileIndex(root)
         self.copying = Copying(view)
         self.pasting = Pasting(view)
         self.drafts = Drafts(view)
         self.editor = Editor(view)
         self.finding = Finding(view)
-        self.reading = Reading(view)
-        self.freshness = Freshness(holder, app)
-        self.completing = Completing(holder, view, files)
-        self.questions = Questions(holder, view, self.pasting, self.editor)
-        self.session = SessionView(holder, view, self.questions, files, settings.context.auto_compact)
-        commands = Commands(view, self.questions, self.session, self.copying)
-        self.sender = Sender(holder, view, self.questions, commands)
-        self.interrupts = Interrupts(holder, view, self.sender, self.finding, self.copying)
+        self.freshness = Freshness(view)
+        self.completing = Completing(view, files)
+        self.questions = Questions(view, self.pasting, self.editor)
+        self.session = SessionView(view, self.questions, files, settings.context.auto_compact)
+        self.sender = Sender(view, self.questions, self.session, self.copying)
+        self.interrupts = Interrupts(view, self.sender, self.finding, self.copying)
         themes = ThemeChoice(view, paths.themes, paths.state)
         self.screens = Screens(
-            holder, view, themes, self.finding, self.sender, self.session, self.open_picture, settings.keys
+            view,
+            themes,
+            self.finding,
+            self.sender,
+            self.session,
+            lambda which: self.pictures.open(which),
+            settings.keys,
         )
-        view.prompt.host = PromptHost(
-            holder, view, self.questions.guard, self.drafts, self.sender, self.pasting, self.copying
+        view.prompt.host = Host(
+            typed=self._typed,
+            sent=self._sent,
+            take_back=self._take_back,
+            send_waiting=self._send_waiting,
+            pasted=self.pasting.pasted,
+            refused=self.sender.refused,
+            copied=lambda text: self.copying.copy(text, "what was yanked"),
+            mode_shown=view.status.show_mode,
         )
         if settings.ui.vim:
             view.prompt.use_vim(True)
 
+    def _typed(self) -> None:
+        self.questions.guard.typed()
+        self.drafts.key_comes()
+
+    def _sent(self, typed: Written, steer: bool) -> None:
+        """A message, a command or a shell line goes out."""
+        self.questions.guard.sent()
+        self.drafts.forget()
+        self.sender.send(typed, steer)
+
+    def _take_back(self) -> None:
+        """↑ on an empty prompt: the newest queued message, else the newest of the history."""
+        taken = self.sender.take_back()
+        if taken is None:
+            self.view.prompt.recall_older()
+        else:
+            self.view.prompt.give_back(taken)
+
+    def _send_waiting(self) -> None:
+        """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out."""
+        if self.holder.agent is not None and self.holder.agent.turns.send_waiting():
+            self.view.transcript.follow_end()
+
     async def furnish(self, problem: str | None, first_prompt: str) -> None:
         """Puts everything around the prompt; a ``problem`` becomes a line, ``first_prompt`` is sent when it can be."""
+        from agent_tui.ui.chat.pictures import Pictures
+
+        self.pictures = Pictures(self.view)
         await self.view.furnish()
         self.sender.show_waiting()
         self.view.window.push_title()
@@ -121,7 +160,7 @@ class Chat:
         agent = self.holder.opening = await factory()
         from agent_tui.ui.chat.router import Router
 
-        agent.subscribe(Router(self.holder, self.view, self.session, self.questions).dispatch)
+        agent.subscribe(Router(self.view, self.session, self.questions).dispatch)
         await agent.start()
         self.holder.opened()
         self.session.facts_changed()
@@ -129,18 +168,3 @@ class Chat:
             self.screens.choose_session(agent, self.sender.agent_ready)
         else:
             self.sender.agent_ready()
-
-    def find_pictures(self, in_page: bool) -> None:
-        """The first frame stands: finds out how the terminal, or the page of the browser, can show pictures."""
-        self._pictures(in_page).begin()
-
-    def open_picture(self, which: str) -> None:
-        """Shows a picture of the conversation on a screen of its own."""
-        self._pictures().open(which)
-
-    def _pictures(self, in_page: bool = False) -> Pictures:
-        from agent_tui.ui.chat.pictures import Pictures
-
-        if self.pictures is None:
-            self.pictures = Pictures(self.holder, self.view, in_page)
-        return self.pictures

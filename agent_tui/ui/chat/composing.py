@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 from textual.app import SuspendNotSupported
 
 from agent_tui.completion import FileIndex, Query, propose, shell_lines
+from agent_tui.ui.chat.view import Part
 from agent_tui.ui.keys import TypingGuard
 
 if TYPE_CHECKING:
     from agent_tui.models.messages import AttachmentPart
-    from agent_tui.ui.chat.view import AgentHolder, MainView
+    from agent_tui.ui.chat.view import MainView
 
 
-class Completing:
+class Completing(Part):
     """Looks for proposals in a task; only the newest question is answered."""
 
-    def __init__(self, holder: AgentHolder, view: MainView, files: FileIndex) -> None:
-        self._holder = holder
-        self._view = view
+    def __init__(self, view: MainView, files: FileIndex) -> None:
+        super().__init__(view)
         self.files = files
 
     def complete(self, query: Query | None) -> None:
@@ -39,40 +39,33 @@ class Completing:
 
     async def _propose(self, query: Query) -> None:
         shell = shell_lines(self._view.history) if query.kind == "shell" else []
-        found = await propose(query, self._holder.agent, self.files, shell)
+        found = await propose(query, self._agent, self.files, shell)
         if self._view.prompt.query_now == query:
             self._view.completions.show_proposals(found, query)
 
 
-class Copying:
+class Copying(Part):
     """Into the clipboard: through the terminal, and the platform's own where there is one."""
 
-    def __init__(self, view: MainView) -> None:
-        self._view = view
-
     def copy(self, text: str, what: str) -> None:
-        self._view.app.copy_to_clipboard(text)
+        self._app.copy_to_clipboard(text)
         self._view.hint(f"Copied {what}")
-        if not self._view.app.is_headless:
+        if not self._app.is_headless:
             self._view.begin(partial(self._natively, text))
 
     @staticmethod
     async def _natively(text: str) -> None:
-        from agent_tui.commands.clipboard import copy_text
+        from agent_tui.commands.desktop import copy_text
 
         await asyncio.to_thread(copy_text, text)
 
 
-class Pasting:
+class Pasting(Part):
     """Into the prompt: an image as itself, long text behind a placeholder."""
-
-    def __init__(self, view: MainView) -> None:
-        self._app = view.app
-        self._prompt = view.prompt
 
     def pasted(self, text: str) -> None:
         """Text from the terminal's paste: an image's path becomes the image, long text a placeholder."""
-        prompt = self._prompt
+        prompt = self._view.prompt
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         image = _image_file(text)
         prompt.insert_text(prompt.placeholders.image(image) if image else prompt.placeholders.collapse(text))
@@ -81,14 +74,15 @@ class Pasting:
     async def paste(self) -> None:
         """Ctrl+V: an image from the platform's clipboard, else its text, else what was copied here."""
         if not self._app.is_headless:
-            from agent_tui.commands.clipboard import read_image, read_text
+            from agent_tui.commands.desktop import read_image, read_text
 
             image = await asyncio.to_thread(read_image)
             if image is not None:
                 from agent_tui.models.messages import AttachmentPart
 
                 part = AttachmentPart("clipboard.png", "image/png", data=base64.b64encode(image).decode())
-                self._prompt.insert_text(self._prompt.placeholders.image(part))
+                prompt = self._view.prompt
+                prompt.insert_text(prompt.placeholders.image(part))
                 return
             text = await asyncio.to_thread(read_text)
             if text:
@@ -116,11 +110,11 @@ DELAY = 1.0
 YIELDED = "You had typed before your draft was here: ↑ brings the draft back."
 
 
-class Drafts:
+class Drafts(Part):
     """Writes the draft a moment after a change, not with every key."""
 
     def __init__(self, view: MainView) -> None:
-        self._view = view
+        super().__init__(view)
         self._history = view.history
         self._prompt = view.prompt
         self._guard: TypingGuard | None = None  # while a draft stands there that no key has touched
@@ -129,7 +123,7 @@ class Drafts:
     def changed(self) -> None:
         if not self._saving:
             self._saving = True
-            self._view.app.set_timer(DELAY, self._save_later)
+            self._app.set_timer(DELAY, self._save_later)
 
     def _save_later(self) -> None:
         self._saving = False
@@ -169,24 +163,19 @@ class Drafts:
         self._view.say("info", YIELDED)
 
 
-class Editor:
+class Editor(Part):
     """Lends the terminal to the user's editor: the configured one, else the one the environment names."""
-
-    def __init__(self, view: MainView) -> None:
-        self._view = view
-        self._app = view.app
-        self._prompt = view.prompt
 
     async def edit(self) -> None:
         """The prompt. The screen comes back when the editor ends."""
-        changed = await self.changed(self._prompt.whole_text, "message.md")
+        changed = await self.changed(self._view.prompt.whole_text, "message.md")
         if changed is not None:
-            self._prompt.set_text(changed)
+            self._view.prompt.set_text(changed)
 
     async def changed(self, text: str, name: str) -> str | None:
         """Lets the user edit ``text`` in the editor, in a file called ``name``, and returns the new text; None where it
         stays as it is."""
-        from agent_tui.commands.editing import edit_text
+        from agent_tui.commands.desktop import edit_text
 
         try:
             with self._app.suspend():

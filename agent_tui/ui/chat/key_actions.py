@@ -1,11 +1,11 @@
-"""The actions of the main screen's keys: interrupt, close, clear, quit; move and find in the transcript; change the
-mode."""
+"""The actions of the main screen's keys: interrupt, close, clear, quit; find in the transcript; change the mode."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from agent_tui.config import NEXT_MODES
+from agent_tui.ui.chat.view import Part
 from agent_tui.ui.keys import TWICE
 
 if TYPE_CHECKING:
@@ -13,17 +13,16 @@ if TYPE_CHECKING:
     from agent_tui.ui.chat.composing import Copying
     from agent_tui.ui.chat.sending import Sender
     from agent_tui.ui.chat.session import SessionView
-    from agent_tui.ui.chat.view import AgentHolder, MainView
+    from agent_tui.ui.chat.view import MainView
     from agent_tui.ui.transcript import FindState
     from agent_tui.ui.widgets.find import FindBar
 
 
-class Interrupts:
+class Interrupts(Part):
     """Knows when each key was pressed last: twice within ``TWICE`` seconds means more than once."""
 
-    def __init__(self, holder: AgentHolder, view: MainView, sender: Sender, finding: Finding, copying: Copying) -> None:
-        self._holder = holder
-        self._view = view
+    def __init__(self, view: MainView, sender: Sender, finding: Finding, copying: Copying) -> None:
+        super().__init__(view)
         self._sender = sender
         self._finding = finding
         self._copying = copying
@@ -33,13 +32,12 @@ class Interrupts:
     @property
     def working(self) -> bool:
         """True when there is something to interrupt."""
-        return self._sender.is_preparing or self._holder.busy
+        return self._sender.is_preparing or self._view.holder.busy
 
     def interrupt(self) -> None:
         if self._sender.cancel():
             return
-        agent = self._holder.agent
-        if agent is not None and agent.turns.interrupt():
+        if self._agent is not None and self._agent.turns.interrupt():
             self._view.activity.begin("Interrupting", "")
 
     def cancel(self) -> None:
@@ -51,7 +49,7 @@ class Interrupts:
 
     def _cancel(self) -> None:
         view = self._view
-        now, before = self._view.clock(), self._cancelled_at
+        now, before = view.clock(), self._cancelled_at
         self._cancelled_at = None
         selected = view.prompt.selected_text or (view.furnished and view.transcript.selected_text())
         if selected:
@@ -71,7 +69,7 @@ class Interrupts:
     def escape(self) -> None:
         """Esc: close what is open, else interrupt, else twice on empty goes back to an earlier message."""
         view = self._view
-        now, before = self._view.clock(), self._escaped_at
+        now, before = view.clock(), self._escaped_at
         self._escaped_at = None
         if self._finding.close():
             return
@@ -89,50 +87,8 @@ class Interrupts:
                 view.hint("Esc again goes back to an earlier message", TWICE)
 
 
-WHOLE = 1000
-"""So many pages are the way to the start or the end."""
-
-
-class Reading:
-    """The actions of the main screen's keys on the transcript."""
-
-    def __init__(self, view: MainView) -> None:
-        self._view = view
-
-    def toggle_tools(self) -> None:
-        self._view.hint("Tool output open" if self._view.transcript.toggle_tools() else "Tool output closed")
-
-    def toggle_reasoning(self) -> None:
-        self._view.hint("Reasoning shown" if self._view.transcript.toggle_reasoning() else "Reasoning hidden")
-
-    def scroll(self, pages: int) -> None:
-        """By pages; by ``WHOLE`` to the end, from where on it follows, or to the start."""
-        transcript = self._view.transcript
-        if pages >= WHOLE:
-            transcript.follow_end()
-        elif pages <= -WHOLE:
-            transcript.scroll_home(animate=False)
-        else:
-            transcript.scroll_relative(y=pages * max(1, transcript.size.height - 2), animate=False)
-
-    def jump(self, by: int) -> None:
-        """To the question before (-1) or after (1)."""
-        if not self._view.transcript.jump_user(by):
-            self._view.hint("No question further up" if by < 0 else "No question further down")
-
-    def follow_changed(self, follow: bool, new: int) -> None:
-        """The transcript follows its end again, or has ``new`` entries below what is seen."""
-        if follow:
-            self._view.hint("")
-        elif new:
-            self._view.hint(f"{new} new below · Ctrl+End follows")
-
-
-class Finding:
+class Finding(Part):
     """Opens and closes the bar and shows how far the search is."""
-
-    def __init__(self, view: MainView) -> None:
-        self._view = view
 
     @property
     def bar(self) -> FindBar | None:

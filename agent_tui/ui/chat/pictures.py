@@ -5,23 +5,22 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from agent_tui.ui.chat.view import Part
+
 if TYPE_CHECKING:
     from agent_tui.config import Images
     from agent_tui.engine.terminal import Graphics, Replies
-    from agent_tui.ui.chat.view import AgentHolder, MainView
+    from agent_tui.ui.chat.view import MainView
     from agent_tui.ui.screens.picture import Canvas, PictureScreen
 
 
-class Pictures:
-    """Finds out how to show them, after the first frame and beside it. ``in_page``: of the browser, instead of a
-    terminal."""
+class Pictures(Part):
+    """Finds out how to show them, after the first frame and beside it."""
 
-    def __init__(self, holder: AgentHolder, view: MainView, in_page: bool = False) -> None:
-        self._app = view.app
-        self._holder = holder
-        self._view = view
+    def __init__(self, view: MainView) -> None:
+        super().__init__(view)
         self._setting: Images = view.settings.images
-        self._in_page = in_page
+        self._in_page = False
         self._found: Graphics | None = None
         self._replies: Replies | None = None
         self._tmux = ""
@@ -29,8 +28,10 @@ class Pictures:
         self._canvas: Canvas | None = None
         """What the screen draws with."""
 
-    def begin(self) -> None:
-        """The transcript stands: asks tmux and the terminal, where there is a reason to."""
+    def begin(self, in_page: bool) -> None:
+        """The transcript stands: asks tmux and the terminal, where there is a reason to. ``in_page``: it is a page of
+        the browser instead of a terminal."""
+        self._in_page = in_page
         self._view.begin(self._find, group="pictures")
 
     async def _find(self) -> None:
@@ -84,8 +85,8 @@ class Pictures:
 
     def tell(self) -> None:
         """The agent's own checks can say what was found out here."""
-        if self._found is not None and self._holder.agent is not None:
-            self._holder.agent.project.tell_pictures(self._found.detail)
+        if self._found is not None and self._agent is not None:
+            self._agent.project.tell_pictures(self._found.detail)
 
     def _hold(self, found: Graphics) -> None:
         """The terminal holds them in the conversation."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, assert_never
 
+from agent_tui.ui.chat.view import Part
 from agent_tui.ui.keys import TypingGuard
 
 if TYPE_CHECKING:
@@ -12,18 +13,17 @@ if TYPE_CHECKING:
 
     from agent_tui.models.events import ApprovedMode, PermissionAsked, PlanPresented, QuestionAsked
     from agent_tui.ui.chat.composing import Editor, Pasting
-    from agent_tui.ui.chat.view import AgentHolder, MainView
+    from agent_tui.ui.chat.view import MainView
     from agent_tui.ui.widgets.question import QuestionPanel
 
     Asked = PermissionAsked | PlanPresented | QuestionAsked
 
 
-class Questions:
+class Questions(Part):
     """Shows the panel for the oldest open question and hands the answer to the agent."""
 
-    def __init__(self, holder: AgentHolder, view: MainView, pasting: Pasting, editor: Editor) -> None:
-        self._holder = holder
-        self._view = view
+    def __init__(self, view: MainView, pasting: Pasting, editor: Editor) -> None:
+        super().__init__(view)
         self._pasting = pasting
         self._editor = editor
         self.open: list[Asked] = []
@@ -60,18 +60,18 @@ class Questions:
         own = self._own.get(asked.request_id)
         if own is not None:
             own.set_result(allow)
-        elif self._holder.agent is not None:
-            self._holder.agent.permissions.answer(asked.request_id, allow, pattern, feedback)
+        elif self._agent is not None:
+            self._agent.permissions.answer(asked.request_id, allow, pattern, feedback)
 
     def answer_plan(self, asked: PlanPresented, mode: ApprovedMode | None, plan: str, feedback: str) -> None:
         self.answered(asked.request_id)
-        if self._holder.agent is not None:
-            self._holder.agent.questions.answer_plan(asked.request_id, mode, plan, feedback)
+        if self._agent is not None:
+            self._agent.questions.answer_plan(asked.request_id, mode, plan, feedback)
 
     def answer_question(self, asked: QuestionAsked, chosen: tuple[str, ...], text: str) -> None:
         self.answered(asked.request_id)
-        if self._holder.agent is not None:
-            self._holder.agent.questions.answer_question(asked.request_id, chosen, text)
+        if self._agent is not None:
+            self._agent.questions.answer_question(asked.request_id, chosen, text)
 
     def answered(self, request_id: str) -> None:
         """The question is settled, here or elsewhere."""

@@ -36,11 +36,12 @@ from agent_tui.models.events import (
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
 from agent_tui.ui.chat.session import is_demo
+from agent_tui.ui.chat.view import Part
 
 if TYPE_CHECKING:
     from agent_tui.ui.chat.questions import Questions
     from agent_tui.ui.chat.session import SessionView
-    from agent_tui.ui.chat.view import AgentHolder, MainView
+    from agent_tui.ui.chat.view import MainView
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +49,11 @@ WORKING = "Working"
 STARTING = {False: "Starting the provider (first use)", True: "Starting the provider"}
 
 
-class Router:
+class Router(Part):
     """Shows events; ``dispatch`` is the agent's subscriber and never raises."""
 
-    def __init__(self, holder: AgentHolder, view: MainView, session: SessionView, questions: Questions) -> None:
-        self._holder = holder
-        self._view = view
+    def __init__(self, view: MainView, session: SessionView, questions: Questions) -> None:
+        super().__init__(view)
         self._session = session
         self._questions = questions
         self._told = Told()
@@ -69,15 +69,10 @@ class Router:
 
     def _waiting_phase(self) -> str:
         """Returns the phase between a request and the first word of its answer."""
-        agent = self._holder.agent
+        agent = self._agent
         if agent is None or is_demo(agent) or self._backend not in LOADING:
             return WORKING
         return STARTING[self._used]
-
-    def _says_so(self) -> bool:
-        """Returns whether the interrupted answer says itself that it was interrupted."""
-        agent = self._holder.agent
-        return agent is not None and says_itself(agent.conversation.path)
 
     def _show(self, event: Event) -> None:
         view, session, transcript = self._view, self._session, self._view.transcript
@@ -116,9 +111,7 @@ class Router:
                 self._questions.answered(request_id)
             case PlanPresented("", plan):
                 view.say("info", f"The plan, which nobody can approve here:\n{plan}")
-            case PlanPresented():
-                self._questions.ask(event)
-            case QuestionAsked():
+            case PlanPresented() | QuestionAsked():
                 self._questions.ask(event)
             case ContextChanged(usage, in_flight):
                 session.context_changed(usage, in_flight)
@@ -147,7 +140,8 @@ class Router:
             case JobsChanged(running):
                 session.jobs_changed(running)
             case TurnEnded(reason):
-                for tone, line in self._told.ending(event, self._says_so(), view.settings.turn_cost):
+                says_so = self._agent is not None and says_itself(self._agent.conversation.path)
+                for tone, line in self._told.ending(event, says_so, view.settings.turn_cost):
                     view.say(tone, line)
                 session.turn_ended(reason)
             case _:

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from agent_tui.errors import AgentError
 from agent_tui.text.clean import one_line
+from agent_tui.ui.chat.view import Part
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
     from agent_tui.ui.chat.key_actions import Finding
     from agent_tui.ui.chat.sending import Sender
     from agent_tui.ui.chat.session import SessionView
-    from agent_tui.ui.chat.view import AgentHolder, MainView, Opened
+    from agent_tui.ui.chat.view import MainView, Opened
     from agent_tui.ui.screens.help import Entry
     from agent_tui.ui.screens.sessions import ResumeAt, WayBack
     from agent_tui.ui.theme import Themes
 
 
-class Screens:
+class Screens(Part):
     """Opens the other screens; those that need the agent say so while it is still starting. ``rebound`` are the user's
     own keys."""
 
     def __init__(
         self,
-        holder: AgentHolder,
         view: MainView,
         themes: ThemeChoice,
         finding: Finding,
@@ -36,9 +36,7 @@ class Screens:
         open_picture: Callable[[str], None],
         rebound: dict[str, str],
     ) -> None:
-        self._holder = holder
-        self._view = view
-        self._app = view.app
+        super().__init__(view)
         self._themes = themes
         self._finding = finding
         self._sender = sender
@@ -47,7 +45,7 @@ class Screens:
         self._rebound = rebound
 
     def open(self, name: Opened, data: str = "") -> None:
-        app, agent = self._app, self._holder.agent
+        app, agent = self._app, self._agent
         if len(app.screen_stack) > 1 and name == "palette":
             return
         match name:
@@ -192,7 +190,7 @@ class Screens:
         self._app.push_screen(RewindPicker(agent, clock=self._view.clock), done)
 
     async def _rewind(self, agent: Agent, choice: WayBack) -> None:
-        from agent_tui.commands.branch_words import moved_text
+        from agent_tui.commands.sessions import moved_text
 
         message, branch = choice.message, choice.branch
         if choice.fork:
@@ -210,12 +208,11 @@ class Screens:
             self._view.prompt.set_text(moved.text)
 
 
-class ThemeChoice:
+class ThemeChoice(Part):
     """Wears and keeps themes. ``folder`` holds the user's own, ``state`` which was chosen."""
 
     def __init__(self, view: MainView, folder: Path, state: Path) -> None:
-        self._view = view
-        self._app = view.app
+        super().__init__(view)
         self._folder = folder
         self._state = state
 

@@ -9,92 +9,20 @@ from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.errors import AgentError
 from agent_tui.text.clean import one_line
-from agent_tui.ui.prompt.widget import Host
+from agent_tui.ui.chat.view import Part
 
 if TYPE_CHECKING:
     from textual.worker import Worker
 
     from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import AttachmentPart, Written
-    from agent_tui.ui.chat.composing import Copying, Drafts, Pasting
+    from agent_tui.ui.chat.composing import Copying
     from agent_tui.ui.chat.questions import Questions
     from agent_tui.ui.chat.session import SessionView
-    from agent_tui.ui.chat.view import AgentHolder, MainView
-    from agent_tui.ui.keys import TypingGuard
+    from agent_tui.ui.chat.view import MainView
 
 
 READ_ONLY_HINT = "Read-only: this session is open elsewhere. /fork continues a copy."
-
-
-def refused(text: str, agent: Agent | None, view: MainView) -> bool:
-    """A session that is open elsewhere takes commands only; the text stays where it is."""
-    if agent is None or not agent.conversation.read_only:
-        return False
-    from agent_tui.commands.registry import is_command
-
-    if is_command(text, agent):
-        return False
-    view.hint(READ_ONLY_HINT)
-    return True
-
-
-class PromptHost(Host):
-    """Hands on what is typed in the prompt. ``guard`` is told of every key, so that none becomes an answer by
-    accident."""
-
-    def __init__(
-        self,
-        holder: AgentHolder,
-        view: MainView,
-        guard: TypingGuard,
-        drafts: Drafts,
-        sender: Sender,
-        pasting: Pasting,
-        copying: Copying,
-    ) -> None:
-        self._holder = holder
-        self._view = view
-        self._guard = guard
-        self._drafts = drafts
-        self._sender = sender
-        self._pasting = pasting
-        self._copying = copying
-
-    def typed(self) -> None:
-        self._guard.typed()
-        self._drafts.key_comes()
-
-    def sent(self, typed: Written, steer: bool) -> None:
-        """A message, a command or a shell line goes out."""
-        self._guard.sent()
-        self._drafts.forget()
-        self._sender.send(typed, steer)
-
-    def take_back(self) -> None:
-        """↑ on an empty prompt: the newest queued message, else the newest of the history."""
-        taken = self._sender.take_back()
-        if taken is None:
-            self._view.prompt.recall_older()
-        else:
-            self._view.prompt.give_back(taken)
-
-    def send_waiting(self) -> None:
-        """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out."""
-        agent = self._holder.agent
-        if agent is not None and agent.turns.send_waiting():
-            self._view.transcript.follow_end()
-
-    def pasted(self, text: str) -> None:
-        self._pasting.pasted(text)
-
-    def copied(self, text: str) -> None:
-        self._copying.copy(text, "what was yanked")
-
-    def mode_shown(self, words: str) -> None:
-        self._view.status.show_mode(words)
-
-    def refused(self, text: str) -> bool:
-        return refused(text, self._holder.agent, self._view)
 
 
 LONG_COMMANDS = ("compact",)
@@ -111,14 +39,14 @@ class Outgoing:
         self.task: Worker[None] | None = None
 
 
-class Sender:
+class Sender(Part):
     """Keeps what is sent before the agent is there, and the order of what is sent."""
 
-    def __init__(self, holder: AgentHolder, view: MainView, questions: Questions, commands: Commands) -> None:
-        self._holder = holder
-        self._view = view
+    def __init__(self, view: MainView, questions: Questions, session: SessionView, copying: Copying) -> None:
+        super().__init__(view)
         self._questions = questions
-        self._commands = commands
+        self._session = session
+        self._copying = copying
         self.waiting: list[tuple[Written, bool]] = []
         self.preparing: list[Outgoing] = []
         self._order = asyncio.Lock()
@@ -131,7 +59,7 @@ class Sender:
 
     def send(self, typed: Written, steer: bool = False) -> None:
         """Takes what was typed. Returns at once; the work is done in a task."""
-        agent = self._holder.agent
+        agent = self._agent
         if agent is None:
             self.waiting.append((typed, steer))
             self.show_waiting()
@@ -162,8 +90,8 @@ class Sender:
 
     def take_back(self) -> Written | None:
         """The newest message that has not gone out yet."""
-        if self._holder.agent is not None:
-            return self._holder.agent.turns.take_back()
+        if self._agent is not None:
+            return self._agent.turns.take_back()
         if not self.waiting:
             return None
         typed, _ = self.waiting.pop()
@@ -172,7 +100,7 @@ class Sender:
 
     def edit(self, message_id: str) -> None:
         """Takes a message that waits into the prompt; sent again, it waits in its old place."""
-        agent = self._holder.agent
+        agent = self._agent
         if agent is None:
             return
         before = ""
@@ -200,7 +128,7 @@ class Sender:
         return bool(cancelled)
 
     def _prepared(self) -> None:
-        agent = self._holder.agent
+        agent = self._agent
         if agent is not None and not agent.turns.busy and not self.preparing:
             self._view.activity.end()
 
@@ -235,12 +163,12 @@ class Sender:
         try:
             async with self._order:
                 text, given, pasted = outgoing.typed
-                attachments = await attached(agent, view, self._questions, text, given)
+                attachments = await self._attached(agent, text, given)
                 # No more awaiting from here on: what has been handed over cannot be given back.
                 view.transcript.follow_end()
                 if agent.conversation.read_only:
                     view.prompt.give_back(outgoing.typed)
-                    refused(text, agent, view)
+                    self.refused(text)
                 elif outgoing.steer and agent.turns.busy:
                     agent.turns.steer(text, attachments, pasted)
                 else:
@@ -254,25 +182,25 @@ class Sender:
         """Runs a slash command; one that comes before the agent waits for it."""
         from agent_tui.models.messages import Written
 
-        agent = self._holder.agent
+        agent = self._agent
         if agent is None:
             self.waiting.append((Written(line, []), False))
         else:
-            await self._commands.run(agent, line)
+            await self._run(agent, line)
 
+    def refused(self, text: str) -> bool:
+        """A session that is open elsewhere takes commands only; the text stays where it is."""
+        from agent_tui.commands.registry import is_command
 
-class Commands:
-    """Each kind of answer goes to what shows it."""
+        agent = self._agent
+        if agent is None or not agent.conversation.read_only or is_command(text, agent):
+            return False
+        self._view.hint(READ_ONLY_HINT)
+        return True
 
-    def __init__(self, view: MainView, questions: Questions, session: SessionView, copying: Copying) -> None:
-        self._view = view
-        self._questions = questions
-        self._session = session
-        self._copying = copying
-
-    async def run(self, agent: Agent, line: str) -> None:
-        """Runs ``/name args``; an AgentError becomes a line."""
-        from agent_tui.commands import result as results
+    async def _run(self, agent: Agent, line: str) -> None:
+        """Runs ``/name args`` and gives its result to what shows it; an AgentError becomes a line."""
+        from agent_tui.commands import registry
         from agent_tui.commands.registry import run
 
         view = self._view
@@ -282,13 +210,13 @@ class Commands:
             view.say("error", str(problem))
             return
         match result:
-            case results.Submit(text):
+            case registry.Submit(text):
                 # The user's own words alone name files and hosts: the command's text is from a file or a server.
-                attachments = await attached(agent, view, self._questions, line)
+                attachments = await self._attached(agent, line)
                 view.transcript.follow_end()
                 agent.turns.submit(text, attachments)
                 return
-            case results.Text(text, markdown, error):
+            case registry.Text(text, markdown, error):
                 view.transcript.follow_end()
                 if error:
                     view.say("warning", text)
@@ -296,28 +224,25 @@ class Commands:
                     view.transcript.add_block(one_line(line, 80), text, markdown=markdown)
                 else:
                     view.say("info", text)
-            case results.OpenScreen(name, data):
+            case registry.OpenScreen(name, data):
                 view.app.open_screen(name, data)
                 return
-            case results.Copy(text, what):
+            case registry.Copy(text, what):
                 self._copying.copy(text, what)
-            case results.Quit():
+            case registry.Quit():
                 view.app.leave()
                 return
-            case results.Nothing():
+            case registry.Nothing():
                 pass
             case _:
                 assert_never(result)
         self._session.facts_changed()
 
+    async def _attached(self, agent: Agent, text: str, given: Sequence[AttachmentPart] = ()) -> list[AttachmentPart]:
+        """Reads what goes with a message: ``given``, and the files that ``text`` names with ``@``. Says what cannot be
+        read, asks for what lies outside the project."""
+        from agent_tui.commands.mentions import collect
 
-async def attached(
-    agent: Agent, view: MainView, questions: Questions, text: str, given: Sequence[AttachmentPart] = ()
-) -> list[AttachmentPart]:
-    """Reads what goes with a message: ``given``, and the files that ``text`` names with ``@``. Says what cannot be
-    read, asks for what lies outside the project."""
-    from agent_tui.commands.attaching import collect
-
-    if "@" in text and not agent.turns.busy:
-        view.activity.begin("Reading what is attached", "Esc to cancel")
-    return await collect(agent, text, given, view.say, questions.may_attach)
+        if "@" in text and not agent.turns.busy:
+            self._view.activity.begin("Reading what is attached", "Esc to cancel")
+        return await collect(agent, text, given, self._view.say, self._questions.may_attach)

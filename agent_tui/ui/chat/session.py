@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import one_line
+from agent_tui.ui.chat.view import Part
 from agent_tui.ui.widgets.lines import StatusFacts
 
 if TYPE_CHECKING:
@@ -12,19 +13,16 @@ if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.messages import Message
-    from agent_tui.models.steps import ColdRequest, CompactionRecord
+    from agent_tui.models.steps import CompactionRecord
     from agent_tui.ui.chat.questions import Questions
-    from agent_tui.ui.chat.view import AgentHolder, MainView
+    from agent_tui.ui.chat.view import MainView
 
 
-class SessionView:
+class SessionView(Part):
     """Shows the session in front and how its turn goes."""
 
-    def __init__(
-        self, holder: AgentHolder, view: MainView, questions: Questions, files: FileIndex, auto_compact: bool
-    ) -> None:
-        self._holder = holder
-        self._view = view
+    def __init__(self, view: MainView, questions: Questions, files: FileIndex, auto_compact: bool) -> None:
+        super().__init__(view)
         self._questions = questions
         self._files = files
         self._auto_compact = auto_compact
@@ -34,7 +32,7 @@ class SessionView:
         self._hinted = ""
 
     def session_changed(self, reload: bool) -> None:
-        agent = self._holder.opening
+        agent = self._view.holder.opening
         if agent is None:
             return
         if reload:
@@ -55,7 +53,7 @@ class SessionView:
 
     def facts_changed(self) -> None:
         """Mode, model, branch or title may be others now."""
-        agent = self._holder.opening
+        agent = self._view.holder.opening
         if agent is None:
             return
         facts, state = self._facts, agent.conversation.info.state
@@ -83,12 +81,14 @@ class SessionView:
 
     def _foretell(self, usage: ContextUsage) -> None:
         """Hints, once for each reason, at what the next request pays anew; the status line goes on saying it."""
+        from agent_tui.context.cache_forecast import cold_words
+
         cold = usage.forecast.cold if usage.forecast is not None else None
         reason = "" if cold is None else cold.what if cold.cause == "ours" else cold.cause
         standing = bool(self._hinted) and self._view.activity.hint_text == self._hinted
         if reason == self._foretold and not standing:
             return
-        text = "" if cold is None else _cold_text(cold)
+        text = "" if cold is None else one_line(cold_words(cold))
         if (standing and text != self._hinted) or (text and not standing):
             self._view.hint(text)
         self._foretold, self._hinted = reason, text
@@ -113,11 +113,11 @@ class SessionView:
         self._files.stale()
         self.facts_changed()
         if lasted >= LONG_TURN and reason != "interrupted":
-            title = self._holder.agent.conversation.info.title if self._holder.agent is not None else ""
+            title = self._agent.conversation.info.title if self._agent is not None else ""
             self._view.call_user(f"{title or 'The turn'} is done")
 
     def compaction_ended(self, outcome: str, text: str, records: list[CompactionRecord]) -> None:
-        view, agent = self._view, self._holder.agent
+        view, agent = self._view, self._agent
         # A compaction that the user asked for is still busy here, but nothing follows it.
         if self._turn_runs:
             view.phase("Working")
@@ -132,12 +132,6 @@ class SessionView:
         if text and not made:
             view.say(level, text)
         self.facts_changed()
-
-
-def _cold_text(cold: ColdRequest) -> str:
-    from agent_tui.context.cache_forecast import cold_words
-
-    return one_line(cold_words(cold))
 
 
 def _summaries(agent: Agent) -> dict[str, Message]:

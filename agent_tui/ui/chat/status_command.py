@@ -138,11 +138,12 @@ class StatusCommand:
         return str(getattr(error, "strerror", None) or error)
 
     async def _context(self) -> bytes:
-        from agent_tui.commands.usage_json import context_json
+        from agent_tui.commands.report import ContextReport
+        from agent_tui.commands.report_json import context_json
 
-        usage, steps = self._agent.context.usage(), list(self._agent.conversation.steps)
+        report = ContextReport(self._agent.context.usage(), steps=list(self._agent.conversation.steps))
         # In a thread: of a long session the rows alone are some thousand.
-        return await asyncio.to_thread(lambda: json.dumps(context_json(usage, steps)).encode() + b"\n")
+        return await asyncio.to_thread(lambda: json.dumps(context_json(report)).encode() + b"\n")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.worker import Worker
 
-    from agent_tui.commands.result import ScreenName
+    from agent_tui.commands.registry import ScreenName
     from agent_tui.config import UiConfig
     from agent_tui.engine.agent import Agent
     from agent_tui.history import History
@@ -65,6 +65,40 @@ class Blank(Widget):
         return ""
 
 
+class AgentHolder:
+    """Holds the agent, from its making to its end. ``opening`` is the agent from its making on, also while it still
+    opens its session; ``agent`` from then on. ``farewell`` are lines to be said once the screen is gone: what
+    ``last_words`` makes of the agent that was closed, and what goes on without it."""
+
+    def __init__(self, last_words: Callable[[Agent], list[str]] = lambda agent: []) -> None:
+        self._last_words = last_words
+        self.opening: Agent | None = None
+        self.agent: Agent | None = None
+        self.farewell: list[str] = []
+
+    @property
+    def busy(self) -> bool:
+        """True when an agent is there and works."""
+        return self.agent is not None and self.agent.turns.busy
+
+    def opened(self) -> None:
+        """The session is open."""
+        self.agent = self.opening
+
+    async def close(self) -> AgentError | None:
+        """Lets the agent go; why something could not be stored, where that was so."""
+        agent, is_open = self.opening, self.agent is not None
+        self.agent = self.opening = None
+        if agent is not None:
+            try:
+                await agent.close()
+            except AgentError as error:
+                return error
+            finally:
+                self.farewell = [*(self._last_words(agent) if is_open else ()), *agent.background.left_running()]
+        return None
+
+
 class MainView:
     """The parts of the main screen, and lines for the user on it.
 
@@ -78,8 +112,11 @@ class MainView:
     completions: Completions
     furnished = False
 
-    def __init__(self, app: ChatApp, settings: UiConfig, history: History, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, app: ChatApp, holder: AgentHolder, settings: UiConfig, history: History, clock: Callable[[], float]
+    ) -> None:
         self.app = app
+        self.holder = holder
         self.settings = settings
         self.history = history
         self.clock = clock
@@ -173,35 +210,13 @@ class MainView:
             self.window.notify(text)
 
 
-class AgentHolder:
-    """Holds the agent, from its making to its end. ``opening`` is the agent from its making on, also while it still
-    opens its session; ``agent`` from then on. ``farewell`` are lines to be said once the screen is gone: what
-    ``last_words`` makes of the agent that was closed, and what goes on without it."""
+class Part:
+    """A part of the chat: it knows the main screen, and the agent behind it once that has opened its session."""
 
-    def __init__(self, last_words: Callable[[Agent], list[str]] = lambda agent: []) -> None:
-        self._last_words = last_words
-        self.opening: Agent | None = None
-        self.agent: Agent | None = None
-        self.farewell: list[str] = []
+    def __init__(self, view: MainView) -> None:
+        self._view = view
+        self._app = view.app
 
     @property
-    def busy(self) -> bool:
-        """True when an agent is there and works."""
-        return self.agent is not None and self.agent.turns.busy
-
-    def opened(self) -> None:
-        """The session is open."""
-        self.agent = self.opening
-
-    async def close(self) -> AgentError | None:
-        """Lets the agent go; why something could not be stored, where that was so."""
-        agent, is_open = self.opening, self.agent is not None
-        self.agent = self.opening = None
-        if agent is not None:
-            try:
-                await agent.close()
-            except AgentError as error:
-                return error
-            finally:
-                self.farewell = [*(self._last_words(agent) if is_open else ()), *agent.background.left_running()]
-        return None
+    def _agent(self) -> Agent | None:
+        return self._view.holder.agent

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import Literal, TypeAlias
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.style import Style
 from textual.strip import Strip
 
+from agent_tui.records import dataclass
 from agent_tui.text.cells import shorten, tail_of
 from agent_tui.text.numbers import plural
 from agent_tui.ui.flow.palette import Palette

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from agent_tui.records import dataclass
 from agent_tui.ui.flow.layout import Decoration, Flow, Line
 from agent_tui.ui.flow.palette import Palette
 

@@ -7,9 +7,9 @@ Where it is cut depends on the text alone, not on how it arrived: streaming give
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable, newlines
 from agent_tui.ui.flow.layout import MAX_LINE, MAX_TEXT, hidden
 from agent_tui.ui.markdown.flows import language_of, parser

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, assert_never
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias, assert_never
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -34,41 +34,26 @@ ENTERS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "\r": "alt+enter"}
 """How Textual calls what terminals send in xterm's form (``CSI 27;2;13~``)."""
 
 
-class Host(ABC):
+class Host(NamedTuple):
     """The calls of the prompt that have to be answered before the next key: a message would come too late for keys that
     arrive in a burst."""
 
-    @abstractmethod
-    def typed(self) -> None:
-        """A key was pressed here. Tab is none: it leaves."""
-
-    @abstractmethod
-    def sent(self, typed: Written, steer: bool) -> None:
-        """Enter. ``steer``: it is meant for the running turn."""
-
-    @abstractmethod
-    def take_back(self) -> None:
-        """↑ on an empty prompt."""
-
-    @abstractmethod
-    def send_waiting(self) -> None:
-        """Enter on an empty prompt."""
-
-    @abstractmethod
-    def pasted(self, text: str) -> None:
-        """Text came from the terminal's paste; it may name an image file."""
-
-    @abstractmethod
-    def refused(self, text: str) -> bool:
-        """Returns whether a text cannot be sent now; then it stays in the prompt."""
-
-    @abstractmethod
-    def copied(self, text: str) -> None:
-        """Text is meant for the clipboard."""
-
-    @abstractmethod
-    def mode_shown(self, words: str) -> None:
-        """The mode of vim's keys, with what was typed of a command; empty without them."""
+    typed: Callable[[], None]
+    """A key was pressed here. Tab is none: it leaves."""
+    sent: Callable[[Written, bool], None]
+    """Enter, and whether it is meant for the running turn."""
+    take_back: Callable[[], None]
+    """↑ on an empty prompt."""
+    send_waiting: Callable[[], None]
+    """Enter on an empty prompt."""
+    pasted: Callable[[str], None]
+    """Text came from the terminal's paste; it may name an image file."""
+    refused: Callable[[str], bool]
+    """Returns whether a text cannot be sent now; then it stays in the prompt."""
+    copied: Callable[[str], None]
+    """Text is meant for the clipboard."""
+    mode_shown: Callable[[str], None]
+    """The mode of vim's keys, with what was typed of a command; empty without them."""
 
 
 class Prompt(Guarded, TextArea, inherit_css=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from agent_tui.commands.cache_words import entry_details, miss_words, read_words
+from agent_tui.commands.report import entry_details, miss_words, read_words
 from agent_tui.context.cache_forecast import cache_entries
 from agent_tui.models.steps import CacheEntry
 from agent_tui.text.cells import fit

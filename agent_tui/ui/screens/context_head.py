@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells
 
-from agent_tui.commands.usage_report import ContextReport
+from agent_tui.commands.report import ContextReport
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.text.clean import one_line

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from rich.cells import cell_len
@@ -11,13 +10,14 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from agent_tui.commands.context_texts import compaction_text
-from agent_tui.commands.usage_report import ContextReport, cached_tokens, estimated, total_mark
+from agent_tui.commands.report import ContextReport, cached_tokens, estimated, total_mark
 from agent_tui.context.accounting.usage import row_shares, window_shares
 from agent_tui.context.past_reasons import identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Prices
+from agent_tui.records import dataclass
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent

@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from agent_tui.commands import context_texts as texts
-from agent_tui.commands.usage_report import ContextReport
+from agent_tui.commands.report import ContextReport
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
 from agent_tui.context.tokens import format_metrics
 from agent_tui.errors import AgentError
@@ -65,24 +65,11 @@ class Travel:
 
     def moment(self, now: ContextReport) -> ContextReport:
         """Returns the report that the screen shows of the step it is at; ``now`` is the session as it is."""
-        from agent_tui.commands.past_words import honesty, outcome, since, title
+        from agent_tui.commands.past_words import past_report
 
-        view = self.view()
-        moment, said = view.moment, honesty(view.moment)
-        usage, info = moment.usage, self._agent.models.info
-        shown = replace(now, title=title(view, now.now), in_flight=0, read_only="", records=moment.records)
-        after = (outcome(moment), since(view))
-        if usage is None:
-            nothing = replace(now.usage, rows=[], window=None)
-            return replace(shown, usage=nothing, records=(), told=tuple(filter(None, after)), problem=said)
-        return replace(
-            shown,
-            usage=usage,
-            before=view.before.usage if view.before is not None else None,
-            told=tuple(filter(None, (said, *after))),
-            trigger=moment.step.estimated_input,
-            prices=info.prices if info is not None and info.spec.key == moment.step.model_key else None,
-        )
+        view, info = self.view(), self._agent.models.info
+        same = info is not None and info.spec.key == view.moment.step.model_key
+        return past_report(view, now if same else replace(now, prices=None))
 
 
 READY = 0.3
@@ -239,12 +226,12 @@ class ContextScreen(Guarded, Screen[None]):
 
     async def action_export(self) -> None:
         from agent_tui.commands.past_words import past_json
-        from agent_tui.commands.usage_json import context_json
-        from agent_tui.commands.writing import write_export
+        from agent_tui.commands.report_json import context_json
+        from agent_tui.commands.sessions import write_export
 
         at = self.travel.at
         data = (
-            context_json(self.view.moment.usage, self.agent.conversation.steps)
+            context_json(replace(self.view.moment, steps=self.agent.conversation.steps))
             if at is None
             else past_json(self.travel.view())
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -13,7 +13,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_tui.commands.usage_report import ContextReport, Entry, Tone
+from agent_tui.commands.report import ContextReport, Entry, Tone
+from agent_tui.records import dataclass
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_head import Head, wrapped
 from agent_tui.ui.screens.context_rows import ContextRows, Shown

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
 from agent_tui.commands.registry import find, load
+from agent_tui.records import dataclass
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.search import match
 from agent_tui.ui.screens.picker import Picker

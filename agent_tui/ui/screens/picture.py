@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import ClassVar, TypeAlias
@@ -23,6 +22,7 @@ from textual.widget import Widget
 from agent_tui.engine.terminal import Way, place_in_tmux, redraw_tmux
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.paths import in_project
+from agent_tui.records import dataclass
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import size

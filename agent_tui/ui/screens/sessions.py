@@ -6,7 +6,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -17,11 +16,12 @@ from textual import message
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from agent_tui.commands.branch_words import branch_text, files_text, first_words, head_of, leaves_text, tree, words_of
+from agent_tui.commands.sessions import branch_text, files_text, first_words, head_of, leaves_text, tree, words_of
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message
 from agent_tui.models.session import Branch, IndexState, SessionHit, SessionInfo
+from agent_tui.records import dataclass
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import clean, one_line
 from agent_tui.text.numbers import age, plural, tokens, whole_percent

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from agent_tui.commands.jobs import state_word
+from agent_tui.commands.chat import state_word
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, JobInfo, JobsChanged, PortReach, QueueChanged, WaitingMessage
 from agent_tui.text.cells import fit, shorten

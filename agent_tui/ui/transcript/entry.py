@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -26,6 +26,7 @@ from agent_tui.models.messages import (
     written_in,
 )
 from agent_tui.paths import in_project
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.transcript.blocks import MARGIN, Block

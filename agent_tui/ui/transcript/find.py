@@ -6,7 +6,6 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from textual.geometry import Offset
 from textual.selection import Selection
 
 from agent_tui.models.messages import Message, ReasoningPart, SummaryPart, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.records import dataclass
 from agent_tui.text.search import fold, spans
 from agent_tui.ui.flow.layout import Flow
 from agent_tui.ui.flow.paint import Piece, key, unkey

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from textual.message import Message
 
+from agent_tui.records import dataclass
 from agent_tui.ui.transcript.find import FindState
 
 

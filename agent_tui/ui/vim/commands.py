@@ -4,18 +4,29 @@ and what is typed in insert and replace mode, so that undo, counts and ``.`` kno
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 
-from agent_tui.ui.vim.motions import ALIASES, FINDS, MARKS, MOTIONS, Asked, moved
+from agent_tui.records import dataclass
+from agent_tui.ui.vim.motions import ALIASES, FINDS, MARKS, MOTIONS, Asked
 from agent_tui.ui.vim.objects import OBJECTS
 from agent_tui.ui.vim.text import Place, Text
 
 OPERATORS = frozenset({"d", "c", "y", ">", "<", "gu", "gU", "g~"})
 CHARACTER_FOLLOWS = frozenset({*FINDS, *MARKS, "r", "m"})
-NORMAL = frozenset({*"iaIAoOxXsSDCYpPJ~uvV.rRm;,", *FINDS, *MARKS, "gJ", "gv", "ctrl+r"})
-VISUAL = frozenset({*"oOxXsSRDCYpPJ~uUvVrm;,", *FINDS, *MARKS, "gJ", "delete"})
-SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy", "delete": "dl"}
-"""Commands that stand for an operator with its motion."""
+NORMAL = frozenset({*MOTIONS, *MARKS, *"iaIAoOpPJ~uvV.rRm", "gJ", "gv", "ctrl+r"})
+VISUAL = frozenset({*MOTIONS, *MARKS, *"oOxXsSRDCYpPJ~uUvVrm", "gJ", "delete"})
+SHORT = {
+    "x": ("d", "l"),
+    "delete": ("d", "l"),
+    "X": ("d", "h"),
+    "D": ("d", "$"),
+    "C": ("c", "$"),
+    "s": ("c", "l"),
+    "S": ("c", "lines"),
+    "Y": ("y", "lines"),
+}
+"""Commands of normal mode that stand for an operator with its motion."""
+DIGITS = frozenset("0123456789")
 LONGEST_COUNT = 4
 """Digits; no prompt has more lines, and a slip must not repeat something for minutes."""
 
@@ -43,90 +54,83 @@ class Unknown(Exception):
 
 def read(keys: Sequence[str], visual: bool) -> Command:
     """The command that the keys are. Raises Incomplete or Unknown."""
-    reader = _Reader([ALIASES.get(key, key) for key in keys], list(keys), visual)
-    return reader.command()
+    reader = _Reader(keys)
+    register, count = "", reader.count()
+    while (key := reader.key()) == '"':
+        register = reader.character()
+        more = reader.count()
+        count = more if count is None else count * (more or 1)
+    key = reader.whole(key)
+    if visual and key in "ia":
+        return Command(key + reader.object(), count=count, register=register)
+    if key in OPERATORS:
+        command = Command(key, count=count, register=register)
+        return command if visual else reader.operated(command)
+    if not visual and key in SHORT:
+        return Command(*SHORT[key], count=count, register=register)
+    if key not in (VISUAL if visual else NORMAL):
+        raise Unknown
+    return Command(key, argument=reader.argument(key), count=count, register=register)
 
 
 class _Reader:
-    def __init__(self, keys: list[str], typed: list[str], visual: bool) -> None:
+    def __init__(self, keys: Sequence[str]) -> None:
         self._keys = keys
-        self._typed = typed
-        self._visual = visual
         self._at = 0
 
-    def _next(self, typed: bool = False) -> str:
+    def _typed(self) -> str:
         if self._at == len(self._keys):
             raise Incomplete
         self._at += 1
-        return (self._typed if typed else self._keys)[self._at - 1]
+        return self._keys[self._at - 1]
 
-    def _character(self) -> str:
+    def key(self) -> str:
+        typed = self._typed()
+        return ALIASES.get(typed, typed)
+
+    def whole(self, key: str) -> str:
+        """A key with the second one that belongs to ``g``."""
+        return key + self.key() if key == "g" else key
+
+    def character(self) -> str:
         """The character that a key is given; not a key such as ``left``."""
-        found = self._next(typed=True)
+        found = self._typed()
         if len(found) != 1:
             raise Unknown
         return found
 
-    def _count(self) -> int | None:
+    def argument(self, key: str) -> str:
+        return self.character() if key in CHARACTER_FOLLOWS else ""
+
+    def count(self) -> int | None:
         digits = ""
-        while True:
-            key = self._next()
-            if len(key) == 1 and key in "0123456789" and (digits or key != "0"):
-                digits += key
-                continue
-            self._at -= 1
-            return int(digits[:LONGEST_COUNT]) if digits else None
-
-    def _prefixed(self, key: str) -> str:
-        return key + self._next() if key == "g" else key
-
-    def command(self) -> Command:
-        register, count = "", self._count()
-        while (key := self._next()) == '"':
-            register = self._character()
-            more = self._count()
-            count = more if count is None else count * (more or 1)
-        key = self._prefixed(key)
-        if self._visual and key in "ia":
-            return Command(key + self._object(), count=count, register=register)
-        if key in OPERATORS:
-            return self._operator(key, count, register)
-        if not self._visual and key in SHORT:
-            operator, motion = SHORT[key][0], SHORT[key][1]
-            return Command(operator, "lines" if motion == operator else motion, "", count, register)
-        if key not in (VISUAL if self._visual else NORMAL) and key not in MOTIONS:
-            raise Unknown
-        argument = self._character() if key in CHARACTER_FOLLOWS else ""
-        return Command(key, "", argument, count, register)
-
-    def _operator(self, operator: str, count: int | None, register: str) -> Command:
-        if self._visual:
-            return Command(operator, "", "", count, register)
-        more = self._count()
-        if more is not None:
-            count = more * (count or 1)
-        key = self._next()
-        if key == operator[-1] or (key == "g" and operator[0] == "g" and self._doubled(operator)):
-            return Command(operator, "lines", "", count, register)
-        if key in ("i", "a"):
-            return Command(operator, key + self._object(), "", count, register)
-        key = self._prefixed(key)
-        if key not in MOTIONS and key not in FINDS and key not in MARKS and key not in ";,":
-            raise Unknown
-        return Command(operator, key, self._character() if key in CHARACTER_FOLLOWS else "", count, register)
-
-    def _doubled(self, operator: str) -> bool:
-        """``gugu`` for ``guu``; anything else after the second ``g`` is read as a motion."""
-        if self._next() == operator[-1]:
-            return True
+        while (key := self.key()) in DIGITS and (digits or key != "0"):
+            digits += key
         self._at -= 1
-        return False
+        return int(digits[:LONGEST_COUNT]) if digits else None
 
-    def _object(self) -> str:
-        key = self._next(typed=True)
+    def object(self) -> str:
+        key = self._typed()
         if key not in OBJECTS:
             raise Unknown
         return key
+
+    def operated(self, command: Command) -> Command:
+        """An operator with its motion or object."""
+        more = self.count()
+        if more is not None:
+            command = replace(command, count=more * (command.count or 1))
+        operator, key = command.key, self.key()
+        if key == operator[-1]:
+            return replace(command, motion="lines")
+        if key in ("i", "a"):
+            return replace(command, motion=key + self.object())
+        key = self.whole(key)
+        if key == operator:  # ``gugu`` for ``guu``
+            return replace(command, motion="lines")
+        if key not in MOTIONS and key not in MARKS:
+            raise Unknown
+        return replace(command, motion=key, argument=self.argument(key))
 
 
 @dataclass(slots=True, frozen=True)
@@ -180,12 +184,8 @@ class Session:
 
 def shared(one: str, two: str) -> int:
     """Returns how many characters two texts have in common at their beginning."""
-    count = 0
-    for a, b in zip(one, two, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count
+    differ = (at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
+    return next(differ, min(len(one), len(two)))
 
 
 def _at(place: Callable[[Text, Place], Place]) -> Callable[[Text, Place], Session]:
@@ -242,7 +242,7 @@ class Replacing:
             return self.type(text, place, key)
         if (motion := ALIASES.get(key)) is not None:
             self.moved()
-            found = moved(motion, "", Asked(text, place, wanted=place[1], visual=True), None)
+            found = MOTIONS[motion](Asked(motion, text, place, wanted=place[1], visual=True))
             if found is not None:
                 to = (found.to[0], text.length(found.to[0])) if key == "end" else found.to
                 return text, text.within(to, past_end=True)

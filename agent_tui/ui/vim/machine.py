@@ -6,10 +6,10 @@ It was compared with vim itself, key by key, on thousands of made-up cases; see 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
-from agent_tui.ui.vim import operators
+from agent_tui.records import dataclass
 from agent_tui.ui.vim.commands import (
     OPENERS,
     OPERATORS,
@@ -21,20 +21,27 @@ from agent_tui.ui.vim.commands import (
     Unknown,
     read,
 )
-from agent_tui.ui.vim.motions import FINDS, JUMPS, LAST_JUMP, MARKS, MOTIONS, Asked, Marks, Move, moved
+from agent_tui.ui.vim.motions import FINDS, JUMPS, LAST_JUMP, MARKS, MOTIONS, Asked, Marks, Move
 from agent_tui.ui.vim.objects import Span, span_of
 from agent_tui.ui.vim.operators import (
     AS_LINES,
     CLIPBOARD,
     Done,
     Extent,
-    Kept,
     Registers,
     extent_of,
+    for_operator,
+    join,
     object_selected,
     on_selected,
+    operate,
+    overwrite,
+    put,
     selected,
     span_again,
+    span_by_motion,
+    span_of_lines,
+    toggle,
 )
 from agent_tui.ui.vim.text import Place, Text, Undo
 
@@ -53,35 +60,6 @@ class Repeatable:
     typed: Typed | None = None
 
 
-class Repeats:
-    """Remembers the last change; while that is done again, nothing else."""
-
-    def __init__(self) -> None:
-        self.running: Repeatable | None = None
-        self._last: Repeatable | None = None
-
-    def did(self, repeatable: Repeatable) -> None:
-        """This changed something, or what is typed now will."""
-        if self.running is None:
-            self._last = repeatable
-
-    def was_typed(self, typed: Typed) -> None:
-        """Remembers what was typed after the last change."""
-        if self.running is None and self._last is not None:
-            self._last = replace(self._last, typed=typed)
-
-    def begin(self, count: int | None) -> Repeatable | None:
-        """Begins a repetition: returns what is to be done again now, if anything, with this count from now on, where
-        nothing was selected for it. ``end`` has to follow."""
-        if self._last is not None and count is not None and self._last.extent is None:
-            self._last = replace(self._last, command=replace(self._last.command, count=count))
-        self.running = self._last
-        return self._last
-
-    def end(self) -> None:
-        self.running = None
-
-
 class Vim:
     """``text``, ``cursor``, ``mode`` and, while something is selected, ``anchor`` are what the screen shows. ``asks``
     is what the last key wants of the outside."""
@@ -97,7 +75,8 @@ class Vim:
         self._registers = Registers()
         self._undo = Undo()
         self._found: tuple[str, str] | None = None
-        self._repeats = Repeats()
+        self._last: Repeatable | None = None
+        self._repeated: Repeatable | None = None
         self._selected_last: tuple[Mode, Place, Place] | None = None
         self._session = Session(self.text, self.text, (0, 0), (0, 0))
         self._replacing = Replacing(self.text, (0, 0))
@@ -120,7 +99,7 @@ class Vim:
     def register(self, name: str = "") -> str:
         """Returns the text of a register, the line break of whole lines included."""
         kept = self._registers.get(name)
-        return kept.text + "\n" * kept.lines if kept is not None else ""
+        return str(kept) if kept is not None else ""
 
     def begin(self, text: str = "", cursor: Place = (0, 0)) -> None:
         """A new prompt, in insert mode; nothing can be undone. Registers and what ``.`` repeats stay."""
@@ -207,22 +186,19 @@ class Vim:
             self.asks.append(("escape", ""))
 
     def _run(self, command: Command) -> None:
-        if command.key in (*MOTIONS, *FINDS, *MARKS, ";", ","):
-            self._move(command)
-        elif command.key == "m":
-            self._marks.set(command.argument, self.cursor)
-        elif self.selecting:
-            self._run_selected(command)
-        elif command.key in OPERATORS:
-            self._operate(command)
-        elif command.key in OPENERS:
-            self._open(command)
-        else:
-            self._run_plain(command)
-
-    def _run_plain(self, command: Command) -> None:
-        count, text, cursor = command.count or 1, self.text, self.cursor
+        text, cursor, count = self.text, self.cursor, command.count or 1
         match command.key:
+            case key if key in MOTIONS or key in MARKS:
+                self._move(command)
+            case "m":
+                self._marks.set(command.argument, cursor)
+            case _ if self.selecting:
+                self._run_selected(command)
+            case key if key in OPERATORS:
+                if (span := self._span(command)) is not None:
+                    self._do(operate(key, text, span), command)
+            case key if key in OPENERS:
+                self._insert(OPENERS[key](text, cursor), Repeatable(command))
             case "u":
                 self._travel(self._undo.back, count)
             case "ctrl+r":
@@ -230,23 +206,23 @@ class Vim:
             case ".":
                 self._repeat(command.count)
             case "v" | "V":
-                self._select_from(cursor, command.key)
+                self.mode, self.anchor = "visual" if command.key == "v" else "visual line", cursor
             case "gv" if self._selected_last is not None:
-                mode, anchor, cursor = self._selected_last
-                self.mode, self.anchor, self.cursor = mode, text.within(anchor), text.within(cursor, past_end=True)
+                self.mode, anchor, cursor = self._selected_last
+                self.anchor, self.cursor = text.within(anchor), text.within(cursor, past_end=True)
             case "p" | "P":
-                if command.register in CLIPBOARD and command.register:
+                if command.register in CLIPBOARD:
                     self.asks.append(("paste", command.key))
                 elif (kept := self._registers.get(command.register)) is not None:
-                    self._do(operators.put(text, cursor, kept, command.key == "p", count), Repeatable(command))
+                    self._do(put(text, cursor, kept, command.key == "p", count), command)
             case "J" | "gJ":
-                self._do(operators.join(text, cursor[0], count, command.key == "J"), Repeatable(command))
+                self._do(join(text, cursor[0], count, command.key == "J"), command)
             case "R":
                 self._begin_replacing(command)
             case "r":
-                self._do(operators.overwrite(text, cursor, command.argument, count), Repeatable(command))
+                self._do(overwrite(text, cursor, command.argument, count), command)
             case "~":
-                self._do(operators.toggle(text, cursor, count), Repeatable(command))
+                self._do(toggle(text, cursor, count), command)
 
     def _move(self, command: Command) -> None:
         found = self._moved(command.key, command)
@@ -259,21 +235,16 @@ class Vim:
         self._wanted = found.to[1] if found.wanted is None else found.wanted
 
     def _moved(self, key: str, command: Command, operator: str = "") -> Move | None:
-        asked = Asked(self.text, self.cursor, command.count, command.argument, self._wanted, operator, self.selecting)
         if key in FINDS:
             self._found = (key, command.argument)
         if key in MARKS:
             found = self._marks.move(key, command.argument, self.text)
         else:
-            found = moved(key, command.argument, asked, self._found)
+            given = command.count, command.argument, self._wanted, operator, self.selecting, self._found
+            found = MOTIONS[key](Asked(key, self.text, self.cursor, *given))
         if found is not None and key in JUMPS and found.to != self.cursor:
             self._marks.set(LAST_JUMP, self.cursor)
         return found
-
-    def _operate(self, command: Command) -> None:
-        span = self._span(command)
-        if span is not None:
-            self._do(operators.operate(command.key, self.text, span), Repeatable(command), command.register)
 
     def _span(self, command: Command) -> Span | None:
         """Returns the region that an operator is to work on."""
@@ -289,32 +260,29 @@ class Vim:
             span = span_of(command.motion[1], command.motion[0] == "a", self.text, self.cursor, count)
             if span is None:
                 return None
-            return operators.for_operator(self.text, operators.span_of_lines(self.text, span), command.key)
+            return for_operator(self.text, span_of_lines(self.text, span), command.key)
         found = self._moved(command.motion, command, command.key)
-        return operators.span_by_motion(self.text, self.cursor, found, command.key) if found is not None else None
+        return span_by_motion(self.text, self.cursor, found, command.key) if found is not None else None
 
-    def _do(self, done: Done | None, repeatable: Repeatable, register: str = "") -> None:
-        """Takes over what a command did; None did nothing."""
+    def _do(self, done: Done | None, command: Command, extent: Extent | None = None) -> None:
+        """Takes over what a command did; None did nothing. ``extent``: what was selected for it."""
         if done is None:
             return
-        key = repeatable.command.key
+        register, yanked, repeatable = command.register, command.key in ("y", "Y"), Repeatable(command, extent)
         if done.kept is not None:
-            self._keep(done.kept, register, yanked=key == "y")
+            self._registers.keep(done.kept, register, yanked)
+            if register in CLIPBOARD:
+                self.asks.append(("copy", str(done.kept)))
         before, self.text, self.cursor = self.text, done.text, done.cursor
         self._wanted = self.cursor[1]
-        if key == "y":
+        if yanked:
             return
         if done.inserting:
             self._insert(Session(before, done.text, done.cursor, done.before, began=True), repeatable)
             return
-        self._repeats.did(repeatable)
+        self._did(repeatable)
         if before != done.text:
             self._undo.changed(before, done.before)
-
-    def _keep(self, kept: Kept, register: str, yanked: bool) -> None:
-        self._registers.keep(kept, register, yanked)
-        if register and register in CLIPBOARD:
-            self.asks.append(("copy", kept.text + "\n" * kept.lines))
 
     def _travel(self, step: Callable[[Text], tuple[Text, Place] | None], count: int) -> None:
         self._stop_selecting()
@@ -328,9 +296,6 @@ class Vim:
             self._wanted = self.cursor[1]
 
     # Selecting
-
-    def _select_from(self, place: Place, key: str) -> None:
-        self.mode, self.anchor = "visual" if key == "v" else "visual line", place
 
     def _stop_selecting(self, place: Place | None = None) -> None:
         """Back to normal mode. ``place``: where what was selected is worked on, and the cursor goes."""
@@ -353,17 +318,14 @@ class Vim:
                 self.mode = "visual" if key == "v" else "visual line"
         else:
             whole = whole or key in AS_LINES
-            repeatable = Repeatable(command, extent_of(self.text, self.anchor, self.cursor, whole))
-            self._on_selected(command, selected(self.text, self.anchor, self.cursor, whole), repeatable)
+            extent = extent_of(self.text, self.anchor, self.cursor, whole)
+            self._on_selected(command, selected(self.text, self.anchor, self.cursor, whole), extent)
 
-    def _on_selected(self, command: Command, span: Span, repeatable: Repeatable) -> None:
+    def _on_selected(self, command: Command, span: Span, extent: Extent) -> None:
         """A command on what is selected, or on as much as was when it is repeated."""
-        text, key = self.text, command.key
+        text = self.text
         self._stop_selecting(span.start)
-        done = on_selected(text, span, command, self._registers.get(command.register))
-        if key in ("y", "Y"):
-            repeatable = replace(repeatable, command=replace(command, key="y"))
-        self._do(done, repeatable, command.register)
+        self._do(on_selected(text, span, command, self._registers.get(command.register)), command, extent)
 
     def _select_object(self, key: str, count: int) -> None:
         whole = self.mode == "visual line"
@@ -374,18 +336,14 @@ class Vim:
 
     # Inserting
 
-    def _open(self, command: Command) -> None:
-        self._insert(OPENERS[command.key](self.text, self.cursor), Repeatable(command))
-
     def _insert(self, session: Session, repeatable: Repeatable) -> None:
         self.text, self.cursor, self.mode = session.opened, session.at, "insert"
         lines = repeatable.command.key in "oO"
         times = (repeatable.command.count or 1) if repeatable.command.key in OPENERS else 1
         self._session = replace(session, times=times, new_lines=lines)
-        self._repeats.did(repeatable)
-        again = self._repeats.running
-        if again is not None and again.typed is not None:
-            self.text, self.cursor = again.typed.onto(self.text, self.cursor)
+        self._did(repeatable)
+        if self._repeated is not None and self._repeated.typed is not None:
+            self.text, self.cursor = self._repeated.typed.onto(self.text, self.cursor)
             self._leave_insert()
 
     def _leave_insert(self) -> None:
@@ -393,7 +351,7 @@ class Vim:
         typed = session.typed(self.text)
         self.text, self.cursor = session.multiplied(self.text, self.cursor, typed)
         if session.began:
-            self._repeats.was_typed(typed)
+            self._was_typed(typed)
         if self.text != session.before:
             self._undo.changed(session.before, session.undo_at)
         self._end_typing()
@@ -410,10 +368,9 @@ class Vim:
 
     def _begin_replacing(self, command: Command) -> None:
         self.mode, self._replacing = "replace", Replacing(self.text, self.cursor, command.count or 1)
-        self._repeats.did(Repeatable(command))
-        again = self._repeats.running
-        if again is not None and again.typed is not None:
-            for character in again.typed.text:
+        self._did(Repeatable(command))
+        if self._repeated is not None and self._repeated.typed is not None:
+            for character in self._repeated.typed.text:
                 self.text, self.cursor = self._replacing.type(self.text, self.cursor, character)
             self._leave_replace()
 
@@ -426,18 +383,34 @@ class Vim:
 
     def _leave_replace(self) -> None:
         replacing = self._replacing
-        self._repeats.was_typed(Typed(0, "".join(replacing.typed)))
+        self._was_typed(Typed(0, "".join(replacing.typed)))
         self.text, self.cursor = replacing.ended(self.text, self.cursor)
         if self.text != replacing.before:
             self._undo.changed(replacing.before, replacing.undo_at)
         self._end_typing()
 
+    # Repeating
+
+    def _did(self, repeatable: Repeatable) -> None:
+        """This changed something, or what is typed now will; while the last change is done again, it stays the last."""
+        if self._repeated is None:
+            self._last = repeatable
+
+    def _was_typed(self, typed: Typed) -> None:
+        """Remembers what was typed after the last change."""
+        if self._repeated is None and self._last is not None:
+            self._last = replace(self._last, typed=typed)
+
     def _repeat(self, count: int | None) -> None:
-        last = self._repeats.begin(count)
+        """Does the last change again; with this count from now on, where nothing was selected for it."""
+        last = self._last
         if last is None:
             return
+        if count is not None and last.extent is None:
+            last = self._last = replace(last, command=replace(last.command, count=count))
+        self._repeated = last
         if last.extent is None:
             self._run(last.command)
         else:
-            self._on_selected(last.command, span_again(self.text, self.cursor, last.extent), last)
-        self._repeats.end()
+            self._on_selected(last.command, span_again(self.text, self.cursor, last.extent), last.extent)
+        self._repeated = None

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Literal
 
-from agent_tui.ui.vim.text import BLANK, Place, Text, Walker, kind_of
+from agent_tui.records import dataclass
+from agent_tui.ui.vim.text import BLANK, Place, Text, Walker, changed_lines
 
 FAR = 1_000_000
 """The column that ``$`` wants: the end, however long the line."""
-
-OPENING, CLOSING = "([{<", ")]}>"
 
 Reach = Literal["exclusive", "inclusive", "lines"]
 
 
 @dataclass(slots=True, frozen=True)
 class Asked:
-    """The situation that a motion starts from. ``count`` is None where none was typed; ``wanted`` is the column that up
-    and down keep; ``operator`` waits for the motion, if any; ``visual``: the cursor may stand at the end of a line."""
+    """A motion's key, and the situation that it starts from. ``count`` is None where none was typed; ``argument`` is
+    the character that ``f`` was given; ``wanted`` is the column that up and down keep; ``operator`` waits for the
+    motion, if any; ``visual``: the cursor may stand at the end of a line. ``found``: the last ``f F t T`` and its
+    character, for ``;`` and ``,``."""
 
+    key: str
     text: Text
     cursor: Place
     count: int | None = None
@@ -28,10 +29,16 @@ class Asked:
     wanted: int = 0
     operator: str = ""
     visual: bool = False
+    found: tuple[str, str] | None = None
 
     @property
     def times(self) -> int:
         return self.count or 1
+
+    def row(self, by: int) -> int | None:
+        """So many rows on, or as far as there are; None where there is none at all."""
+        row = min(max(self.cursor[0] + by, 0), self.text.last)
+        return row if row != self.cursor[0] or not by else None
 
 
 @dataclass(slots=True, frozen=True)
@@ -49,11 +56,10 @@ Motion = Callable[[Asked], Move | None]
 
 
 def _left(asked: Asked) -> Move | None:
-    row, column = asked.cursor
     place = asked.cursor
-    for _ in range(min(asked.times, column)):
-        place = asked.text.on((row, place[1] - 1))
-    return Move(place) if column or asked.operator else None
+    for _ in range(min(asked.times, place[1])):
+        place = asked.text.on((place[0], place[1] - 1))
+    return Move(place) if asked.cursor[1] or asked.operator else None
 
 
 def _right(asked: Asked) -> Move | None:
@@ -66,51 +72,31 @@ def _right(asked: Asked) -> Move | None:
     return Move(place) if place != asked.cursor or asked.operator else None
 
 
-def _row(asked: Asked, by: int) -> int | None:
-    """So many rows on, or as far as there are; None where there is none at all."""
-    row = min(max(asked.cursor[0] + by, 0), asked.text.last)
-    return row if row != asked.cursor[0] or not by else None
+def _up_or_down(asked: Asked) -> Move | None:
+    row = asked.row(asked.times if asked.key == "j" else -asked.times)
+    if row is None:
+        return None
+    return Move(asked.text.within((row, asked.wanted), asked.visual), "lines", asked.wanted)
 
 
-def _vertical(by: int) -> Motion:
-    def move(asked: Asked) -> Move | None:
-        row = _row(asked, by * asked.times)
-        if row is None:
-            return None
-        return Move(asked.text.within((row, asked.wanted), asked.visual), "lines", asked.wanted)
-
-    return move
-
-
-def _first_word_below(by: int, less: int = 0) -> Motion:
-    def move(asked: Asked) -> Move | None:
-        row = _row(asked, by * (asked.times - less))
-        if row is None:
-            return None
-        # Yanking lines leaves the cursor where it is.
-        stays = less and asked.operator == "y"
-        return Move((row, asked.cursor[1]) if stays else asked.text.first_word(row), "lines")
-
-    return move
-
-
-def _line_start(asked: Asked) -> Move:
-    return Move((asked.cursor[0], 0))
-
-
-def _line_word(asked: Asked) -> Move:
-    return Move(asked.text.first_word(asked.cursor[0]))
+def _first_word_of_row(asked: Asked) -> Move | None:
+    row = asked.row({"+": asked.times, "-": -asked.times, "_": asked.times - 1}[asked.key])
+    if row is None:
+        return None
+    # Yanking lines leaves the cursor where it is.
+    stays = asked.key == "_" and asked.operator == "y"
+    return Move((row, asked.cursor[1]) if stays else asked.text.first_word(row), "lines")
 
 
 def _line_end(asked: Asked) -> Move | None:
-    row = _row(asked, asked.times - 1)
+    row = asked.row(asked.times - 1)
     if row is None:
         return None
     return Move(asked.text.within((row, FAR), asked.visual), "inclusive", FAR)
 
 
 def _last_word(asked: Asked) -> Move | None:
-    row = _row(asked, asked.times - 1)
+    row = asked.row(asked.times - 1)
     if row is None:
         return None
     return Move(asked.text.on((row, max(0, len(asked.text.lines[row].rstrip(" \t")) - 1))), "inclusive")
@@ -120,79 +106,52 @@ def _column(asked: Asked) -> Move:
     return Move(asked.text.within((asked.cursor[0], asked.times - 1), asked.visual), wanted=asked.times - 1)
 
 
-def _line(otherwise: Literal["first", "last"]) -> Motion:
-    def move(asked: Asked) -> Move:
-        last = asked.text.last
-        row = (asked.count - 1) if asked.count else (0 if otherwise == "first" else last)
-        return Move(asked.text.first_word(min(row, last)), "lines")
-
-    return move
+def _line(asked: Asked) -> Move:
+    text = asked.text
+    row = asked.count - 1 if asked.count else 0 if asked.key == "gg" else text.last
+    return Move(text.first_word(min(row, text.last)), "lines")
 
 
-def _settled(asked: Asked, walker: Walker, reach: Reach, done: bool) -> Move | None:
-    """A word motion's end: not behind the last character, which an operator then takes."""
-    if not done and not asked.operator:
-        at_end = walker.place > asked.cursor
-        if not at_end:
-            return None
+def _word(asked: Asked) -> Move | None:
+    """``w e b ge``; with a capital letter words are what blanks separate. With too large a count the cursor goes as far
+    as it can; an operator only does so forward."""
+    walker = Walker(asked.text, asked.cursor, big=asked.key[-1].isupper())
+    reach: Reach = "inclusive"
+    match asked.key.lower():
+        case "e":
+            done = walker.word_end(asked.times)
+        case "ge":
+            done = walker.end_back(asked.times)
+        case "b":
+            done, reach = walker.word_back(asked.times), "exclusive"
+        case _ if asked.operator == "c" and walker.kind != BLANK:
+            done = walker.word_end(asked.times, stay=True)
+        case _:
+            done, reach = walker.next_word(asked.times, bool(asked.operator)), "exclusive"
     place = walker.place
+    backward = asked.key in ("b", "B", "ge", "gE")
+    if not done and (backward if asked.operator else place == asked.cursor):
+        return None
     if place > asked.cursor and not asked.visual and place[1] > 0 and not asked.text.at(place):
+        # Not behind the last character, which an operator then takes.
         return Move(asked.text.on(place), "inclusive")
     return Move(place, reach)
 
 
-def _next_word(big: bool) -> Motion:
-    def move(asked: Asked) -> Move | None:
-        walker = Walker(asked.text, asked.cursor, big)
-        here = asked.text.at(asked.cursor)
-        if asked.operator == "c" and here and kind_of(here, big) != BLANK:
-            done = walker.word_end(asked.times, stay=True)
-            return _settled(asked, walker, "inclusive", done)
-        return _settled(asked, walker, "exclusive", walker.next_word(asked.times, bool(asked.operator)))
-
-    return move
-
-
-def _word_end(big: bool) -> Motion:
-    def move(asked: Asked) -> Move | None:
-        walker = Walker(asked.text, asked.cursor, big)
-        return _settled(asked, walker, "inclusive", walker.word_end(asked.times))
-
-    return move
-
-
-def _came_near(asked: Asked, walker: Walker) -> bool:
-    """With too large a count the cursor goes as far as it can; an operator does nothing."""
-    return not asked.operator and walker.place != asked.cursor
-
-
-def _word_back(big: bool) -> Motion:
-    def move(asked: Asked) -> Move | None:
-        walker = Walker(asked.text, asked.cursor, big)
-        done = walker.word_back(asked.times)
-        return Move(walker.place) if done or _came_near(asked, walker) else None
-
-    return move
-
-
-def _end_back(big: bool) -> Motion:
-    def move(asked: Asked) -> Move | None:
-        walker = Walker(asked.text, asked.cursor, big)
-        done = walker.end_back(asked.times)
-        return Move(asked.text.on(walker.place), "inclusive") if done or _came_near(asked, walker) else None
-
-    return move
-
-
-def find(key: str, character: str, asked: Asked, again: bool = False) -> Move | None:
-    """``f F t T``. ``again``: as ``;`` does, which goes on where ``t`` stands before its character already."""
-    line, (row, column) = asked.text.lines[asked.cursor[0]], asked.cursor
+def _find(asked: Asked) -> Move | None:
+    """``f F t T``, and ``;`` and ``,``, which go on where ``t`` stands before its character already."""
+    key, character, again = asked.key, asked.argument, asked.key in (";", ",")
+    if again:
+        if asked.found is None:
+            return None
+        key, character = asked.found
+        key = key.swapcase() if asked.key == "," else key
+    (row, column), line = asked.cursor, asked.text.lines[asked.cursor[0]]
     forward, till = key in "ft", key in "tT"
     step = 1 if forward else -1
-    if till and again and asked.times == 1:
-        beside = column + step
-        if 0 <= beside < len(line) and line[beside] == character:
-            column = beside
+    beside = column + step
+    if till and again and asked.times == 1 and 0 <= beside < len(line) and line[beside] == character:
+        column = beside
     for _ in range(asked.times):
         column = line.find(character, column + 1) if forward else line.rfind(character, 0, max(column, 0))
         if column < 0:
@@ -200,43 +159,39 @@ def find(key: str, character: str, asked: Asked, again: bool = False) -> Move | 
     return Move((row, column - step if till else column), "inclusive" if forward else "exclusive")
 
 
-def _paragraph(by: int) -> Motion:
-    def move(asked: Asked) -> Move | None:
-        lines, row = asked.text.lines, asked.cursor[0]
-        left = asked.times
-        while left:
-            left -= 1
-            seen = bool(lines[row])
+def _paragraph(asked: Asked) -> Move | None:
+    lines, row = asked.text.lines, asked.cursor[0]
+    by = 1 if asked.key == "}" else -1
+    for left in reversed(range(asked.times)):
+        seen = bool(lines[row])
+        row += by
+        while 0 <= row < len(lines) and (lines[row] or not seen):
+            seen = seen or bool(lines[row])
             row += by
-            while 0 <= row < len(lines) and (lines[row] or not seen):
-                seen = seen or bool(lines[row])
-                row += by
-            if not 0 <= row < len(lines):
-                if left:
-                    return None
-                row -= by
-        if row == len(lines) - 1 and by > 0 and lines[row]:
-            return Move(asked.text.on((row, len(lines[row]))), "inclusive")
-        return Move((row, 0))
+        if not 0 <= row < len(lines):
+            if left:
+                return None
+            row -= by
+    if row == len(lines) - 1 and by > 0 and lines[row]:
+        return Move(asked.text.on((row, len(lines[row]))), "inclusive")
+    return Move((row, 0))
 
-    return move
+
+PARTNERS = {"(": ")", ")": "(", "[": "]", "]": "[", "{": "}", "}": "{"}
 
 
 def _pair(asked: Asked) -> Move | None:
+    """``%``: the partner of the next bracket of the line; with a count so many percent of the text."""
     if asked.count is not None:
-        rows = len(asked.text.lines)
-        row = (min(asked.count, 100) * rows + 99) // 100 - 1
+        row = (min(asked.count, 100) * len(asked.text.lines) + 99) // 100 - 1
         return Move(asked.text.first_word(row), "lines") if asked.count <= 100 else None
     row, column = asked.cursor
     line = asked.text.lines[row]
-    signs = "()[]{}"
-    start = next((i for i in range(column, len(line)) if line[i] in signs), None)
+    start = next((i for i in range(column, len(line)) if line[i] in PARTNERS), None)
     if start is None:
         return None
     sign = line[start]
-    opens = sign in OPENING
-    other = CLOSING[OPENING.index(sign)] if opens else OPENING[CLOSING.index(sign)]
-    found = partner(asked.text, (row, start), sign, other, 1 if opens else -1)
+    found = partner(asked.text, (row, start), sign, PARTNERS[sign], 1 if sign in "([{" else -1)
     return Move(found, "inclusive") if found else None
 
 
@@ -259,32 +214,22 @@ def partner(text: Text, place: Place, sign: str, other: str, by: int) -> Place |
     return None
 
 
+FINDS = "fFtT"
 MOTIONS: dict[str, Motion] = {
     "h": _left,
     "l": _right,
-    "j": _vertical(1),
-    "k": _vertical(-1),
-    "+": _first_word_below(1),
-    "-": _first_word_below(-1),
-    "_": _first_word_below(1, less=1),
-    "0": _line_start,
-    "^": _line_word,
+    **dict.fromkeys("jk", _up_or_down),
+    **dict.fromkeys("+-_", _first_word_of_row),
+    "0": lambda asked: Move((asked.cursor[0], 0)),
+    "^": lambda asked: Move(asked.text.first_word(asked.cursor[0])),
     "$": _line_end,
     "g_": _last_word,
     "|": _column,
-    "G": _line("last"),
-    "gg": _line("first"),
-    "w": _next_word(False),
-    "W": _next_word(True),
-    "e": _word_end(False),
-    "E": _word_end(True),
-    "b": _word_back(False),
-    "B": _word_back(True),
-    "ge": _end_back(False),
-    "gE": _end_back(True),
-    "{": _paragraph(-1),
-    "}": _paragraph(1),
+    **dict.fromkeys(("G", "gg"), _line),
+    **dict.fromkeys(("w", "W", "e", "E", "b", "B", "ge", "gE"), _word),
+    **dict.fromkeys("{}", _paragraph),
     "%": _pair,
+    **dict.fromkeys((*FINDS, ";", ","), _find),
 }
 ALIASES = {
     "left": "h",
@@ -297,22 +242,6 @@ ALIASES = {
     "end": "$",
 }
 """Keys that mean the same as a letter."""
-
-FINDS = "fFtT"
-
-
-def moved(key: str, argument: str, asked: Asked, found: tuple[str, str] | None) -> Move | None:
-    """Returns where the motion of that key leads. ``found``: the last ``f F t T`` and its character, for ``;`` and
-    ``,``."""
-    if key in FINDS:
-        return find(key, argument, asked)
-    if key in ";,":
-        if found is None:
-            return None
-        kind = found[0] if key == ";" else found[0].swapcase()
-        return find(kind, found[1], asked, again=True)
-    return MOTIONS[key](replace(asked, argument=argument))
-
 
 MARKS = frozenset("`'")
 """Motions to a mark: to its place, and to its line."""
@@ -349,19 +278,15 @@ class Marks:
 
     def follow(self, text: Text) -> None:
         """After each change: marks behind lines that came or went move along, and those of lines that are gone go."""
-        old, new = self._text.lines, text.lines
-        self._text = text
-        if old == new or not self._places:
+        old, self._text = self._text, text
+        if old == text or not self._places:
             return
-        if new == ("",):
+        if text.lines == ("",):
             self._places.clear()
-        most = min(len(old), len(new))
-        top = next((row for row in range(most) if old[row] != new[row]), most)
-        tail = next((row for row in range(most - top) if old[-1 - row] != new[-1 - row]), most - top)
-        moved: dict[str, Place] = {}
-        for name, (row, column) in self._places.items():
-            if row >= len(old) - tail:
-                moved[name] = (row + len(new) - len(old), column)
-            elif row < max(top, len(new) - tail):
-                moved[name] = (row, column)
-        self._places = moved
+        top, tail = changed_lines(old, text)
+        before, now = len(old.lines), len(text.lines)
+        self._places = {
+            name: (row + now - before if row >= before - tail else row, column)
+            for name, (row, column) in self._places.items()
+            if row >= before - tail or row < max(top, now - tail)
+        }

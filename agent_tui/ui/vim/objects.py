@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 
+from agent_tui.records import dataclass
 from agent_tui.ui.vim.motions import partner
 from agent_tui.ui.vim.text import AT_END, BLANK, MOVED, STAYED, Place, Text, Walker, kind_of
 
@@ -141,13 +142,10 @@ def grown(key: str, around: bool, text: Text, start: Place, end: Place, count: i
     if key == "p":
         further = _paragraphs(text, end[0] + 1, around, count) if end[0] < text.last else None
         return Span((start[0], 0), further.end, lines=True) if further is not None else None
+    old = start, text.after(end)
     for level in range(1, _DEEPEST):
         span = _block(text, start, BLOCKS[key], around, level)
-        if (
-            span is None
-            or (span.start <= start and span.end > text.after(end))
-            or (span.start < start and span.end >= text.after(end))
-        ):
+        if span is None or (span.start <= old[0] and span.end >= old[1] and (span.start, span.end) != old):
             return span
     return None
 
@@ -165,12 +163,9 @@ def _quoted(text: Text, cursor: Place, quote: str, around: bool, count: int) -> 
     start, end = pair
     if around:
         end += 1
-        if line[end : end + 1].isspace():
-            while line[end : end + 1].isspace():
-                end += 1
-        else:
-            while start > 0 and line[start - 1].isspace():
-                start -= 1
+        blanks = len(line) - end - len(line[end:].lstrip())
+        start = start if blanks else len(line[:start].rstrip())
+        end += blanks
     elif count > 1:
         end += 1
     else:
@@ -179,56 +174,31 @@ def _quoted(text: Text, cursor: Place, quote: str, around: bool, count: int) -> 
 
 
 def _quotes_at(line: str, column: int, quote: str) -> tuple[int, int] | None:
+    """The two quotes around a column, or the next ones. A backslash takes a quote its meaning, but not to one that
+    begins."""
+    rest = rf"(?:\\.|[^{quote}\\])*{quote}"
     if line[column : column + 1] == quote:
-        start = _next_quote(line, 0, quote, escapes=False)
-        while start is not None and start <= column:
-            end = _next_quote(line, start + 1, quote)
-            if end is None:
-                return None
-            if column <= end:
-                return start, end
-            start = _next_quote(line, end + 1, quote, escapes=False)
-        return None
-    before = _quote_before(line, column, quote)
-    start = before if before is not None else _next_quote(line, column, quote, escapes=False)
-    end = _next_quote(line, start + 1, quote) if start is not None else None
-    return (start, end) if start is not None and end is not None else None
-
-
-def _next_quote(line: str, column: int, quote: str, escapes: bool = True) -> int | None:
-    while column < len(line):
-        if escapes and line[column] == "\\":
-            column += 1
-        elif line[column] == quote:
-            return column
-        column += 1
-    return None
-
-
-def _quote_before(line: str, column: int, quote: str) -> int | None:
-    while column > 0:
-        column -= 1
-        slashes = 0
-        while column - slashes > 0 and line[column - slashes - 1] == "\\":
-            slashes += 1
-        if slashes % 2:
-            column -= slashes
-        elif line[column] == quote:
-            return column
-    return None
+        pairs = ((pair.start(), pair.end() - 1) for pair in re.finditer(quote + rest, line))
+        return next((pair for pair in pairs if pair[0] <= column <= pair[1]), None)
+    before = [found.end() - 1 for found in re.finditer(rf"(?<!\\)(?:\\\\)*{quote}", line[:column])]
+    start = before[-1] if before else line.find(quote, column)
+    end = re.compile(rest).match(line, start + 1) if start >= 0 else None
+    return (start, end.end() - 1) if end is not None else None
 
 
 def _block(text: Text, cursor: Place, pair: str, around: bool, count: int) -> Span | None:
     opening, closing = pair[0], pair[1]
     row, column = cursor
     if opening == "{":
-        while column < text.length(row) and column < text.indent(row):
-            column += 1
-    start: Place | None = (row, column + 1) if text.at((row, column)) == opening else (row, column)
+        column = max(column, text.indent(row))
+    start = (row, column + (text.at((row, column)) == opening))
     for _ in range(count):
-        start = _opening(text, start, pair) if start is not None else None
-    end = partner(text, start, opening, closing, 1) if start is not None else None
-    if start is None or end is None:
+        found = partner(text, start, closing, opening, -1) or partner(text, start, closing, opening, 1)
+        if found is None:
+            return None
+        start = found
+    end = partner(text, start, opening, closing, 1)
+    if end is None:
         return None
     if around:
         return Span(start, (end[0], end[1] + 1))
@@ -240,13 +210,6 @@ def _block(text: Text, cursor: Place, pair: str, around: bool, count: int) -> Sp
         # The closing sign stands on a line of its own, which stays as it is.
         return Span(first, (end[0], 0))
     return Span(first, max(first, end))
-
-
-def _opening(text: Text, place: Place, pair: str) -> Place | None:
-    """The sign that opens the block around ``place``, else the next one."""
-    opening, closing = pair[0], pair[1]
-    around = partner(text, place, closing, opening, -1)
-    return around if around is not None else partner(text, place, closing, opening, 1)
 
 
 def _paragraphs(text: Text, row: int, around: bool, count: int) -> Span | None:

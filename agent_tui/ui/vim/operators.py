@@ -3,8 +3,9 @@ keep."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from agent_tui.records import dataclass
 from agent_tui.ui.vim.commands import Command
 from agent_tui.ui.vim.motions import Move
 from agent_tui.ui.vim.objects import Span, grown, span_of
@@ -20,6 +21,9 @@ class Kept:
 
     text: str
     lines: bool = False
+
+    def __str__(self) -> str:
+        return self.text + "\n" * self.lines
 
 
 @dataclass(slots=True, frozen=True)
@@ -49,7 +53,10 @@ def span_by_motion(text: Text, cursor: Place, move: Move, operator: str) -> Span
 def for_operator(text: Text, span: Span, operator: str) -> Span:
     """Returns the region that the operator works on: where a deletion leaves nothing but blanks of its lines, they go
     whole."""
-    return replace(span, lines=True) if operator == "d" and _is_of_lines(text, span) else span
+    start, end = span.start, span.end
+    indented = start[1] <= text.indent(start[0])
+    gone = operator == "d" and end[0] > start[0] and indented and not text.lines[end[0]][end[1] :].strip(" \t")
+    return replace(span, lines=True) if gone else span
 
 
 def span_of_lines(text: Text, span: Span) -> Span:
@@ -62,30 +69,32 @@ def span_of_lines(text: Text, span: Span) -> Span:
     return Span(span.start, (row, text.length(row)), lines=whole)
 
 
-def _is_of_lines(text: Text, span: Span) -> bool:
-    """Returns whether a region covers several lines of which nothing but blanks is left without it."""
-    start, end = span.start, span.end
-    indented = start[1] <= text.indent(start[0])
-    return end[0] > start[0] and indented and not text.lines[end[0]][end[1] :].strip(" \t")
-
-
 def operate(operator: str, text: Text, span: Span, times: int = 1) -> Done | None:
     """Carries an operator out; None where it has nothing to work on. ``times``: how often ``>`` shifts."""
-    if operator == "y":
-        return Done(text, text.on(span.start), span.start, _kept(text, span))
-    if operator == "d":
-        return _delete(text, span) if any(text.lines) or len(text.lines) > 1 else None
-    if operator == "c":
-        return _change(text, span)
-    if operator in "><":
-        return _shift(text, span, times if operator == ">" else -times)
-    return _case(operator, text, span)
+    match operator:
+        case "y":
+            return Done(text, text.on(span.start), span.start, _kept(text, span))
+        case "d":
+            return _delete(text, span) if text.lines != ("",) else None
+        case "c":
+            return _change(text, span)
+        case ">" | "<":
+            return _shift(text, span, times if operator == ">" else -times)
+        case _:
+            start, end = _ends(text, span)
+            left = text.replaced(start, end, recased(text.between(start, end), operator))
+            return Done(left, left.on(span.start), span.start)
+
+
+def _ends(text: Text, span: Span) -> tuple[Place, Place]:
+    """The first place of a region and the one behind its last, also where it is whole lines."""
+    if span.lines:
+        return (span.start[0], 0), (span.end[0], text.length(span.end[0]))
+    return span.start, span.end
 
 
 def _kept(text: Text, span: Span) -> Kept:
-    if span.lines:
-        return Kept("\n".join(text.lines[span.start[0] : span.end[0] + 1]), lines=True)
-    return Kept(text.between(span.start, span.end))
+    return Kept(text.between(*_ends(text, span)), span.lines)
 
 
 def _delete(text: Text, span: Span) -> Done | None:
@@ -109,25 +118,13 @@ def _change(text: Text, span: Span) -> Done:
 
 
 def _shift(text: Text, span: Span, by: int) -> Done:
-    rows = tuple(_shifted(line, by) for line in text.lines[span.start[0] : span.end[0] + 1])
-    left = text.with_rows(span.start[0], span.end[0], rows)
+    rows = []
+    for line in text.lines[span.start[0] : span.end[0] + 1]:
+        bare = line.lstrip(" \t")
+        width = len(line.removesuffix(bare).expandtabs(8)) + by * INDENT
+        rows.append(" " * width + bare if line else line)
+    left = text.with_rows(span.start[0], span.end[0], tuple(rows))
     return Done(left, left.first_word(span.start[0]), span.start)
-
-
-def _shifted(line: str, by: int) -> str:
-    if not line:
-        return line
-    bare = line.lstrip(" \t")
-    width = len(line[: len(line) - len(bare)].expandtabs(8))
-    return " " * max(0, width + by * INDENT) + bare
-
-
-def _case(operator: str, text: Text, span: Span) -> Done:
-    start, end = span.start, span.end
-    if span.lines:
-        start, end = (start[0], 0), (end[0], text.length(end[0]))
-    left = text.replaced(start, end, recased(text.between(start, end), operator))
-    return Done(left, left.on(span.start), span.start)
 
 
 def recased(text: str, operator: str) -> str:
@@ -274,8 +271,7 @@ def on_selected(text: Text, span: Span, command: Command, kept: Kept | None) -> 
         last = min(span.end[0], text.last) - (span.end[1] == 0 and span.end[0] > span.start[0] and not span.lines)
         return join(text, span.start[0], last - span.start[0] + 1, key == "J")
     if key == "r":
-        start = (span.start[0], 0) if span.lines else span.start
-        end = (span.end[0], text.length(span.end[0])) if span.lines else span.end
+        start, end = _ends(text, span)
         new = "".join("\n" if c == "\n" else command.argument for c in text.between(start, end))
         return Done(text.replaced(start, end, new), start, start)
     return operate(OPERATOR_OF.get(key, key), text, span, command.count or 1)

@@ -4,7 +4,9 @@ the old ones."""
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Callable
+
+from agent_tui.records import dataclass
 
 Place = tuple[int, int]
 """(row, column), both from 0; the column counts characters of the line."""
@@ -19,15 +21,10 @@ def kind_of(character: str, big: bool) -> int:
     """The class of a character: words are runs of one class. ``big``: only blanks separate (``W``, ``B``, ``E``)."""
     if not character or character in " \t":
         return BLANK
-    if big:
+    if big or not (character.isalnum() or character == "_"):
         return PUNCTUATION
-    if character.isalnum() or character == "_":
-        code = ord(character)
-        for index, (first, last) in enumerate(_SCRIPTS):
-            if first <= code <= last:
-                return WORD + 1 + index
-        return WORD
-    return PUNCTUATION
+    scripts = (number for number, (first, last) in enumerate(_SCRIPTS, 1) if first <= ord(character) <= last)
+    return WORD + next(scripts, 0)
 
 
 def joins(character: str) -> bool:
@@ -87,9 +84,7 @@ class Text:
 
     def first_word(self, row: int) -> Place:
         """The first character of a row that is not blank, or its last."""
-        line = self.lines[row]
-        indent = self.indent(row)
-        return self.on((row, indent if indent < len(line) else max(0, len(line) - 1)))
+        return self.on((row, self.indent(row)))
 
     def indent(self, row: int) -> int:
         """Returns how many blanks the row begins with."""
@@ -142,7 +137,7 @@ class Walker:
 
     @property
     def on_empty_line(self) -> bool:
-        return self.column == 0 and not self.text.lines[self.row]
+        return not self.text.lines[self.row]
 
     def forward(self) -> int:
         length = self.text.length(self.row)
@@ -156,7 +151,7 @@ class Walker:
 
     def back(self) -> int:
         if self.column > 0:
-            self.row, self.column = self.text.on((self.row, self.column - 1))
+            self.column = self.text.on((self.row, self.column - 1))[1]
             return MOVED
         if self.row > 0:
             self.row -= 1
@@ -164,10 +159,11 @@ class Walker:
             return NEXT_LINE
         return STAYED
 
-    def skip(self, kind: int, forward: bool) -> bool:
-        """Past all characters of a kind; False where the text ended."""
-        while self.kind == kind:
-            if (self.forward() if forward else self.back()) == STAYED:
+    def skip(self, kind: int, step: Callable[[], int], empty_lines: bool = False) -> bool:
+        """Past all characters of a kind, but not past an empty line unless ``empty_lines`` are to be skipped, too;
+        False where the text ended."""
+        while self.kind == kind and (empty_lines or not self.on_empty_line):
+            if step() == STAYED:
                 return False
         return True
 
@@ -175,44 +171,33 @@ class Walker:
 
     def next_word(self, count: int, stop_at_line_end: bool) -> bool:
         """``w``. ``stop_at_line_end``: for an operator, which does not take the line break behind the last of them."""
-        while count > 0:
-            count -= 1
-            stops = stop_at_line_end and count == 0
+        for left in reversed(range(count)):
+            stops = stop_at_line_end and not left
             kind, last_line = self.kind, self.row == self.text.last
             step = self.forward()
-            if step == STAYED or (step >= 1 and last_line):
+            if step == STAYED or (step >= NEXT_LINE and last_line):
                 return False
-            if step >= 1 and stops:
+            if step >= NEXT_LINE and stops:
                 return True
-            if kind != BLANK:
-                while self.kind == kind:
+            for run in (kind, BLANK):
+                while self.kind == run and not self.on_empty_line:
                     step = self.forward()
-                    if step == STAYED or (step >= 1 and stops):
+                    if step == STAYED or (step >= NEXT_LINE and stops):
                         return True
-            while self.kind == BLANK and not self.on_empty_line:
-                last_line = self.row == self.text.last
-                step = self.forward()
-                if step == STAYED or (step >= 1 and (last_line or stops)):
-                    return True
         return True
 
     def word_end(self, count: int, stay: bool = False, empty_lines: bool = False) -> bool:
         """``e``. ``stay``: where a word ends already, that is its end (``cw``). ``empty_lines`` count as words."""
-        while count > 0:
-            count -= 1
+        for _ in range(count):
             kind = self.kind
             if self.forward() == STAYED:
                 return False
-            if self.kind == kind and kind != BLANK:
-                if not self.skip(kind, forward=True):
+            if not stay or kind in (BLANK, self.kind):
+                if not self.skip(BLANK, self.forward, not empty_lines):
                     return False
-            elif not stay or kind == BLANK:
-                while self.kind == BLANK:
-                    if empty_lines and self.on_empty_line:
-                        return True
-                    if self.forward() == STAYED:
-                        return False
-                if not self.skip(self.kind, forward=True):
+                if self.kind == BLANK:
+                    return True
+                if not self.skip(self.kind, self.forward):
                     return False
             self.back()
             stay = False
@@ -220,53 +205,43 @@ class Walker:
 
     def word_back(self, count: int) -> bool:
         """``b``."""
-        while count > 0:
-            count -= 1
+        for _ in range(count):
             if self.back() == STAYED:
                 return False
-            while self.kind == BLANK:
-                if self.on_empty_line:
-                    break
-                if self.back() == STAYED:
-                    return True
-            else:
-                if not self.skip(self.kind, forward=False):
+            if not self.skip(BLANK, self.back):
+                return True
+            if not self.on_empty_line:
+                if not self.skip(self.kind, self.back):
                     return True
                 self.forward()
         return True
 
     def end_back(self, count: int) -> bool:
         """``ge``."""
-        while count > 0:
-            count -= 1
+        for _ in range(count):
             kind = self.kind
             if self.back() == STAYED:
                 return False
-            if kind != BLANK:
-                while self.kind == kind:
-                    if self.back() == STAYED:
-                        return True
-            while self.kind == BLANK and not self.on_empty_line:
-                if self.back() == STAYED:
-                    return True
+            if not (self.skip(kind, self.back) and self.skip(BLANK, self.back)):
+                return True
         return True
+
+
+def changed_lines(old: Text, new: Text) -> tuple[int, int]:
+    """Returns how many lines two texts share at their beginning, and how many of the others at their end."""
+    most = min(len(old.lines), len(new.lines))
+    top = next((row for row in range(most) if old.lines[row] != new.lines[row]), most)
+    tail = next((row for row in range(most - top) if old.lines[-1 - row] != new.lines[-1 - row]), most - top)
+    return top, tail
 
 
 KEPT = 200
 """Changes that can be undone, as many as without vim."""
-
-
-@dataclass(slots=True, frozen=True)
-class Change:
-    """A text that was left, and where the cursor stood when it was."""
-
-    text: Text
-    cursor: Place
+Change = tuple[Text, Place]
+"""A text that was left, and where the cursor stood when it was."""
 
 
 class Undo:
-    """Two stacks of texts."""
-
     def __init__(self) -> None:
         self._past: list[Change] = []
         self._future: list[Change] = []
@@ -277,35 +252,25 @@ class Undo:
 
     def changed(self, before: Text, cursor: Place) -> None:
         """A change was made to ``before``."""
-        self._past.append(Change(before, cursor))
+        self._past.append((before, cursor))
         del self._past[:-KEPT]
         self._future.clear()
 
-    def back(self, now: Text) -> tuple[Text, Place] | None:
-        """The text before the last change; None where there was none."""
+    def back(self, now: Text) -> Change | None:
+        """The text before the last change, and its cursor; None where there was none."""
         return self._step(self._past, self._future, now)
 
-    def forth(self, now: Text) -> tuple[Text, Place] | None:
+    def forth(self, now: Text) -> Change | None:
         return self._step(self._future, self._past, now)
 
     @staticmethod
-    def _step(source: list[Change], other: list[Change], now: Text) -> tuple[Text, Place] | None:
+    def _step(source: list[Change], other: list[Change], now: Text) -> Change | None:
         if not source:
             return None
-        change = source.pop()
-        other.append(Change(now, change.cursor))
-        return change.text, _place(now, change.text, change.cursor)
-
-
-def _place(old: Text, new: Text, cursor: Place) -> Place:
-    """Returns the place at which the change was made: the cursor's own place if it lies there, else the first line that
-    is another."""
-    shared = zip(old.lines, new.lines, strict=False)
-    top = next((row for row, (one, two) in enumerate(shared) if one != two), min(len(old.lines), len(new.lines)))
-    tail = 0
-    while tail < min(len(old.lines), len(new.lines)) - top and old.lines[-1 - tail] == new.lines[-1 - tail]:
-        tail += 1
-    bottom = len(new.lines) - tail
-    if top - 1 <= cursor[0] <= max(bottom, top):
-        return new.within(cursor)
-    return new.first_word(min(top, new.last))
+        text, cursor = source.pop()
+        other.append((now, cursor))
+        # The cursor goes where the change was made: to its own place if that is there, else to the first changed line.
+        top, tail = changed_lines(now, text)
+        if top - 1 <= cursor[0] <= max(len(text.lines) - tail, top):
+            return text, text.within(cursor)
+        return text, text.first_word(min(top, text.last))

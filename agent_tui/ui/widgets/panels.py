@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -14,6 +13,7 @@ from textual.widgets import TextArea
 from agent_tui.commands.questions import PLAN_CHOICES, PermissionChoice, PlanChoice, permission_choices, question_text
 from agent_tui.commands.tool_words import about_a_path
 from agent_tui.models.events import ApprovedMode, PermissionAsked, PlanPresented, QuestionAsked
+from agent_tui.records import dataclass
 from agent_tui.text.cells import shorten, shorten_path, whole_parts
 from agent_tui.text.clean import one_line, spelled
 from agent_tui.text.numbers import lines_in, plural

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.style import Style
@@ -15,6 +14,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from agent_tui.records import dataclass
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint, Piece, paint_of, strip_of
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from agent_tui.commands import registry
-from agent_tui.commands.result import Text
-from agent_tui.commands.usage_json import context_json
-from agent_tui.commands.usage_report import session_line
+from agent_tui.commands.registry import Text
+from agent_tui.commands.report import ContextReport, session_line
+from agent_tui.commands.report_json import context_json
 from agent_tui.config import BudgetConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.parts import AgentParts
@@ -111,7 +111,7 @@ async def figures(agent: Agent) -> set[str]:
     shown = await registry.run(agent, "/usage")
     status = await registry.run(agent, "/status")
     assert isinstance(shown, Text) and isinstance(status, Text)
-    data, run = context_json(usage)["session"], bill(agent.conversation.steps)
+    data, run = context_json(ContextReport(usage))["session"], bill(agent.conversation.steps)
     exported = agent.store.export(agent.conversation.info.id)
     in_json = [Cost(d["cost_known_usd"], d["unpriced_calls"]) for d in (data, run, exported)]
     for source in (data, run):
@@ -140,9 +140,9 @@ async def test_screen_json_shell_and_export_name_one_figure_whatever_was_called(
                 await agent.compaction.now()
             found = await figures(agent)
             assert len(found) == 1, found
-        live, session = context_json(agent.context.usage())["session"], agent.conversation.info.id
+        live, session = context_json(ContextReport.of(agent))["session"], agent.conversation.info.id
         looking = Agent(parts(tmp_path, script, resume=session))
-        assert context_json(await looking.inspect())["session"] == live
+        assert context_json(ContextReport(await looking.inspect()))["session"] == live
         await looking.close()
         spent = sum((s.cost for s in agent.conversation.steps if s.kind != "count"), NO_COST)
         day, _ = agent.store.spending.on(day_of(agent.conversation.steps[-1].created))
@@ -171,9 +171,7 @@ async def test_each_turn_ends_with_what_all_its_calls_cost(tmp_path: Path) -> No
         first = await say(agent, seen, "look")
         assert {kind: of.calls for kind, of in first.bill.by_kind.items()} == {"turn": 2, "subagent": 1}
         assert first.bill.cost == agent.context.usage().session.cost
-        kinds = [
-            entry["kind"] for entry in context_json(agent.context.usage(), agent.conversation.steps)["cache"]["steps"]
-        ]
+        kinds = [entry["kind"] for entry in context_json(ContextReport.of(agent))["cache"]["steps"]]
         assert sorted(kinds) == ["subagent", "turn", "turn"]
         second = await say(agent, seen, "and again")
         assert (first.bill.cost + second.bill.cost).known == pytest.approx(agent.context.usage().session.cost.known)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.commands import registry
-from agent_tui.commands.result import Text
+from agent_tui.commands.registry import Text
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.engine.models import EFFORTS, levels, setting_problem
 from agent_tui.models.events import Notice

@@ -18,10 +18,9 @@ from agent_tui.models.messages import ToolCallPart
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths
 from agent_tui.store.store import Store
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.registry import ToolRegistry
 from tests.support.mcp_servers import stdio
-from tests.support.tool_context import make_context
+from tests.support.tool_context import make_context, permissions_of
 
 pytestmark = pytest.mark.usefixtures("forked_host", "forked_servers")
 
@@ -110,7 +109,7 @@ async def test_always_allowing_a_deferred_call_allows_that_tool_alone(tmp_path: 
             desk.answer(event.request_id, True, event.patterns[0], "")
 
     saved: list[str] = []
-    permissions = Permissions(tmp_path, tmp_path, replace(settings.permissions), save=saved.append)
+    permissions = permissions_of(tmp_path, replace(settings.permissions), save=saved.append)
     desk = PermissionDesk(permissions, answer)
     try:
         async with asyncio.timeout(60):

@@ -14,12 +14,12 @@ from agent_tui.models.messages import ToolCallPart
 from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.builtin.edit import EditTool
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.backends import Seatbelt
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain
 from tests.support.agents import parts_for, running
+from tests.support.tool_context import permissions_of
 
 
 async def verdict(tmp_path: Path, command: str, mode: PermissionMode, holds: bool = True) -> tuple[Verdict, list[str]]:
@@ -30,8 +30,8 @@ async def verdict(tmp_path: Path, command: str, mode: PermissionMode, holds: boo
     async def ready() -> None:
         tried.append(True)
 
-    permissions = Permissions(
-        tmp_path, tmp_path, PermissionsConfig(mode), holds=lambda domain: domain == "free" or (holds and bool(tried))
+    permissions = permissions_of(
+        tmp_path, PermissionsConfig(mode), holds=lambda domain: domain == "free" or (holds and bool(tried))
     )
 
     def publish(event: Event) -> None:
@@ -105,7 +105,7 @@ async def test_bypass_says_what_it_means_before_anything_can_run(tmp_path: Path)
 
 async def test_a_change_of_the_mode_answers_the_open_question(tmp_path: Path) -> None:
     for mode, allowed, domain in (("accept-edits", True, "work"), ("plan", False, "free"), ("ask", None, None)):
-        permissions = Permissions(tmp_path, tmp_path, PermissionsConfig("ask"), holds=lambda domain: True)
+        permissions = permissions_of(tmp_path, PermissionsConfig("ask"), holds=lambda domain: True)
         asked = asyncio.Event()
         answered: list[bool] = []
 
@@ -134,7 +134,7 @@ async def test_a_change_of_the_mode_answers_the_open_question(tmp_path: Path) ->
 
 async def test_an_answer_for_the_session_is_not_remembered(tmp_path: Path) -> None:
     saved: list[str] = []
-    permissions = Permissions(tmp_path, tmp_path, PermissionsConfig("ask"), save=saved.append)
+    permissions = permissions_of(tmp_path, PermissionsConfig("ask"), save=saved.append)
     asked: list[PermissionAsked] = []
 
     def publish(event: Event) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.commands.branch_words import moved_text
+from agent_tui.commands.sessions import moved_text
 from agent_tui.context.past_reasons import difference
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError

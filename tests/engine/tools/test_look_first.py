@@ -23,6 +23,7 @@ from tests.support.agents import results, running, say
 from tests.support.developer import answering, parts
 from tests.support.git import git
 from tests.support.scripts import step
+from tests.support.tool_context import permissions_of
 
 COUNTS = "echo ran >> $TMPDIR/runs; "
 
@@ -272,7 +273,7 @@ def test_a_file_that_the_user_cannot_write_is_not_what_stopped_it(tmp_path: Path
 
 def test_rules_of_the_network_are_rules(tmp_path: Path) -> None:
     rules = ["network(registries)", "network(*.example.com)"]
-    made = Permissions(tmp_path, tmp_path, PermissionsConfig(allow=rules, deny=["network(bad.example.com)"]))
+    made = permissions_of(tmp_path, PermissionsConfig(allow=rules, deny=["network(bad.example.com)"]))
     assert made.grants("pypi.org", True) and made.grants("a.example.com", False)
     assert not made.grants("bad.example.com", False) and not made.grants("example.org", False)
     assert made.rules.forget("network(registries)") and not made.grants("pypi.org", True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import aclosing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +17,7 @@ from agent_tui.providers import catalog
 from agent_tui.providers.catalog import DIALECTS, MODEL_FAMILIES, RETENTION
 from agent_tui.providers.dialects.chat import WIRE as CHAT
 from agent_tui.providers.dialects.record import Dialect
+from agent_tui.providers.direct import Connections
 from agent_tui.providers.limits import describe
 from agent_tui.providers.net import is_loopback
 from tests.support import recorded, wire
@@ -108,7 +110,8 @@ async def ask(spec: ModelSpec, *, messages: list[Message] | None = None) -> Answ
 
     info = describe(spec)
     assert info.problem is None
-    await call.run(make_request(spec, messages=messages, tools=[wire.TOOL]), info, items.append, load)
+    async with aclosing(Connections()) as connections:
+        await call.run(make_request(spec, messages=messages, tools=[wire.TOOL]), info, items.append, load, connections)
     return Answer(items)
 
 

@@ -23,7 +23,7 @@ from agent_tui.providers.direct import Connections, NoAddressError, url_of
 from agent_tui.providers.local_servers import server_root
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_stream, json_reply, sse
 from tests.support.model_calls import KEY, Answer, environment, make_request, run_python
-from tests.support.oracle import info_of
+from tests.support.recorded import info_for
 
 pytestmark = pytest.mark.quick
 
@@ -40,7 +40,7 @@ MODELS = (
 async def connections() -> AsyncIterator[Connections]:
     kept = Connections()
     yield kept
-    await kept.close()
+    await kept.aclose()
 
 
 async def ask(spec: ModelSpec, connections: Connections, **more: Any) -> Answer:
@@ -49,7 +49,7 @@ async def ask(spec: ModelSpec, connections: Connections, **more: Any) -> Answer:
     async def load() -> Any:
         raise AssertionError("LiteLLM is not needed for this")
 
-    await call.run(make_request(spec, **more), info_of(spec), items.append, load, connections)
+    await call.run(make_request(spec, **more), info_for(spec), items.append, load, connections)
     return Answer(items)
 
 
@@ -239,7 +239,7 @@ async def test_a_certificate_of_ones_own_is_trusted(tmp_path: Path, server: Loop
     refused = await ask(spec_at(url), connections)
     assert "TLS" in refused.failure.message
     with environment({"SSL_CERT_FILE": str(certificate)}):
-        await connections.close()
+        await connections.aclose()
         assert (await ask(spec_at(url), connections)).text == "secret"
 
 
@@ -392,6 +392,7 @@ async def test_a_missing_address_is_one_clear_line(connections: Connections) -> 
 _WORKER = """
 import asyncio, json, sys
 from agent_tui.models.requests import ModelSpec
+from agent_tui.providers.worker.client import RequestEncoder
 from agent_tui.providers.worker.serve import Worker
 from agent_tui.providers.worker import protocol
 from tests.support.model_calls import make_request
@@ -401,7 +402,7 @@ async def main():
     for number, (model, api) in enumerate(json.loads(sys.argv[2])):
         spec = ModelSpec("m", model, api_base=sys.argv[1], api_key="k", api=api)
         for half, ask in enumerate((protocol.Stream, protocol.CountExactly)):
-            data = protocol.RequestEncoder().encode(ask(make_request(spec)), 2 * number + half + 1)
+            data = RequestEncoder().encode(ask(make_request(spec)), 2 * number + half + 1)
             worker.receive(data)
             await asyncio.wait(set(worker._tasks.values()))
     while rest := asyncio.all_tasks() - {asyncio.current_task()}:

@@ -28,8 +28,9 @@ from agent_tui.providers.pieces import PieceMaker, Pieces
 from agent_tui.providers.reasoning import decide
 from agent_tui.providers.request import build_call
 from tests.providers.direct.test_oracle import MODELS, RESPONSES
-from tests.support import oracle, recorded, wire
+from tests.support import recorded, wire
 from tests.support.pixel import PIXEL_BASE64
+from tests.support.recorded import info_for
 
 GATEWAYS = ("bedrock/anthropic.claude-sonnet-4-5", "vertex_ai/gemini-2.5-pro", "together_ai/some")
 SPECS = [
@@ -77,12 +78,12 @@ def request(spec: ModelSpec, messages: list[Message], effort: Effort = "medium")
 
 
 def pieces(made: ModelRequest, maker: PieceMaker | None = None) -> Pieces:
-    info = oracle.info_of(made.spec)
+    info = info_for(made.spec)
     return (maker or PieceMaker()).pieces(made, info, *decide(made, info))
 
 
 def body(made: ModelRequest) -> dict[str, Any]:
-    info = oracle.info_of(made.spec)
+    info = info_for(made.spec)
     call = build_call(made, info)
     if not is_direct(made.spec, info.target):
         return dict(call.kwargs)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.catalog import Called, resolve_target
 from agent_tui.providers.errors import StreamError, classify, retry_after, unwrap
 from agent_tui.providers.limits import problem
 from agent_tui.providers.overflow import is_overflow
@@ -42,16 +42,16 @@ OVERFLOWS = [
 @pytest.mark.parametrize("text", OVERFLOWS)
 def test_every_spelling_of_overflow(text: str) -> None:
     assert is_overflow(text)
-    failure = classify(_Http(400, text), provider="p", model="m", started=False)
+    failure = classify(_Http(400, text), Called("p"), "m", False)
     assert failure.kind == "context_overflow"
     assert not failure.retryable
 
 
 def test_a_missing_package_is_not_worth_another_attempt() -> None:
-    failure = classify(ModuleNotFoundError("No module named 'google'"), provider="vertex_ai", model="m", started=False)
+    failure = classify(ModuleNotFoundError("No module named 'google'"), Called("vertex_ai"), "m", False)
     assert not failure.retryable
     assert "google-auth" in failure.message
-    failure = classify(ModuleNotFoundError("No module named 'boto3'"), provider="sagemaker", model="m", started=False)
+    failure = classify(ModuleNotFoundError("No module named 'boto3'"), Called("sagemaker"), "m", False)
     assert "(boto3)" in failure.message
 
 
@@ -103,21 +103,21 @@ class MidStreamFallbackError(Exception):
     ],
 )
 def test_statuses_are_read_together_with_words(status: int, text: str, kind: str) -> None:
-    assert classify(_Http(status, text), provider="p", model="m", started=False).kind == kind
+    assert classify(_Http(status, text), Called("p"), "m", False).kind == kind
 
 
 def test_errors_of_a_running_stream_are_unwrapped() -> None:
     inner = _Http(429, "slow down", {"Retry-After": "3"})
     outer = MidStreamFallbackError(MidStreamFallbackError(inner))
     assert unwrap(outer) is inner
-    failure = classify(outer, provider="gemini", model="m", started=False)
+    failure = classify(outer, Called("gemini"), "m", False)
     assert (failure.kind, failure.status, failure.retry_after) == ("rate_limit", 429, 3.0)
 
 
 def test_unwrapping_ends_where_nothing_is_inside() -> None:
     outer = MidStreamFallbackError(None)
     assert unwrap(outer) is outer
-    assert classify(outer, provider="p", model="m", started=True).kind == "interrupted_stream"
+    assert classify(outer, Called("p"), "m", True).kind == "interrupted_stream"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_unwrapping_ends_where_nothing_is_inside() -> None:
     ],
 )
 def test_error_events(event: dict[str, object], kind: str) -> None:
-    assert classify(StreamError(event), provider="p", model="m", started=True).kind == kind
+    assert classify(StreamError(event), Called("p"), "m", True).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_retry_after(headers: dict[str, str] | None, seconds: float | None) -> N
 
 
 def test_messages_are_one_clean_line() -> None:
-    failure = classify(_Http(500, "bad\x1b[31m\x07 thing\n" * 300), provider="p", model="m", started=False)
+    failure = classify(_Http(500, "bad\x1b[31m\x07 thing\n" * 300), Called("p"), "m", False)
     assert "\n" not in failure.message
     assert "\x1b" not in failure.message + failure.detail
     assert len(failure.message) < 400
@@ -174,7 +174,7 @@ def test_messages_are_one_clean_line() -> None:
 )
 def test_no_connection_names_the_address_but_no_secret(address: str | None, shown: str) -> None:
     error = ConnectionRefusedError("refused")
-    failure = classify(error, provider="openai", model="m", started=False, address=address)
+    failure = classify(error, Called("openai", address), "m", False)
     assert failure.kind == "connection"
     assert failure.message.startswith(f"{shown} Your text is kept.")
     assert "secret" not in failure.message
@@ -183,7 +183,7 @@ def test_no_connection_names_the_address_but_no_secret(address: str | None, show
 def test_an_exception_in_a_circle_ends() -> None:
     error = ValueError("a")
     error.__cause__ = error
-    assert classify(error, provider="p", model="m", started=False).kind == "invalid_request"
+    assert classify(error, Called("p"), "m", False).kind == "invalid_request"
 
 
 @pytest.mark.parametrize(
@@ -248,14 +248,14 @@ def caused(outer: Exception, inner: Exception) -> Exception:
     ],
 )
 def test_what_is_no_answer_is_not_called_a_status_or_a_lost_connection(error: Exception, kind: str, words: str) -> None:
-    failure = classify(error, provider="p", model="m", started=False, address="http://127.0.0.1:9")
+    failure = classify(error, Called("p", "http://127.0.0.1:9"), "m", False)
     assert (failure.kind, words in failure.message) == (kind, True)
     assert kind != "bad_answer" or (not failure.retryable and "HTTP 500" not in failure.message)
 
 
 def test_garbage_that_comes_first_is_no_lost_connection() -> None:
     broken = caused(_Http(None, "APIConnectionError: Expecting value"), json.JSONDecodeError("Expecting value", "x", 0))
-    assert classify(broken, provider="p", model="m", started=False).kind == "bad_answer"
+    assert classify(broken, Called("p"), "m", False).kind == "bad_answer"
 
 
 OWN = "http://127.0.0.1:8000/v1"
@@ -283,9 +283,7 @@ OWN = "http://127.0.0.1:8000/v1"
 def test_a_refused_key_names_what_is_configured(
     provider: str, address: str | None, key_env: str | None, first: str, advice: str
 ) -> None:
-    failure = classify(
-        _Http(401, "nope"), provider=provider, model="m", started=False, address=address, key_env=key_env
-    )
+    failure = classify(_Http(401, "nope"), Called(provider, address, key_env), "m", False)
     assert failure.message.startswith(first)
     assert advice in failure.message
     assert key_env is None or "OPENAI_API_KEY" not in failure.message
@@ -294,7 +292,7 @@ def test_a_refused_key_names_what_is_configured(
 
 @pytest.mark.parametrize("status", [400, 404, 429, 500, 403, 402, 408])
 def test_a_server_of_ones_own_is_never_called_openai(status: int) -> None:
-    failure = classify(_Http(status, "no"), provider="openai", model="m", started=False, address=OWN, key_env="K")
+    failure = classify(_Http(status, "no"), Called("openai", OWN, "K"), "m", False)
     assert "openai" not in failure.message.lower()
     assert "he server at http://127.0.0.1:8000" in failure.message
 
@@ -335,14 +333,14 @@ def test_a_missing_key_names_the_variable_and_the_server(spec: ModelSpec, words:
 @pytest.mark.parametrize("event", [False, True], ids=["status", "event"])
 def test_what_a_server_cannot_do_is_not_tried_again(text: str, event: bool) -> None:
     error: Exception = StreamError({"error": {"message": text, "code": 500}}) if event else _Http(500, text)
-    failure = classify(error, provider="openai", model="m", started=False, address=OWN)
+    failure = classify(error, Called("openai", OWN), "m", False)
     assert (failure.kind, failure.retryable) == ("invalid_request", False)
     assert text[:40].split(" at row")[0][:30] in failure.message
 
 
 @pytest.mark.parametrize("text", ["loading model", "internal server error", "CUDA error: out of memory", "slot busy"])
 def test_what_may_pass_is_tried_again(text: str) -> None:
-    assert classify(_Http(500, text), provider="openai", model="m", started=False).retryable
+    assert classify(_Http(500, text), Called("openai"), "m", False).retryable
 
 
 @pytest.mark.parametrize(
@@ -362,6 +360,6 @@ def test_what_may_pass_is_tried_again(text: str) -> None:
 )
 @pytest.mark.parametrize("wrapped", ["{}", "litellm.BadRequestError: OpenAIException - {}", "Error code: 400 - {}"])
 def test_bodies_of_every_kind_are_told_in_one_line(body: str, words: str, wrapped: str) -> None:
-    failure = classify(_Http(400, wrapped.format(body)), provider="p", model="m", started=False)
+    failure = classify(_Http(400, wrapped.format(body)), Called("p"), "m", False)
     assert f"{words}. Your text is kept" in failure.message
     assert not {"<", "{", "\n"} & set(failure.message)

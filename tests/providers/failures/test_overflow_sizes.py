@@ -8,9 +8,11 @@ import pytest
 from agent_tui.models.codec import from_dict, to_dict
 from agent_tui.models.failure import Failure, Overflow
 from agent_tui.models.requests import Failed
+from agent_tui.providers.catalog import Called
 from agent_tui.providers.errors import classify
 from agent_tui.providers.overflow import is_overflow, sizes
 from agent_tui.providers.worker import protocol
+from agent_tui.providers.worker.serve import item_lines
 
 IN, OUT, ALL, WINDOW, MAX_IN, MAX_OUT = "input", "output", "total", "window", "max_input", "max_output"
 
@@ -353,7 +355,7 @@ class Refused(Exception):
 
 
 def refusal(text: str, status: int | None = 400) -> Failure:
-    return classify(Refused(text, status), provider="p", model="m", started=False)
+    return classify(Refused(text, status), Called("p"), "m", False)
 
 
 @pytest.mark.parametrize(
@@ -380,7 +382,7 @@ def test_a_throttled_request_is_not_too_long() -> None:
 
 def test_sizes_cross_the_pipe_and_the_store() -> None:
     failure = refusal(WORDINGS[1][1])
-    (line,) = protocol.item_lines(7, Failed(failure))
+    (line,) = item_lines(7, Failed(failure))
     assert protocol.FROM_WORKER.read(line) == (7, Failed(failure))
     assert from_dict(Failure, to_dict(failure)) == failure
     old = {k: v for k, v in to_dict(failure).items() if k != "overflow"}

@@ -15,16 +15,18 @@ from hypothesis import strategies as st
 
 from agent_tui.models.requests import Delta, Finished, Target
 from agent_tui.providers.accumulate import Accumulator, normalise
+from agent_tui.providers.calling import answer_limit
+from agent_tui.providers.dialects.bedrock import EventStreamDecoder, FrameBuffer
 from agent_tui.providers.net import (
     ERROR_LIMIT,
     LINE_LIMIT,
     PIECE,
     BoundError,
     LineBuffer,
+    SseDecoder,
+    Tap,
     Unpacker,
-    answer_limit,
 )
-from agent_tui.providers.tap import EventStreamDecoder, FrameBuffer, SseDecoder, Tap
 from agent_tui.providers.worker.client import WorkerClient
 from tests.providers.streams.test_stream_faults import APIS, Api, every_api
 from tests.support.forms import examples

@@ -28,6 +28,7 @@ from tests.support import anthropic_stream as anthropic
 from tests.support import oracle, recorded, wire
 from tests.support.end_to_end import Product, calls, model
 from tests.support.loopback import Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
+from tests.support.recorded import info_for
 
 SCHEMA: Metadata = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -65,7 +66,7 @@ def asked(
     messages = [wire.user("u1", "hi")]
     request = recorded.request_for(spec, messages, effort="off", max_output=None, tools=[wire.TOOL] if tools else [])
     request = replace(request, output_schema=schema, output_due=due)
-    info = oracle.info_of(spec)
+    info = info_for(spec)
     body = encode(build_call(request, info), spec, info.target, "k").body
     plain = encode(build_call(replace(request, output_schema=None), info), spec, info.target, "k").body
     return {key: value for key, value in body.items() if key in FIELDS and value != plain.get(key)}
@@ -90,7 +91,7 @@ def test_claude_gets_a_closed_object_without_bounds() -> None:
     spec = wire.spec("anthropic/claude-sonnet-4-6")
     request = recorded.request_for(spec, [wire.user("u1", "hi")], effort="high", tools=[wire.TOOL])
     body = encode(
-        build_call(replace(request, output_schema=SCHEMA), oracle.info_of(spec)), spec, resolve_target(spec), "k"
+        build_call(replace(request, output_schema=SCHEMA), info_for(spec)), spec, resolve_target(spec), "k"
     ).body
     assert body["thinking"] == {"type": "adaptive", "display": "summarized"}
     assert body["output_config"] == {"effort": "high", "format": {"type": "json_schema", "schema": CLOSED_FORM}}
@@ -189,7 +190,7 @@ def test_whoever_can_is_asked_in_every_request(name: str, monkeypatch: pytest.Mo
 def test_what_the_user_configured_stands_alone() -> None:
     spec = wire.spec("azure/gpt-4.1", extra={"response_format": {"type": "json_object"}})
     request = replace(recorded.request_for(spec, [wire.user("u1", "hi")]), output_schema=SCHEMA)
-    assert build_call(request, oracle.info_of(spec)).kwargs["response_format"] == {"type": "json_object"}
+    assert build_call(request, info_for(spec)).kwargs["response_format"] == {"type": "json_object"}
 
 
 ORACLE = (

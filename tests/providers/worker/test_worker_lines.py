@@ -31,16 +31,9 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.usage import TokenUsage
 from agent_tui.pipes.pipe import LineReader
-from agent_tui.providers.worker.protocol import (
-    FROM_WORKER,
-    TEXT_LIMIT,
-    TO_WORKER,
-    Outbox,
-    RequestEncoder,
-    Stream,
-    item_lines,
-    merge,
-)
+from agent_tui.providers.worker.client import RequestEncoder
+from agent_tui.providers.worker.protocol import FROM_WORKER, TO_WORKER, Stream
+from agent_tui.providers.worker.serve import TEXT_LIMIT, Outbox, item_lines, merge
 from tests.support.model_calls import KEY, make_request
 
 texts = st.text(max_size=20)

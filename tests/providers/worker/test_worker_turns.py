@@ -36,7 +36,7 @@ async def test_a_burst_is_handled_in_slices(monkeypatch: pytest.MonkeyPatch, sha
 
     monkeypatch.setattr(module, "SLICE", share)
     monkeypatch.setattr(client, "_running", running)
-    monkeypatch.setattr(client, "_watch", lambda: None)
+    monkeypatch.setattr(client, "_look_after", lambda: asyncio.sleep(0))
     turns = 0
 
     async def other() -> None:

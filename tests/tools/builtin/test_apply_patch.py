@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.errors import ToolError
-from agent_tui.store import Snapshot
+from agent_tui.store.facts import Snapshot
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.edit import ApplyPatchTool
 from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.files.diffs import apply_chunks, parse_patch
 from agent_tui.tools.files.snapshots import FileHistory, Snapshotter, apply_restore
-from agent_tui.tools.permissions.permissions import Permissions
-from tests.support.tool_context import make_context
+from tests.support.tool_context import make_context, permissions_of
 
 APP = """\
 import os
@@ -277,7 +276,7 @@ async def test_everything_a_patch_did_can_be_rewound(context: ToolContext) -> No
 def test_each_file_is_judged_like_one_of_edit(
     context: ToolContext, mode: PermissionMode, path: str, rules: dict[str, list[str]], action: str
 ) -> None:
-    permissions = Permissions(context.root, context.root, PermissionsConfig(mode=mode, **rules))
+    permissions = permissions_of(context.root, PermissionsConfig(mode=mode, **rules))
     (context.root / "free.txt").write_text("a\n")
     lines = ["*** Update File: free.txt", "@@", "-a", "+b"]
     lines += (

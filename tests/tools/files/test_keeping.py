@@ -20,6 +20,7 @@ from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.children.jobs import Jobs
 from agent_tui.tools.files import history, kept
 from agent_tui.tools.files.snapshots import FileHistory, ProjectKeeping, Snapshotter, apply_restore
+from tests.support.forms import one_of
 from tests.support.tool_context import make_context
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -121,7 +122,7 @@ DESTROYED = [
 ]
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", one_of([False, True]))
 @pytest.mark.parametrize("command", DESTROYED)
 async def test_the_history_survives(project: Project, command: str, packed: bool) -> None:
     root = project.root

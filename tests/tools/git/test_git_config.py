@@ -7,8 +7,8 @@ import pytest
 from agent_tui.config import PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.git.repository import names_programs
-from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.git import git
+from tests.support.tool_context import permissions_of
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def repository(tmp_path: Path) -> Path:
     ],
 )
 def test_a_repository_that_names_programs_is_asked_about(repository: Path, setting: tuple[str, str]) -> None:
-    permissions = Permissions(repository, repository, PermissionsConfig())
+    permissions = permissions_of(repository, PermissionsConfig())
     look = Intent("command", "git status", command="git status --short")
     assert permissions.decide("bash", look).action == "allow"
     git(repository, "config", *setting)

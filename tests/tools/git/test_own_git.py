@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.commands.files import project_files
+from agent_tui.commands.mentions import project_files
 from agent_tui.config import PermissionsConfig
 from agent_tui.context.prompt import git_facts
 from agent_tui.engine.extensions import Workspace
 from agent_tui.tools.base import Intent
 from agent_tui.tools.git.repository import Repository, find_git, find_repository, own_git
-from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.cli import REPOSITORY
 from tests.support.git import HOSTILE, IDENTITY, Hostile, evil_program, git, make_hostile, ordinary
+from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -37,7 +37,7 @@ def look(root: Path) -> None:
     workspace.look()
     assert workspace.environment
     for command in ("git status", "git diff", "git log -p", "cat a"):
-        Permissions(root, root, PermissionsConfig()).decide("bash", Intent("command", command, command=command))
+        permissions_of(root, PermissionsConfig()).decide("bash", Intent("command", command, command=command))
 
 
 def ids(hostile: Hostile) -> str:

@@ -16,11 +16,11 @@ from agent_tui.config import PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.git.remotes import Remotes
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision, RemoteGit
-from tests.support.forms import LONG, examples
+from tests.support.forms import LONG, examples, one_of
 from tests.support.git import HOSTILE, Hostile, World, evil_program, git, make_hostile, make_world
 from tests.support.sandbox_world import MEANS
+from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -104,7 +104,7 @@ async def test_a_configuration_that_changes_meanwhile_starts_nothing_outside(wor
 
 
 @pytest.mark.parametrize(
-    "line", ["cd sub && {}", "git -C sub {}", "GIT_TERMINAL_PROMPT=0 git -C sub -c core.pager=cat {}"]
+    "line", one_of(["cd sub && {}", "git -C sub {}", "GIT_TERMINAL_PROMPT=0 git -C sub -c core.pager=cat {}"])
 )
 async def test_git_in_another_folder_reaches_what_the_question_showed_and_starts_nothing_outside(
     world: World, line: str
@@ -120,8 +120,7 @@ async def test_git_in_another_folder_reaches_what_the_question_showed_and_starts
     for hook in ("reference-transaction", "pre-push"):
         (sub / ".git/hooks" / hook).write_text(f"#!/bin/sh\n{evil} 2>/dev/null; true\n")
         (sub / ".git/hooks" / hook).chmod(0o755)
-    permissions = Permissions(
-        world.project,
+    permissions = permissions_of(
         world.project,
         PermissionsConfig("auto", allow=["bash(git *)"]),
         holds=lambda domain: True,
@@ -245,8 +244,7 @@ class Asked:
         self.remotes = Remotes([project])
         self.remotes.begin()
         self._patch = monkeypatch
-        self.permissions = Permissions(
-            project,
+        self.permissions = permissions_of(
             project,
             PermissionsConfig(),
             holds=lambda domain: held or domain == "free",

@@ -11,11 +11,11 @@ import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Network
 from tests.support.commands import MODES, World, held, judged, lines, sections
 from tests.support.forms import LONG, some
+from tests.support.tool_context import permissions_of
 
 HOSTILE = lines("hostile.txt")
 EVERYDAY = lines("everyday.txt")
@@ -107,8 +107,8 @@ def test_an_honest_day_asks_little(world: World, mode: PermissionMode, most: int
 
 @pytest.mark.slow
 def test_no_hostile_command_leaves_by_asking_for_it(world: World) -> None:
-    permissions = Permissions(world.root, world.root, PermissionsConfig("auto"), holds=lambda domain: True)
-    plain = Permissions(world.root, world.root, PermissionsConfig("accept-edits"))
+    permissions = permissions_of(world.root, PermissionsConfig("auto"), holds=lambda domain: True)
+    plain = permissions_of(world.root, PermissionsConfig("accept-edits"))
     for command in HOSTILE:
         decision = permissions.decide("bash", Intent("command", command, command=command, outside=True))
         assert decision.action != "allow", command

@@ -13,13 +13,13 @@ import pytest
 from agent_tui.config import PermissionMode, PermissionsConfig, SandboxConfig
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import Intent
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain
 from tests.support.commands import World, lines, make_world, sections
 from tests.support.forms import LONG, some
 from tests.support.sandbox_world import run_in
+from tests.support.tool_context import permissions_of
 
 SECRET = "SECRET-OF-THE-USER"
 SECONDS = 2.0
@@ -112,8 +112,8 @@ def unasked(lane: Lane) -> dict[Domain, list[str]]:
     found: dict[Domain, list[str]] = {"look": [], "work": [], "free": []}
     for command in lines("hostile.txt"):
         for mode in MODES:
-            permissions = Permissions(
-                world.root, world.root, PermissionsConfig(mode), holds=lane.jail.holds, has_ports=lane.jail.has_ports
+            permissions = permissions_of(
+                world.root, PermissionsConfig(mode), holds=lane.jail.holds, has_ports=lane.jail.has_ports
             )
             decision = permissions.decide("bash", Intent("command", command, command=command))
             if decision.action == "allow" and command not in found[decision.domain]:

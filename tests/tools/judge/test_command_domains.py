@@ -6,8 +6,8 @@ import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.commands import World, held, judged
+from tests.support.tool_context import permissions_of
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,7 @@ def test_what_a_rule_lets_out_of_the_sandbox_takes_nothing_along(
 def test_leaving_the_sandbox_is_asked_for_and_has_rules_of_its_own(
     world: World, command: str, mode: PermissionMode, rules: dict[str, list[str]], action: str
 ) -> None:
-    permissions = Permissions(
-        world.root, world.root, PermissionsConfig(mode, **rules), holds=lambda domain: True, network="ask"
-    )
+    permissions = permissions_of(world.root, PermissionsConfig(mode, **rules), holds=lambda domain: True, network="ask")
     decision = permissions.decide("bash", Intent("command", command, command=command, outside=True))
     assert decision.action == action
     if action != "deny":
@@ -155,9 +153,7 @@ def test_the_questions_of_a_line_are_one(world: World) -> None:
 
 
 def test_where_nobody_can_be_asked_the_question_is_a_refusal_that_says_how(world: World) -> None:
-    permissions = Permissions(
-        world.root, world.root, PermissionsConfig("ask"), can_ask=False, holds=lambda domain: True
-    )
+    permissions = permissions_of(world.root, PermissionsConfig("ask"), can_ask=False, holds=lambda domain: True)
     intent = Intent("command", "make", command="make")
     question = permissions.decide("bash", intent).if_stopped
     assert question is not None

@@ -8,8 +8,8 @@ import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
+from tests.support.tool_context import permissions_of
 
 
 def judged(
@@ -21,8 +21,7 @@ def judged(
     deny: list[str] | None = None,
     allow: list[str] | None = None,
 ) -> Decision:
-    permissions = Permissions(
-        root,
+    permissions = permissions_of(
         root,
         PermissionsConfig(mode, deny=deny or [], allow=allow or []),
         holds=lambda domain: holds or domain == "free",
@@ -105,7 +104,7 @@ def test_a_file_that_a_rule_denies_is_found_behind_a_variable(root: Path) -> Non
 
 @pytest.mark.parametrize(("place", "advised"), [("~/.ssh", False), ("~/.aws/credentials", False), ("/srv/data", True)])
 def test_a_protected_place_is_no_folder_to_add(root: Path, place: str, advised: bool) -> None:
-    permissions = Permissions(root, root, PermissionsConfig("ask"), can_ask=False)
+    permissions = permissions_of(root, PermissionsConfig("ask"), can_ask=False)
     decision = permissions.decide("bash", Intent("command", "ls", command=f"ls {place}"))
     assert decision.action == "deny"
     assert ("--add-dir" in decision.message) is advised

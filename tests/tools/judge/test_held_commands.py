@@ -6,9 +6,9 @@ import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
 from tests.support.commands import World, make_world
+from tests.support.tool_context import permissions_of
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +21,7 @@ def decided(
 ) -> Decision:
     config = PermissionsConfig(mode, deny=list(deny))
     holds = (lambda domain: True) if held else (lambda domain: False)
-    return Permissions(world.root, world.root, config, holds=holds).decide(
-        "bash", Intent("command", command, command=command)
-    )
+    return permissions_of(world.root, config, holds=holds).decide("bash", Intent("command", command, command=command))
 
 
 AFTER_CD = [
@@ -103,7 +101,7 @@ def test_looking_above_the_folder_that_cd_went_to_is_held_to_looking(world: Worl
 
 def headless(world: World, mode: PermissionMode, command: str, held: bool = True) -> str:
     holds = (lambda domain: True) if held else (lambda domain: False)
-    permissions = Permissions(world.root, world.root, PermissionsConfig(mode), can_ask=False, holds=holds)
+    permissions = permissions_of(world.root, PermissionsConfig(mode), can_ask=False, holds=holds)
     found = permissions.decide("bash", Intent("command", command, command=command))
     assert found.action == "deny"
     return found.message
@@ -118,8 +116,8 @@ def test_a_refusal_names_no_mode_that_would_refuse_it_too(world: World) -> None:
 
 def test_a_program_that_commands_put_into_their_temporary_folder_runs_inside(world: World) -> None:
     command = "/tmp/v/bin/python -V"
-    permissions = Permissions(
-        world.root, world.root, PermissionsConfig("auto"), holds=lambda domain: True, sees=lambda path, kind: True
+    permissions = permissions_of(
+        world.root, PermissionsConfig("auto"), holds=lambda domain: True, sees=lambda path, kind: True
     )
 
     assert decided(world, "auto", command).action == "ask"

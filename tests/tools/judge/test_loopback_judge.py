@@ -8,9 +8,9 @@ import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
 from tests.support.commands import lines, sections
+from tests.support.tool_context import permissions_of
 
 HERE = [command for heading, command in sections("everyday.txt") if heading == "Ports of this machine"]
 ELSEWHERE = lines("not_this_machine.txt")
@@ -18,8 +18,7 @@ HELD: tuple[PermissionMode, ...] = ("accept-edits", "auto")
 
 
 def judged(root: Path, command: str, mode: PermissionMode, ports: bool = True, holds: bool = True) -> Decision:
-    permissions = Permissions(
-        root,
+    permissions = permissions_of(
         root,
         PermissionsConfig(mode),
         holds=lambda domain: holds or domain == "free",
@@ -60,8 +59,7 @@ def test_without_ports_in_the_sandbox_it_is_asked_to_leave_it(tmp_path: Path, co
 
 
 def test_a_rule_still_says_no(tmp_path: Path) -> None:
-    permissions = Permissions(
-        tmp_path,
+    permissions = permissions_of(
         tmp_path,
         PermissionsConfig("auto", deny=["bash(curl *)"], ask=["bash(nc *)"]),
         holds=lambda domain: True,

@@ -9,9 +9,9 @@ import pytest
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.judge.programs import PUBLISHING, publishes
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Network
+from tests.support.tool_context import permissions_of
 
 LINES = [
     line
@@ -29,8 +29,8 @@ def judged(
     allow: tuple[str, ...] = (),
 ) -> Decision:
     rules = PermissionsConfig(mode=mode, allow=list(allow))
-    permissions = Permissions(
-        folder, folder, rules, holds=lambda domain: held or domain == "free", network=network, has_ports=lambda: held
+    permissions = permissions_of(
+        folder, rules, holds=lambda domain: held or domain == "free", network=network, has_ports=lambda: held
     )
     return permissions.decide("bash", Intent("command", command, command=command))
 

@@ -12,7 +12,7 @@ import pytest
 from agent_tui.config import PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import environment
-from agent_tui.tools.permissions.permissions import Permissions
+from tests.support.tool_context import permissions_of
 
 STARTS = [
     "ls ",
@@ -86,7 +86,7 @@ def test_what_is_allowed_runs_nothing_else(tmp_path: Path, seed: int) -> None:
     (programs / "evil").chmod(0o755)
     env = environment()
     env["PATH"] = f"{programs}:{env['PATH']}"
-    permissions = Permissions(root, root, PermissionsConfig())
+    permissions = permissions_of(root, PermissionsConfig())
     chance = random.Random(seed)
     run = 0
     for _ in range(3_000):

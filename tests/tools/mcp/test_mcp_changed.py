@@ -11,6 +11,7 @@ import pytest
 import agent_tui.tools.mcp
 from agent_tui.tools.mcp.connection import Connection
 from agent_tui.tools.mcp.lines import ServerChange
+from tests.support.forms import one_of
 from tests.support.mcp_servers import stdio
 from tests.support.renamed import rename
 from tests.support.waiting import PATIENCE
@@ -18,7 +19,7 @@ from tests.support.waiting import PATIENCE
 ROOM = Path(agent_tui.tools.mcp.__file__).parent
 
 
-@pytest.mark.parametrize("name", ["TextReceiveStream", "jsonrpc_message_adapter", "_dispatcher"])
+@pytest.mark.parametrize("name", one_of(["TextReceiveStream", "jsonrpc_message_adapter", "_dispatcher"]))
 async def test_without_a_name_servers_connect_and_are_called(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for library in ("mcp", "mcp_types"):
         rename(monkeypatch, library, name)

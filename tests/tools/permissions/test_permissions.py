@@ -10,7 +10,7 @@ from agent_tui.config import PermissionsConfig
 from agent_tui.errors import ConfigError
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.permissions.permissions import Permissions
-from tests.support.tool_context import Make, bash, edit, read
+from tests.support.tool_context import Make, bash, edit, permissions_of, read
 
 
 def test_edits_follow_mode_rules_and_links(make: Make, root: Path) -> None:
@@ -34,7 +34,7 @@ def test_reading_is_free_inside_and_asked_about_outside(make: Make, root: Path, 
         assert read(make("auto", allow=["read"]), root / path).action == "ask"
     assert read(make(readable=[tmp_path / "outside"]), tmp_path / "outside/secret").action == "allow"
     assert edit(make("auto", readable=[tmp_path / "outside"]), tmp_path / "outside/secret").action == "ask"
-    assert read(make(added_dirs=[tmp_path / "outside"]), root / "link/secret").action == "allow"
+    assert read(make(added=[tmp_path / "outside"]), root / "link/secret").action == "allow"
     assert edit(make("auto", protected=[root / "src"]), root / "src/a.py").action == "ask"
 
 
@@ -126,8 +126,7 @@ def test_a_folder_outside_can_be_allowed_for_the_session(make: Make, root: Path)
 @pytest.mark.parametrize("apart", [True, False])
 def test_registries_are_open_to_what_needs_them(tmp_path: Path, apart: bool) -> None:
     """Through our own way out nothing else is; where hosts cannot be told apart, to that command alone."""
-    granted = Permissions(
-        tmp_path,
+    granted = permissions_of(
         tmp_path,
         PermissionsConfig("auto", allow=["network(mine.example.com)"]),
         holds=lambda domain: True,
@@ -147,7 +146,7 @@ def test_registries_are_open_to_what_needs_them(tmp_path: Path, apart: bool) -> 
 def test_a_refusal_for_the_network_names_what_would_open_it(tmp_path: Path, command: str) -> None:
     def made(**more: object) -> Permissions:
         config = PermissionsConfig("accept-edits")
-        return Permissions(tmp_path, tmp_path, config, can_ask=False, holds=lambda domain: True, **more)  # type: ignore[arg-type]
+        return permissions_of(tmp_path, config, can_ask=False, holds=lambda domain: True, **more)
 
     refused = bash(made(tells_hosts_apart=lambda: True), command)
     assert refused.action == "deny" and "--network registries" in refused.message

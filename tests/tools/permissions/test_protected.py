@@ -8,8 +8,8 @@ import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.protected import is_protected, root_places
+from tests.support.tool_context import permissions_of
 
 PROTECTED = """
 .git
@@ -92,7 +92,7 @@ mise.md
 @pytest.mark.parametrize("name", PROTECTED.split())
 @pytest.mark.parametrize("mode", ["ask", "accept-edits", "auto"])
 def test_protected_files_ask_in_every_mode(tmp_path: Path, mode: PermissionMode, name: str) -> None:
-    permissions = Permissions(tmp_path, tmp_path, PermissionsConfig(mode, allow=["edit", "write"]))
+    permissions = permissions_of(tmp_path, PermissionsConfig(mode, allow=["edit", "write"]))
     for tool in ("edit", "write"):
         decision = permissions.decide(tool, Intent("edit", tool, [tmp_path.resolve() / name]))
         assert decision.action == "ask"
@@ -132,7 +132,7 @@ def test_a_rule_that_names_a_protected_place_allows_our_tools_to_change_it(
             "deny": [],
             **{k: more.pop(k) for k in ("allow", "ask", "deny") if k in more},
         }
-        permissions = Permissions(tmp_path, tmp_path, PermissionsConfig(mode, **rules), **more)  # type: ignore[arg-type]
+        permissions = permissions_of(tmp_path, PermissionsConfig(mode, **rules), **more)  # type: ignore[arg-type]
         return permissions.decide(tool, Intent("edit", tool, [path])).action
 
     assert decided() == action
@@ -146,20 +146,20 @@ def test_a_rule_that_names_a_protected_place_allows_our_tools_to_change_it(
 
 
 def test_where_nobody_is_asked_the_rule_is_named(tmp_path: Path) -> None:
-    permissions = Permissions(tmp_path, tmp_path, PermissionsConfig("auto"), can_ask=False)
+    permissions = permissions_of(tmp_path, PermissionsConfig("auto"), can_ask=False)
     decision = permissions.decide("write", Intent("edit", "write", [tmp_path.resolve() / WORKFLOW]))
     assert f"--allow 'edit(./{WORKFLOW})'" in decision.message
 
 
 def test_commands_are_held_whatever_names_a_protected_place(tmp_path: Path) -> None:
     rules = PermissionsConfig("auto", allow=["edit(./.github/workflows/**)"])
-    permissions = Permissions(tmp_path, tmp_path, rules)
+    permissions = permissions_of(tmp_path, rules)
     assert permissions.path("edit", "edit", tmp_path.resolve() / WORKFLOW).action == "ask"
 
 
 @pytest.mark.parametrize("name", FREE.split())
 def test_other_files_are_edited_unasked(tmp_path: Path, name: str) -> None:
-    permissions = Permissions(tmp_path, tmp_path, PermissionsConfig("accept-edits"))
+    permissions = permissions_of(tmp_path, PermissionsConfig("accept-edits"))
     assert permissions.decide("edit", Intent("edit", "edit", [tmp_path.resolve() / name])).action == "allow"
 
 

@@ -13,6 +13,7 @@ from agent_tui.tools.rules.decision import Decision, RemoteGit
 from agent_tui.tools.rules.rule import changed, configuration
 from tests.support.commands import World, make_world
 from tests.support.git import git
+from tests.support.tool_context import permissions_of
 
 HELD: tuple[PermissionMode, ...] = ("ask", "accept-edits", "auto")
 
@@ -36,7 +37,7 @@ def made(
     rules = {key: more.pop(key) for key in ("allow", "ask", "deny") if key in more}
     config = PermissionsConfig(mode, **rules)  # type: ignore[arg-type]
     held = (lambda domain: True) if holds else (lambda domain: domain == "free")
-    return Permissions(world.root, cwd or world.root, config, holds=held, **more)  # type: ignore[arg-type]
+    return permissions_of(world.root, config, cwd=cwd or world.root, holds=held, **more)
 
 
 def bash(permissions: Permissions, command: str, outside: bool = False) -> Decision:

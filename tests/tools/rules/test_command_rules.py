@@ -9,9 +9,9 @@ import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent, ServerTool
-from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.commands import MODES, World, held, judged, make_world
 from tests.support.git import git
+from tests.support.tool_context import permissions_of
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_always_offers_the_program_with_its_subcommand_or_this_very_command(
     world: World, command: str, pattern: str
 ) -> None:
     saved: list[str] = []
-    permissions = Permissions(world.root, world.root, PermissionsConfig(), save=saved.append)
+    permissions = permissions_of(world.root, PermissionsConfig(), save=saved.append)
     decision = permissions.decide("bash", Intent("command", command, command=command))
     assert decision.patterns == [f"bash({pattern})"]
     permissions.rules.remember(decision.patterns)
@@ -162,7 +162,7 @@ def test_a_pattern_that_may_become_an_option_is_asked_about(tmp_path: Path) -> N
 def test_servers_tools_in_plan_mode_need_the_users_own_word(world: World) -> None:
     def decide(tool: str, mode: PermissionMode, claims: bool = False, looking: Sequence[str] = ()) -> str:
         rules = PermissionsConfig(mode, allow=["github__*"], ask=["github__get_secret"], mcp_read_only=list(looking))
-        permissions = Permissions(world.root, world.root, rules)
+        permissions = permissions_of(world.root, rules)
         return permissions.decide(tool, Intent("mcp", "call", server=ServerTool("s", tool, only_looks=claims))).action
 
     assert decide("github__push", "plan") == "deny"

@@ -14,10 +14,10 @@ from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.mcp.names import tool_name
 from agent_tui.tools.mcp.tool import CALL, SEARCH
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.registry import builtin_tools
 from agent_tui.tools.rules.rule import KNOWN, checked_rules
 from tests.support.cli import REPOSITORY
+from tests.support.tool_context import permissions_of
 
 README = (REPOSITORY / "README.md").read_text("utf-8")
 
@@ -47,7 +47,7 @@ def test_every_tool_there_is_can_be_named() -> None:
 def test_a_rule_that_names_no_tool_is_an_error_with_the_nearest(rule: str, said: str) -> None:
     for key in ("allow", "ask", "deny"):
         with pytest.raises(ConfigError) as caught:
-            Permissions(Path("/p"), Path("/p"), PermissionsConfig(**{key: ["bash(ls)", rule]}))  # type: ignore[arg-type]
+            permissions_of(Path("/p"), PermissionsConfig(**{key: ["bash(ls)", rule]}))  # type: ignore[arg-type]
         line = str(caught.value)
         assert line.startswith(f"permissions.{key}: ") and said in line and "\n" not in line
 
@@ -62,18 +62,18 @@ def test_a_servers_tools_are_named_with_and_without_what_they_begin_with(name: s
     tool = tool_name("github", "push")
     for key, action in (("deny", "deny"), ("ask", "ask"), ("allow", "allow")):
         rules = PermissionsConfig("auto" if key != "allow" else "ask", **{key: [name]})
-        assert Permissions(Path("/p"), Path("/p"), rules).decide(tool, Intent("mcp", "x")).action == action
+        assert permissions_of(Path("/p"), rules).decide(tool, Intent("mcp", "x")).action == action
     rules = PermissionsConfig("ask", allow=[name])
-    assert Permissions(Path("/p"), Path("/p"), rules).decide("mcp__gitlab__push", Intent("mcp", "x")).action == "ask"
+    assert permissions_of(Path("/p"), rules).decide("mcp__gitlab__push", Intent("mcp", "x")).action == "ask"
 
 
 def test_what_plan_mode_may_use_are_tools_of_servers() -> None:
     with pytest.raises(ConfigError, match="mcp_read_only: 'bash' names no tool of an MCP server"):
-        Permissions(Path("/p"), Path("/p"), PermissionsConfig(mcp_read_only=["bash"]))
+        permissions_of(Path("/p"), PermissionsConfig(mcp_read_only=["bash"]))
 
 
 def test_a_remembered_rule_for_a_tool_that_is_gone_allows_nothing_and_stops_nothing() -> None:
-    permissions = Permissions(Path("/p"), Path("/p"), PermissionsConfig(), remembered=["oldtool(x)"])
+    permissions = permissions_of(Path("/p"), PermissionsConfig(), remembered=["oldtool(x)"])
     assert permissions.decide("bash", Intent("command", "x", command="x")).action == "ask"
 
 
@@ -84,7 +84,7 @@ def test_the_examples_of_the_readme_do_what_they_say(tmp_path: Path) -> None:
 
     def decide(tool: str, intent: Intent, mode: str = "ask") -> str:
         config = PermissionsConfig(mode, **rules)  # type: ignore[arg-type]
-        return Permissions(tmp_path, tmp_path, config).decide(tool, intent).action
+        return permissions_of(tmp_path, config).decide(tool, intent).action
 
     def bash(command: str, mode: str = "ask") -> str:
         return decide("bash", Intent("command", command, command=command), mode)

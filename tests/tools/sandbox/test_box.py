@@ -107,9 +107,9 @@ def test_modes_have_domains(mode: str, domain: str) -> None:
 @pytest.mark.parametrize(
     ("output", "domain", "said"),
     [
-        ("bash: x: Permission denied", "look", "reads only"),
-        ("touch: cannot touch '/x': Read-only file system", "work", "writes only in the project"),
-        ("Error: EACCES: open", "work", "writes only"),
+        ("bash: x: Permission denied", "look", "may write only $TMPDIR (look)"),
+        ("touch: cannot touch '/x': Read-only file system", "work", "may write only the project"),
+        ("Error: EACCES: open", "work", "may write only"),
         ("curl: (6) Could not resolve host: example.com", "work", "without a network"),
         ("npm ERR! code EAI_AGAIN", "work", "without a network"),
         ("cat: /home/me/x: No such file or directory", "look", "home folder"),

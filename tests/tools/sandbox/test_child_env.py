@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.tools.sandbox.environment import cache_env, child_env, is_secret, missed
+from agent_tui.tools.sandbox.policy import Secrecy
 
 KEY = "k3y-value-of-a-provider"
 
@@ -64,13 +65,13 @@ PLAIN = {
 
 
 def test_secrets_go_and_the_rest_stays() -> None:
-    env = child_env(SECRET | PLAIN, secrets=[KEY], names=["NAMED_IN_CONFIG"])
+    env = child_env(SECRET | PLAIN, secrecy=Secrecy(lambda: [KEY], ["NAMED_IN_CONFIG"]))
     assert sorted(SECRET.keys() & env.keys()) == []
     assert {name: env.get(name) for name in PLAIN} == PLAIN
 
 
 def test_what_the_user_allows_stays_whatever_it_is() -> None:
-    env = child_env(SECRET, secrets=[KEY], allow=["MY_TOKEN", "AWS_*"])
+    env = child_env(SECRET, secrecy=Secrecy(lambda: [KEY], allow=["MY_TOKEN", "AWS_*"]))
     assert sorted(SECRET.keys() & env.keys()) == [
         "AWS_ACCESS_KEY_ID",
         "AWS_PROFILE",
@@ -154,7 +155,7 @@ def test_in_a_sandbox_only_what_is_listed_passes() -> None:
     env = child_env(NEEDED | NOT_NEEDED, closed=True)
     assert {name: env.get(name) for name in NEEDED} == NEEDED
     assert sorted(NOT_NEEDED.keys() & env.keys()) == []
-    assert child_env(NOT_NEEDED, closed=True, allow=["DB_PW", "TF_*"]).keys() & NOT_NEEDED.keys() == {
+    assert child_env(NOT_NEEDED, closed=True, secrecy=Secrecy(allow=["DB_PW", "TF_*"])).keys() & NOT_NEEDED.keys() == {
         "DB_PW",
         "TF_VAR_x",
     }

@@ -57,7 +57,7 @@ async def test_a_pipe_that_ends_well_hides_nothing(context: ToolContext) -> None
 
 async def test_a_command_that_was_stopped_says_so(context: ToolContext) -> None:
     looked = await bash(replace(context, domain="look"), "echo x > new")
-    assert looked.endswith("[sandbox: this ran where it reads only (look); that may be why.]")
+    assert looked.endswith("[sandbox: this ran where it may write only $TMPDIR (look); that may be why.]")
     assert "[sandbox: /usr/x: not allowed here" in await bash(context, "touch /usr/x")
     assert "[sandbox: this ran without a network (work)." in await bash(
         context, "echo 'Could not resolve host'; exit 1"

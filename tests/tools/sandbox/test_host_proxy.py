@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import PermissionsConfig, SandboxConfig
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.network import HostProxy, users_own
 from agent_tui.tools.sandbox.policy import SandboxPolicy
+from tests.support.tool_context import permissions_of
 
 Serve = Callable[[Path], int]
 
@@ -53,7 +53,7 @@ def jail(sandbox: Sandbox, base: Path, *, allow: tuple[str, ...] = ()) -> Jail:
     if not made.tells_hosts_apart():
         pytest.skip("commands share no network here")
     rules = PermissionsConfig("auto", allow=list(allow))
-    permissions = Permissions(base / "project", base / "project", rules, network="registries")
+    permissions = permissions_of(base / "project", rules, network="registries")
     made.granted = permissions.grants
     return made
 

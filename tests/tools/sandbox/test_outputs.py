@@ -6,18 +6,22 @@ import asyncio
 import os
 import socket
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_tui.config import ToolsConfig
 from agent_tui.tools.base import ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
+from agent_tui.tools.git.repository import OwnGit
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.outputs import Outputs
+from agent_tui.tools.sandbox.outputs import Lent, Outputs
 from tests.support.sandbox_world import Place, jail_for, make_repository
 from tests.support.tool_context import make_context
 
@@ -47,10 +51,10 @@ def jail(sandbox: Sandbox, place: Place, tmp_path: Path) -> Iterator[Jail]:
     jail.close()
 
 
-def looked(jail: Jail, command: str) -> ToolOutcome:
+def looked(jail: Jail, command: str, **more: object) -> ToolOutcome:
     """What comes of a command in ``look``, as mode ``ask`` runs it."""
     context = replace(make_context(jail.root), domain="look", first_look=True, jail=jail)
-    return asyncio.run(BashTool(config=ToolsConfig()).run({"command": command}, context))
+    return asyncio.run(BashTool(config=ToolsConfig()).run({"command": command, **more}, context))
 
 
 def wanted(outcome: ToolOutcome) -> str:
@@ -76,6 +80,56 @@ def test_a_folder_that_is_only_made_for_the_sandbox_does_not_stay(jail: Jail) ->
     assert not (jail.root / "build").exists() and not (jail.root / "src-file").exists()
     assert wanted(looked(jail, "mkdir build; rmdir build")) == ""
     assert not (jail.root / "build").exists()
+
+
+@pytest.mark.parametrize("ended", ["cancelled", "raised"])
+async def test_a_folder_that_was_lent_to_a_command_that_never_ran_does_not_stay(
+    jail: Jail, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    lend, lending = jail.outputs.lent, threading.Event()
+
+    def slowly(*asked: Any) -> Lent:
+        lent = lend(*asked)
+        assert (jail.root / "build").exists()
+        lending.set()
+        time.sleep(0.2)
+        return lent
+
+    def refused(*asked: object) -> None:
+        raise OSError("no sockets are left")
+
+    monkeypatch.setattr(jail.outputs, "lent", slowly)
+    if ended == "raised":
+        monkeypatch.setattr("agent_tui.tools.sandbox.jail.Attempts", refused)
+    looking = asyncio.create_task(jail.look(["true"], jail.root, [jail.root / "build"], False))
+    await asyncio.to_thread(lending.wait, 20)
+    if ended == "cancelled":
+        looking.cancel()
+    with pytest.raises((asyncio.CancelledError, OSError)):
+        await looking
+    async with asyncio.timeout(20):
+        while (jail.root / "build").exists():  # noqa: ASYNC110 - the disk tells no event
+            await asyncio.sleep(0.02)
+
+
+def test_all_looks_of_a_command_share_one_time_limit(jail: Jail) -> None:
+    outcome = looked(jail, "sleep 1.5; mkdir build", timeout=2)
+    assert "[timed out after 2 s and was ended" in outcome.text and not (jail.root / "build").exists()
+
+
+def test_a_git_that_takes_too_long_is_asked_again(jail: Jail, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = [jail.root / "folder/target/x"]
+    answer = OwnGit.answer
+    for late in ("ls-tree", "cat-file", "check-ignore"):
+
+        def slow(git: OwnGit, folder: Path, *words: str, timeout: float, late: str = late) -> bytes | None:
+            return answer(git, folder, *words, timeout=0 if late in words else timeout)
+
+        outputs = Outputs(jail.root)
+        with monkeypatch.context() as patched:
+            patched.setattr(OwnGit, "answer", slow)
+            assert not outputs.wanted(tried), late
+        assert outputs.wanted(tried), late
 
 
 def test_the_question_says_what_is_there_already(jail: Jail) -> None:

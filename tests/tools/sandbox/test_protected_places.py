@@ -12,12 +12,12 @@ import pytest
 from agent_tui.config import PermissionsConfig, SandboxConfig
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import Intent
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.protected import FOLDERS, root_places
 from tests.support import sandbox_world as world
+from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="tried on Linux only")
 
@@ -113,7 +113,7 @@ async def test_hooks_stay_where_the_configuration_has_them(
     await world.run(_jail(sandbox, place, tmp_path), "work", place, script, {})
     assert world.tree(place.project / "tools", times=False) == before
     assert (place.project / "more").read_text() == "[user]\n\tname = a\n"
-    permissions = Permissions(place.project, place.project, PermissionsConfig("auto"))
+    permissions = permissions_of(place.project, PermissionsConfig("auto"))
     assert permissions.decide("write", Intent("edit", "write", [hook])).action == "ask"
     assert permissions.decide("write", Intent("edit", "write", [place.project / "tools" / "a"])).action == "allow"
 

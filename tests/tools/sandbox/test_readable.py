@@ -17,6 +17,7 @@ from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import DOMAINS
 from tests.support import sandbox_world as world
+from tests.support.forms import one_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="tried on Linux only")
 
@@ -159,7 +160,7 @@ TOOLS = {
 }
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", one_of(TOOLS, every=3))
 async def test_the_tools_of_this_machine_run(tool: str, sandbox: Sandbox, tmp_path: Path) -> None:
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed")

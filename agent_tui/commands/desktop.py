@@ -1,11 +1,16 @@
-"""The platform's own clipboard, through the tools that are there. Everything here blocks: call it in a thread."""
+"""The user's own programs: their editor, and the platform's clipboard. Everything here blocks: call it in a thread."""
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 IMAGE_LIMIT = 40_000_000
 """Bytes of an image on the clipboard; what a model does not take is scaled down when it is sent."""
@@ -69,3 +74,26 @@ def read_text() -> str | None:
         commands = [["wl-paste", "--no-newline"], ["xclip", "-selection", "clipboard", "-o"], ["xsel", "-ob"]]
     found = _first(commands)
     return found.decode("utf-8", "replace") if found else None
+
+
+class Edited(NamedTuple):
+    """``text`` is None where it stays as it is, ``problem`` says why the editor could not be used."""
+
+    text: str | None
+    problem: str = ""
+
+
+def edit_text(text: str, name: str, configured: str | None) -> Edited:
+    """Lets the user edit ``text`` in the editor, in a file called ``name``, and returns what became of it.
+    ``configured`` is its command; without it the environment names one. Blocks until the editor ends; the terminal is
+    the editor's meanwhile."""
+    editor = configured or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory(prefix="agent-tui-") as folder:
+        path = Path(folder, name)
+        path.write_text(text, encoding="utf-8")
+        try:
+            done = subprocess.run([*shlex.split(editor), str(path)], check=False)
+            changed = path.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+        except (OSError, ValueError) as error:
+            return Edited(None, f"Editor {editor}: {getattr(error, 'strerror', None) or error}")
+    return Edited(changed if done.returncode == 0 and changed != text else None)

@@ -1,28 +1,40 @@
-"""The report of the context, in words: what is used, of what, when it compacts, what the next request will cost, how
-the numbers were made; and what a session used."""
+"""The report of the context as one value, which the screen, lines, the shell and JSON show: what is used, of what, when
+it compacts, what the next request will cost, how the numbers were made, and what was read from the cache."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from agent_tui.commands.cache_words import sum_rows
 from agent_tui.context.accounting.next_input import calculation_text
 from agent_tui.context.accounting.spending import priced_call
-from agent_tui.context.accounting.usage import row_shares, window_shares
-from agent_tui.context.cache_forecast import expected_words
+from agent_tui.context.accounting.usage import Shares, row_shares, window_shares
+from agent_tui.context.cache_forecast import cache_entries, expected_words, miss_sums
 from agent_tui.errors import OPEN_ELSEWHERE
-from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
+from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
-from agent_tui.models.steps import CompactionRecord, Step, StepKind
+from agent_tui.models.steps import CacheEntry, CacheMiss, CompactionRecord, MissCause, MissSum, Step
 from agent_tui.models.usage import Prices
+from agent_tui.records import dataclass
 from agent_tui.text.clean import cut, one_line
-from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, share_in, tokens, whole_percent
+from agent_tui.text.numbers import (
+    duration,
+    factor,
+    grouped,
+    money,
+    percent,
+    plural,
+    share,
+    share_in,
+    tokens,
+    whole_percent,
+)
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
     from agent_tui.models.events import ContextChanged
+
 
 CHILDREN_SHOWN = 40
 """Children of a row in the plain text; the JSON has all."""
@@ -41,9 +53,33 @@ class Entry:
 
 
 @dataclass(slots=True, frozen=True)
+class ReportRow:
+    """A row of the breakdown with its place in it."""
+
+    row: ContextRow
+    number: str
+    """``7.2``: the second row below the seventh."""
+    tenths: int | None
+    """Tenths of a percent of the window, which add up to those of the row above; None where that is not known."""
+
+    @property
+    def mark(self) -> str:
+        return "~" if estimated(self.row) else ""
+
+    @property
+    def depth(self) -> int:
+        return self.number.count(".")
+
+    def below(self) -> list[ReportRow]:
+        children = self.row.children
+        return _numbered(
+            children, None if self.tenths is None else row_shares(self.tenths, children), f"{self.number}."
+        )
+
+
+@dataclass(slots=True, frozen=True)
 class ContextReport:
-    """All that is told of the context at one time: the session as it is now, or as it was at one of its steps. The
-    screen, lines, the shell and JSON show this one value."""
+    """All that is told of the context at one time: the session as it is now, or as it was at one of its steps."""
 
     usage: ContextUsage
     before: ContextUsage | None = None
@@ -58,6 +94,8 @@ class ContextReport:
     """The compactor's own total then; None where there was none to ask, and the numbers' own stands in."""
     in_flight: int = 0
     """Tokens of a running answer that no usage knows yet."""
+    steps: Sequence[Step] = ()
+    """The session's model calls until then, oldest first."""
     records: Sequence[CompactionRecord] = ()
     prices: Prices | None = None
     now: float = 0.0
@@ -74,6 +112,7 @@ class ContextReport:
             usage if changed is None else changed.usage,
             trigger=usage.total,
             in_flight=agent.context.in_flight if changed is None else changed.in_flight,
+            steps=conversation.steps,
             records=conversation.own_records,
             prices=info.prices if info is not None else None,
             now=now,
@@ -121,19 +160,31 @@ class ContextReport:
             parts.append(expected)
         return " · ".join(parts)
 
+    @property
+    def shares(self) -> Shares | None:
+        """Shares of the window; None where that is not known."""
+        return window_shares(self.usage)
+
+    def rows(self) -> list[ReportRow]:
+        """The rows at the top; others are below them."""
+        shares = self.shares
+        return _numbered(self.usage.rows, None if shares is None else shares.rows)
+
+    def calls(self) -> list[CacheEntry]:
+        """What each call read from the provider's cache, the newest first."""
+        return cache_entries(self.steps)
+
+    def misses(self) -> Mapping[MissCause, MissSum]:
+        """What was paid anew although it had been sent before, by cause."""
+        return miss_sums(self.steps)
+
     def text(self) -> str:
         """All numbers of the context screen as plain text."""
-        usage = self.usage
-        lines = [
-            self.in_words(),
-            self.facts(),
-            "",
-            f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip(),
-        ]
-        shares = window_shares(usage)
-        for index, row in enumerate(usage.rows):
-            if row.tokens or row.children or row.deferred_tokens:
-                lines += _row(row, 0, None if shares is None else shares.rows[index])
+        usage, shares = self.usage, self.shares
+        lines = [self.in_words(), self.facts(), "", f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip()]
+        for row in self.rows():
+            if shown(row.row):
+                lines += _lines(row)
         if shares is not None:
             mark = total_mark(usage)
             reserve = _numbers(RESERVE.label, 0, "", usage.reserve or 0, shares.reserve)
@@ -198,10 +249,13 @@ def row_notes(row: ContextRow) -> list[str]:
     return notes
 
 
-def child_shares(row: ContextRow, tenths: int | None) -> Sequence[int | None]:
-    """The part of the window of each row below one that has ``tenths`` of a percent of it; None where that is not
-    known."""
-    return [None] * len(row.children) if tenths is None else row_shares(tenths, row.children)
+def _numbered(rows: Sequence[ContextRow], shares: Sequence[int] | None, above: str = "") -> list[ReportRow]:
+    return [ReportRow(row, f"{above}{at + 1}", None if shares is None else shares[at]) for at, row in enumerate(rows)]
+
+
+def shown(row: ContextRow) -> bool:
+    """Returns whether there is anything to tell of a row at the top."""
+    return bool(row.tokens or row.children or row.deferred_tokens)
 
 
 def basis_text(usage: ContextUsage) -> str:
@@ -291,17 +345,18 @@ def _compaction(usage: ContextUsage, in_flight: int, rough: bool) -> str:
     return f"Compaction in {room}{turns}."
 
 
-def _row(row: ContextRow, depth: int, tenths: int | None) -> Iterator[str]:
-    line = _numbers(one_line(row.label, 200), depth, "~" if estimated(row) else "", row.tokens, tenths)
-    yield f"{line}  {', '.join(row_notes(row))}"
-    shares = child_shares(row, tenths)
-    for child, part in list(zip(row.children, shares, strict=True))[-CHILDREN_SHOWN:]:
-        yield from _row(child, depth + 1, part)
-    earlier = row.children[:-CHILDREN_SHOWN]
-    if earlier:
-        rest = None if tenths is None else sum(part or 0 for part in shares[: len(earlier)])
-        mark = "~" if any(estimated(child) for child in earlier) else ""
-        yield _numbers(f"{len(earlier):,} earlier ones", depth + 1, mark, sum(child.tokens for child in earlier), rest)
+def _lines(part: ReportRow) -> Iterator[str]:
+    row, depth = part.row, part.depth
+    numbers = _numbers(one_line(row.label, 200), depth, part.mark, row.tokens, part.tenths)
+    yield f"{numbers}  {', '.join(row_notes(row))}"
+    below = part.below()
+    for child in below[-CHILDREN_SHOWN:]:
+        yield from _lines(child)
+    if earlier := below[:-CHILDREN_SHOWN]:
+        rest = None if part.tenths is None else sum(child.tenths or 0 for child in earlier)
+        mark = "~" if any(child.mark for child in earlier) else ""
+        count = sum(child.row.tokens for child in earlier)
+        yield _numbers(f"{len(earlier):,} earlier ones", depth + 1, mark, count, rest)
 
 
 def _numbers(label: str, depth: int, mark: str, count: int, tenths: int | None) -> str:
@@ -376,49 +431,42 @@ def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, boo
     return f"{text} {'✓' if holds else '✗'}", holds
 
 
-USED = {
-    "input": "Input",
-    "cache_read": "  cached",
-    "cache_write": "  written",
-    "cache_write_1h": "    for 1 h",
-    "output": "Output",
-    "reasoning": "  reasoning",
-}
-"""What ``/usage`` calls the fields of a usage that count tokens, in its order."""
-
-_KINDS: tuple[tuple[StepKind, str], ...] = (("turn", "turns"), ("subagent", "subagents"), ("compaction", "summaries"))
+def miss_words(miss: CacheMiss) -> str:
+    """Why, in a few words: ``tools changed: MCP server github came``, ``expired: idle for 6 min``."""
+    if miss.cause == "unknown":
+        return "provider's side: what we sent was the same"
+    return one_line(f"expired: {miss.what}" if miss.cause == "expired" else miss.what, 200)
 
 
-def usage_text(totals: SessionTotals, steps: Sequence[Step]) -> str:
-    """Returns the text of ``/usage``: what a session used and cost, as the providers reported it."""
-    rows = [*_used(totals), ("Cost", money(totals.cost)), *_by_kind(totals)]
-    if totals.doubted:
-        rows.append(("Doubted", f"{plural(totals.doubted, 'report')}  not believed, but counted as reported"))
-    rows += [
-        *sum_rows(steps),
-        ("Calls", plural(totals.steps, "step")),
-        ("Compacted", plural(totals.compactions, "time")),
+def read_words(entry: CacheEntry) -> str:
+    """Returns words for the part of a call's input that was read from the cache."""
+    if entry.read is None or not entry.input:
+        return "not reported"
+    return f"{tokens(entry.read, False)} ({whole_percent(entry.read, entry.input)})"
+
+
+def entry_details(entry: CacheEntry) -> str:
+    """All that is known of one call and the cache."""
+    lines = [
+        f"Input     {_count(entry.input)} tokens to {one_line(entry.model, 60)}{' by a subagent' * entry.subagent}",
+        f"Read      {_count(entry.read)}",
+        f"Written   {_count(entry.written)}",
+        f"Expected  {_count(entry.expected)}",
     ]
-    return "\n".join(_figure(name, value) for name, value in rows)
+    if entry.miss is not None:
+        missed = _count(entry.miss.tokens)
+        lines.append(f"Missed    {missed}, {miss_words(entry.miss)}; extra {money(entry.miss.cost_usd)}")
+    if entry.life is not None:
+        lines.append(f"Kept      {duration(entry.life)} from the beginning of the call")
+    told = " · ".join(f"{one_line(name, 40)} {_number(value)}" for name, value in entry.told)
+    if told:
+        lines.append(f"Provider  {told}")
+    return "\n".join(lines)
 
 
-def _used(totals: SessionTotals) -> Iterator[tuple[str, str]]:
-    for field, label in USED.items():
-        count = None if totals.usage is None else getattr(totals.usage, field)
-        value = "not reported" if count is None else f"{count:,}"
-        if field == "cache_read":
-            value += f"  ({'?' if totals.cached is None else whole_percent(*totals.cached)})"
-        if count or field != "cache_write_1h":
-            yield label, value
+def _number(value: float) -> str:
+    return grouped(int(value)) if value == int(value) else f"{value:g}"
 
 
-def _figure(name: str, value: str) -> str:
-    """A row of figures; what is said of one stands behind the column."""
-    number, _, said = value.partition("  ")
-    return f"{name:<12}{number:>14}  {said}".rstrip()
-
-
-def _by_kind(totals: SessionTotals) -> list[tuple[str, str]]:
-    """Returns the cost of each kind of call, where there was more than one; exact counts are free."""
-    found = [(f"  {label}", money(totals.by_kind[kind].cost)) for kind, label in _KINDS if kind in totals.by_kind]
-    return found if len(found) > 1 else []
+def _count(value: int | None) -> str:
+    return "not known" if value is None else grouped(value)

@@ -1,0 +1,162 @@
+"""The report of the context as JSON: the schema that ``agent-tui context --json`` and the screen's export share."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from agent_tui.commands.report import ContextReport, ReportRow
+from agent_tui.context.cache_forecast import whole
+from agent_tui.models.context import KindTotals, SessionTotals
+from agent_tui.models.steps import CacheEntry, CacheForecast, MissSum, StepKind
+from agent_tui.models.usage import cost_fields, counts_json
+
+
+def context_json(report: ContextReport) -> dict[str, Any]:
+    """A JSON-able dict of a report, with what the session's steps read from the cache. Absent numbers are None, never
+    0. A ``share`` is in percent of the window, to one digit, as it is shown elsewhere: those of one level add up to the
+    one above."""
+    usage, shares = report.usage, report.shares
+    calculation, accuracy, session = usage.calculation, usage.accuracy, usage.session
+    return {
+        "model": usage.model,
+        "window": usage.window,
+        "window_origin": usage.window_origin or None,
+        "reserve": usage.reserve,
+        "limit": usage.limit,
+        "total": usage.total,
+        "free": usage.free,
+        "over": usage.over,
+        "percent": usage.percent,
+        "basis": usage.basis,
+        "estimated_tokens": usage.estimated_tokens,
+        "margin": usage.margin,
+        "p95_error_tokens": accuracy.p95_error_tokens,
+        "last_output_estimated": calculation.output_estimated,
+        "would_compact": usage.would_compact,
+        "why": usage.why,
+        "turns_left": usage.turns_left,
+        "pending": usage.pending,
+        "expected_cache_read_tokens": usage.expected_read,
+        "forecast": forecast_json(usage.forecast),
+        "misfit_tokens": usage.misfit,
+        "warnings": list(usage.warnings),
+        "calculation": {
+            "last_input_tokens": calculation.last_input,
+            "last_output_tokens": calculation.last_output,
+            "dropped_reasoning_tokens": calculation.dropped_reasoning,
+            "removed_tokens": calculation.removed,
+            "fixed_delta_tokens": calculation.fixed_delta,
+            "new_messages_tokens": calculation.new_messages,
+        },
+        "shares": None if shares is None else {name: getattr(shares, name) / 10 for name in _SHARES},
+        "rows": [_row(row) for row in report.rows()],
+        "accuracy": {
+            "last_error_tokens": accuracy.last_error_tokens,
+            "last_error_percent": accuracy.last_error_percent,
+            "median_error_percent": accuracy.median_error_percent,
+            "calls": accuracy.calls,
+            "ratio": accuracy.ratio,
+        },
+        "cache": cache_json(report),
+        "session": {
+            **counts_json(session.usage),
+            "doubted_reports": session.doubted,
+            **cost_fields(session.cost),
+            "compactions": session.compactions,
+            "steps": session.steps,
+            "usage_by_kind": by_kind_json(session),
+        },
+    }
+
+
+def by_kind_json(totals: SessionTotals) -> dict[str, Any]:
+    """Returns the use and cost of the calls of each kind; of a kind that there was none of, all is 0 or null."""
+    return {kind: _kind(totals.by_kind.get(kind, KindTotals())) for kind in get_args(StepKind)}
+
+
+def _kind(totals: KindTotals) -> dict[str, Any]:
+    return {
+        "calls": totals.calls,
+        **counts_json(totals.usage),
+        "doubted_reports": totals.doubted,
+        **cost_fields(totals.cost),
+    }
+
+
+_SHARES = ("total", "free", "reserve", "over")
+
+
+def _row(part: ReportRow) -> dict[str, Any]:
+    row = part.row
+    optional = {
+        name: value
+        for name in ("deferred_tokens", "message_id", "path", "cached", "cached_tokens", "replay")
+        if (value := getattr(row, name)) is not None
+    }
+    return {
+        "id": row.id,
+        "label": row.label,
+        "tokens": row.tokens,
+        "share": None if part.tenths is None else part.tenths / 10,
+        "basis": row.basis,
+        "estimated_tokens": row.estimated_tokens,
+        "approximate": row.approximate,
+        **optional,
+        **({"detail": row.detail} if row.detail else {}),
+        "children": [_row(child) for child in part.below()],
+    }
+
+
+def cache_json(report: ContextReport) -> dict[str, Any]:
+    """The cache of a session: its calls, oldest first, and the misses by cause. What is not known is None."""
+    sums = report.misses()
+    return {
+        "misses": {**_sum(whole(sums.values())), "by_cause": {cause: _sum(one) for cause, one in sums.items()}},
+        "steps": [_step(entry) for entry in reversed(report.calls())],
+    }
+
+
+def forecast_json(forecast: CacheForecast | None) -> dict[str, Any] | None:
+    """Returns the forecast of what the next request finds in the provider's cache; None where nothing is known of
+    it."""
+    if forecast is None:
+        return None
+    cold = forecast.cold
+    return {
+        "cache_read_tokens": forecast.read,
+        "input_cost_usd": forecast.usd,
+        "cached_until": forecast.until,
+        "cold": None
+        if cold is None
+        else {
+            "cause": cold.cause,
+            "what": cold.what,
+            "tokens": cold.tokens,
+            "whole": cold.whole,
+            "input_cost_usd": cold.usd,
+            "warm_input_cost_usd": cold.warm_usd,
+        },
+    }
+
+
+def _sum(one: MissSum) -> dict[str, Any]:
+    return {"count": one.count, "tokens": one.tokens, **cost_fields(one.cost)}
+
+
+def _step(entry: CacheEntry) -> dict[str, Any]:
+    miss = entry.miss
+    return {
+        "step": entry.step_id,
+        "created": entry.created,
+        "model": entry.model,
+        "kind": "subagent" if entry.subagent else "turn",
+        "input_tokens": entry.input,
+        "cache_read_tokens": entry.read,
+        "cache_write_tokens": entry.written,
+        "expected_read_tokens": entry.expected,
+        "cache_life_seconds": entry.life,
+        "provider_says": dict(entry.told),
+        "miss": None
+        if miss is None
+        else {"cause": miss.cause, "what": miss.what, "tokens": miss.tokens, "cost_usd": miss.cost_usd},
+    }
