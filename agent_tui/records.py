@@ -43,6 +43,7 @@ else:
                     made.__hash__ = _hash if frozen else None
             if frozen:
                 made.__setattr__ = made.__delattr__ = _refuse
+                made.__setstate__ = _restore
             return made
 
         return make if cls is None else make(cls)
@@ -112,6 +113,13 @@ def _hash(self: Any) -> int:
 def _repr(self: Any) -> str:
     shown = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
     return f"{type(self).__qualname__}({shown})"
+
+
+def _restore(self: Any, state: Any) -> None:
+    """What copies and pickles are made by."""
+    for part in state if isinstance(state, tuple) else (state,):
+        for name, value in (part or {}).items():
+            object.__setattr__(self, name, value)
 
 
 def _refuse(self: Any, name: str, *_: object) -> None:

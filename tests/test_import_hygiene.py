@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,8 @@ OWN_MODULES = 48
 """So many modules of ours may be loaded before the first frame: each costs a fifth of a millisecond without doing
 anything. More than that is a decision."""
 GENERATED_CLASSES = 12
-"""So many dataclasses may be made before the first frame: each costs half a millisecond. A named tuple costs a tenth,
-a class with its attributes written out nothing."""
+"""So many dataclasses may be made before the first frame: each costs a tenth of a millisecond, as a named tuple does,
+and twice that at its first instance. A class with its attributes written out costs nothing."""
 
 FIRST_FRAME = """
 import asyncio, os, sys
@@ -74,6 +75,21 @@ print("\\n".join(["", "MODULES", *sys.modules]))
 sys.exit(code)
 """
 
+TEXTUAL_ALONE = """
+import sys, textual.app, textual.widgets, textual.drivers.linux_driver
+print(*sys.modules, sep="\\n")
+"""
+STANDARD_BEFORE_THE_FRAME = ("argparse", "gc", "signal")
+"""What of the standard library is loaded before the first frame, beside what Textual brings."""
+
+STANDARD = (
+    *("argparse", "asyncio", "base64", "dataclasses", "difflib", "fnmatch", "gc", "hashlib", "ipaddress", "json"),
+    *("logging.handlers", "pathlib", "platform", "shlex", "sqlite3", "statistics", "tempfile", "unicodedata", "uuid"),
+    *("__future__", "asyncio.subprocess", "concurrent.futures.thread", "importlib.util", "urllib.parse"),
+)
+"""What of the standard library a run without a screen imports, beside what these bring. One more is a decision: the
+libraries of HTTP, e-mail or XML cost as much as fifty files of ours."""
+
 
 def loaded(script: str, tmp_path: Path) -> list[str]:
     done = subprocess.run(
@@ -95,6 +111,17 @@ def modules(script: str, tmp_path: Path) -> set[str]:
     return {name.partition(".")[0] for name in loaded(script, tmp_path)}
 
 
+def standard_beyond(found: list[str], known: str, tmp_path: Path) -> list[str]:
+    """The modules of the standard library among ``found`` that the script ``known`` does not load; what was imported
+    comes before what it brought."""
+    expected = {*loaded(known, tmp_path)}
+    return [name for name in found if name.partition(".")[0] in sys.stdlib_module_names and name not in expected]
+
+
+def importing(names: Sequence[str]) -> str:
+    return f"import sys, {', '.join(names)}\nprint(*sys.modules, sep='\\n')"
+
+
 def test_the_screen_needs_neither_workers_nor_pydantic(tmp_path: Path) -> None:
     found = modules("import sys, agent_tui.cli, agent_tui.ui.app\nprint('\\n'.join(sys.modules))", tmp_path)
     assert "textual" in found
@@ -109,11 +136,14 @@ def test_nor_does_the_first_frame(tmp_path: Path) -> None:
     generated = [name for name in ours if ":" in name]
     assert len(generated) <= GENERATED_CLASSES, generated
     assert len(ours) - len(generated) <= OWN_MODULES, sorted(ours)
+    assert standard_beyond(found, TEXTUAL_ALONE + importing(STANDARD_BEFORE_THE_FRAME), tmp_path) == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the worker needs POSIX pipes")
 def test_a_whole_run_without_a_screen_loads_neither_workers_nor_textual(tmp_path: Path) -> None:
-    assert sorted(modules(WHOLE_RUN, tmp_path) & {*WORKERS_ONLY, *ON_DEMAND, "textual"}) == []
+    found = loaded(WHOLE_RUN, tmp_path)
+    assert sorted({name.partition(".")[0] for name in found} & {*WORKERS_ONLY, *ON_DEMAND, "textual", "pydantic"}) == []
+    assert standard_beyond(found, importing(STANDARD), tmp_path) == []
 
 
 @pytest.mark.skipif(os.name != "posix", reason="plain mode needs POSIX")

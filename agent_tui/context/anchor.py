@@ -25,7 +25,7 @@ from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.session import Branch
 from agent_tui.models.steps import CompactionRecord, SentRun, Step
 from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
-from agent_tui.providers.dialects.encoding import ReplayPlan
+from agent_tui.providers.dialects.shared import ReplayPlan
 from agent_tui.providers.reasoning import carries_reasoning
 from agent_tui.records import dataclass
 

@@ -18,7 +18,7 @@ ROOT = 0
 
 @dataclass(slots=True, frozen=True)
 class SentMessages:
-    """The messages of a request as its body has them: keys, digests and content blocks, see ``models.cache.Sent``. The
+    """The messages of a request as its body has them: keys, digests and content blocks, see ``models.steps.Sent``. The
     first ``same`` of them are those of the request that was given before to whoever made this."""
 
     keys: Sequence[str]
@@ -179,7 +179,7 @@ Where = Literal["setting", "fixed", "message"]
 SERVER, MODEL, THINKING, SCHEMA, CHOICE, CACHE_KEY, OTHERS, TTL = (
     "server", "model", "thinking", "schema", "tool choice", "cache key", "others", "cache ttl"
 )  # fmt: skip
-"""Names of the settings of a request (``models.cache.Sent.settings``). Another ``cache ttl`` makes nothing useless."""
+"""Names of the settings of a request (``models.steps.Sent.settings``). Another ``cache ttl`` makes nothing useless."""
 
 _SETTINGS = {
     MODEL: "model switched",

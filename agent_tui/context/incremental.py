@@ -47,7 +47,7 @@ from agent_tui.models.context import ContextUsage, SessionTotals
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, Step
-from agent_tui.providers.dialects.encoding import ReplayStatus
+from agent_tui.providers.dialects.shared import ReplayStatus
 from agent_tui.providers.reasoning import (
     ANY_RULE,
     COMPACTED,

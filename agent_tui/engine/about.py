@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -213,11 +212,12 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
     """Checks of this installation: (ok, warn or fail; what; detail). ``pictures`` is how the terminal shows them, where
     it was asked already."""
     rows: list[Row] = [
-        ("ok", "agent-tui", importlib.metadata.version("agent-tui") if _installed("agent-tui") else "from a checkout"),
+        ("ok", "agent-tui", _version("agent-tui") or "from a checkout"),
         ("ok", "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
     ]
     for package in ("textual", "rich", "litellm", "tiktoken", "mcp", "pydantic", "platformdirs"):
-        rows.append(("ok" if _installed(package) else "fail", package, _version(package)))
+        version = _version(package)
+        rows.append(("ok" if version else "fail", package, version or "missing; reinstall agent-tui"))
     rows.append(("ok", "configuration", str(parts.paths.config_file)))
     rows.append(_database(parts))
     rows.append(_search_index(parts.store))
@@ -232,7 +232,7 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
     rows.append(_terminal())
     rows += [("ok", what, detail) for what, detail in new_line_keys(os.environ)]
     rows.append(("ok", "pictures", pictures or graphics(parts.settings.ui.images, os.environ).detail))
-    if _installed("keyring"):
+    if _version("keyring"):
         rows.append(("ok", "keyring", "installed"))
     else:
         rows.append(("warn", "keyring", "not installed; keys come from the environment"))
@@ -318,13 +318,11 @@ def _terminal() -> Row:
     return (state, "terminal", f"{term or 'unknown'}, {colours}" + (", NO_COLOR" if os.environ.get("NO_COLOR") else ""))
 
 
-def _installed(package: str) -> bool:
-    try:
-        importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
-
-
 def _version(package: str) -> str:
-    return importlib.metadata.version(package) if _installed(package) else "missing; reinstall agent-tui"
+    """The installed version; empty where there is none."""
+    from importlib.metadata import PackageNotFoundError, version  # e-mail and zip files come with it
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

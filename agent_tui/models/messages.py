@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import os
 import re
 import struct
 import time
-import uuid
 from collections.abc import Iterable
 from dataclasses import field
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -54,7 +54,7 @@ CLEARED_RESULT = "[Old tool result content cleared]"
 
 def new_id(prefix: str) -> str:
     """A unique id that sorts by time of creation: ``prefix_`` + 12 hex digits of milliseconds + 10 random ones."""
-    return f"{prefix}_{time.time_ns() // 1_000_000:012x}{uuid.uuid4().hex[:10]}"
+    return f"{prefix}_{time.time_ns() // 1_000_000:012x}{os.urandom(5).hex()}"
 
 
 @dataclass(slots=True)

@@ -125,7 +125,8 @@ class LearnedLimit:
 
 @dataclass(slots=True, frozen=True)
 class Rates:
-    """US dollars per token; None where the price is not known."""
+    """US dollars per token; None where the price is not known. ``cache_write_1h`` is for entries that live an hour,
+    ``reasoning`` where thinking costs other than text."""
 
     input: float | None = None
     output: float | None = None
@@ -144,36 +145,20 @@ class PriceTier:
 
 
 @dataclass(slots=True, frozen=True)
-class Prices:
-    """US dollars per token; None where the price is not known. ``cache_write_1h`` is for entries that live an hour,
-    ``reasoning`` where thinking costs other than text. ``tiers``, ascending, are for longer inputs."""
+class Prices(Rates):
+    """The prices of a model. ``tiers``, ascending, are for longer inputs."""
 
-    input: float | None = None
-    output: float | None = None
-    cache_read: float | None = None
-    cache_write: float | None = None
-    cache_write_1h: float | None = None
-    reasoning: float | None = None
     tiers: tuple[PriceTier, ...] = ()
 
     @classmethod
     def per_million(cls, said: Mapping[str, float]) -> Prices:
         """Prices as people write them, in dollars per million tokens, by the names of the fields."""
-        each = {name: price / 1_000_000 for name, price in said.items()}
-        return cls(
-            each.get("input"),
-            each.get("output"),
-            each.get("cache_read"),
-            each.get("cache_write"),
-            each.get("cache_write_1h"),
-        )
+        each: dict[str, Any] = {name: price / 1_000_000 for name, price in said.items()}
+        return cls(**each)
 
     def rates(self, length: int) -> Rates:
         """The prices of a request with so many input tokens."""
-        for tier in reversed(self.tiers):
-            if length > tier.above:
-                return tier.rates
-        return Rates(self.input, self.output, self.cache_read, self.cache_write, self.cache_write_1h, self.reasoning)
+        return next((tier.rates for tier in reversed(self.tiers) if length > tier.above), self)
 
     @property
     def free(self) -> bool:

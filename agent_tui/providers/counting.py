@@ -43,7 +43,10 @@ def encoding() -> Encoding:
     try:
         import tiktoken
 
-        return tiktoken.get_encoding(ENCODING)
+        found = tiktoken.get_encoding(ENCODING)
+        # The vocabulary as Python has it, which is not asked for when text is encoded: 25 MB.
+        getattr(found, "_mergeable_ranks", {}).clear()
+        return found
     except Exception as error:
         raise WorkerError(f"No tokenizer: {error}") from error
 

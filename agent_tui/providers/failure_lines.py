@@ -4,7 +4,6 @@ server says in the body of an error, and what its refusals teach."""
 from __future__ import annotations
 
 import ast
-import html
 import json
 import re
 from collections.abc import Collection
@@ -254,4 +253,6 @@ def _page(text: str) -> str:
 
 
 def _visible(markup: str) -> str:
-    return " ".join(html.unescape(_TAG.sub(" ", markup)).split())
+    from html import unescape
+
+    return " ".join(unescape(_TAG.sub(" ", markup)).split())

@@ -16,6 +16,12 @@ def test_plain_text() -> None:
 
 
 @pytest.mark.quick
+def test_the_vocabulary_is_in_memory_once() -> None:
+    assert count("hello world") == 2
+    assert vars(counting.encoding())["_mergeable_ranks"] == {}, "tiktoken keeps it under another name: 25 MB more"
+
+
+@pytest.mark.quick
 def test_special_tokens_are_text() -> None:
     assert count("<|endoftext|>") > 1
     assert count("<|im_start|>user") > 3

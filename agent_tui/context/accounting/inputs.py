@@ -14,7 +14,7 @@ from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import Effort, ModelInfo, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.providers.catalog import retention
-from agent_tui.providers.dialects.encoding import ReplayStatus
+from agent_tui.providers.dialects.shared import ReplayStatus
 from agent_tui.providers.reasoning import ANY_RULE, FIXED_CHANGED, plan_replay, turn_is_closed
 from agent_tui.records import dataclass
 

@@ -167,6 +167,7 @@ class Worker:
         self._background: asyncio.Task[None] | None = None
         self._tokenizer: asyncio.Task[None] | None = None
         self._answered = asyncio.Event()
+        self._model_asked = False
 
     @cached_property
     def _connections(self) -> Connections:
@@ -257,8 +258,8 @@ class Worker:
         self.out.end(call_id)
 
     async def _count(self, texts: list[str]) -> list[int]:
-        if sum(map(len, texts)) > LONG_TEXTS:
-            # Whether to compact may hang on it.
+        if sum(map(len, texts)) > LONG_TEXTS or not self._model_asked:
+            # Whether to compact may hang on it; and where no model is asked (the demo), only counts are waited for.
             self._answered.set()
         if self._tokenizer is not None:
             await asyncio.shield(self._tokenizer)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 import signal
 import subprocess
 import threading
@@ -123,7 +122,7 @@ class ProcessGroup:
         if launch.watch and held is not None:
             spec |= {"watch": [(watch.folder, watch.names) for watch in launch.watch], "held": str(held)}
         spec["fds"] = launch.pass_fds
-        mark = f"{_MARK}={secrets.token_hex(8)}" if launch.domain == "free" else ""
+        mark = f"{_MARK}={os.urandom(8).hex()}" if launch.domain == "free" else ""
         passed = [status[1], control[0], *launch.pass_fds]
         if log is not None:
             spec["keep"] = {"output": output[0], "log": str(log.path), "limit": log.limit}
