@@ -4,7 +4,7 @@ or fails, Textual draws from then on."""
 from __future__ import annotations
 
 from asyncio import get_running_loop
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,8 +13,6 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.app import App
-from textual.color import Color as Background
-from textual.filter import LineFilter
 from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
@@ -22,6 +20,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
+from agent_tui.ui.screen_buffer import through
 from agent_tui.ui.textual_private.names import Drawing
 
 
@@ -140,24 +139,6 @@ def filtered(widget: Widget, strips: list[Strip]) -> list[Strip]:
         background = widget.background_colors[1]
         strips = [through(strip, filters, background) for strip in strips]
     return strips
-
-
-def through(strip: Strip, filters: Sequence[LineFilter], background: Background) -> Strip:
-    """A line behind filters that may have to know what is behind it."""
-    for line_filter in filters:
-        strip = strip.apply_filter(line_filter, background)
-    return strip
-
-
-def runs(rows: Iterable[int]) -> list[tuple[int, int]]:
-    """Returns rows, which go down, that follow each other: the first of them, and how many."""
-    out: list[tuple[int, int]] = []
-    for y in rows:
-        if out and sum(out[-1]) == y:
-            out[-1] = out[-1][0], out[-1][1] + 1
-        else:
-            out.append((y, 1))
-    return out
 
 
 class LeanScrollBar(ScrollBar):

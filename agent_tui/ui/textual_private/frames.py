@@ -16,7 +16,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_tui.ui.textual_private.drawing import runs, through
+from agent_tui.ui.screen_buffer import runs, through
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,7 +15,8 @@ from textual.strip import Strip
 from agent_tui.ui.flow.paint import Mark, found, key, paint
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private.drawing import JumpingScrollView, runs, through
+from agent_tui.ui.screen_buffer import runs, through
+from agent_tui.ui.textual_private.drawing import JumpingScrollView
 from agent_tui.ui.transcript.document import Cursor, Document, Slot
 from agent_tui.ui.transcript.entry import Entry, Folding
 from agent_tui.ui.transcript.find import Finder
