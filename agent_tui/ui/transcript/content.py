@@ -313,15 +313,13 @@ def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: st
     if record.before_tokens is not None and record.after_tokens is not None:
         before = tokens(record.before_tokens, record.before_estimated, full=True)
         size = f"{before} → {tokens(record.after_tokens, True, full=True)} tokens"
-    count = len(record.message_ids)
     if record.kind == "prune":
-        clipped = sum(i in record.clips for i in record.message_ids)
-        whats = [(count - clipped, "old tool result", "Cleared"), (clipped, "large tool result", "Clipped")]
+        whats = [(record.cleared, "old tool result", "Cleared"), (record.clipped, "large tool result", "Clipped")]
         found = [(plural(n, noun), verb) for n, noun, verb in whats if n]
         title, body = found[0][1] if found else "Cleared", ""
         what = ", ".join(w if i == 0 else f"clipped {w}" for i, (w, _) in enumerate(found))
     else:
-        title, what = "Compacted", f"{plural(count, 'message')} summarised"
+        title, what = "Compacted", f"{plural(len(record.message_ids), 'message')} summarised"
         if record.left_out:
             title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"
         message = summaries.get(record.summary_id or "")
