@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(cls: type | None = None, /, *, slots: bool = False, frozen: bool = False, kw_only: bool = False):
+    def dataclass(
+        cls: type | None = None,
+        /,
+        *,
+        slots: bool = False,
+        frozen: bool = False,
+        kw_only: bool = False,
+        eq: bool = True,
+    ):
         """Makes a class a dataclass with ``__init__``, ``__eq__``, ``__repr__`` and, where ``frozen``, ``__hash__``."""
 
         def make(cls: type) -> type:
@@ -29,12 +37,13 @@ else:
                 made.__init__ = _first_init(made, frozen)
             if "__repr__" not in own:
                 made.__repr__ = _repr
-            if "__eq__" not in own:
+            if eq and "__eq__" not in own:
                 made.__eq__ = _eq
                 if "__hash__" not in own:
                     made.__hash__ = _hash if frozen else None
             if frozen:
                 made.__setattr__ = made.__delattr__ = _refuse
+                made.__setstate__ = _restore
             return made
 
         return make if cls is None else make(cls)
@@ -104,6 +113,13 @@ def _hash(self: Any) -> int:
 def _repr(self: Any) -> str:
     shown = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
     return f"{type(self).__qualname__}({shown})"
+
+
+def _restore(self: Any, state: Any) -> None:
+    """What copies and pickles are made by."""
+    for part in state if isinstance(state, tuple) else (state,):
+        for name, value in (part or {}).items():
+            object.__setattr__(self, name, value)
 
 
 def _refuse(self: Any, name: str, *_: object) -> None:

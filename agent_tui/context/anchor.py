@@ -25,7 +25,7 @@ from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.session import Branch
 from agent_tui.models.steps import CompactionRecord, SentRun, Step
 from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
-from agent_tui.providers.dialects.encoding import ReplayPlan
+from agent_tui.providers.dialects.shared import ReplayPlan
 from agent_tui.providers.reasoning import carries_reasoning
 from agent_tui.records import dataclass
 
@@ -114,7 +114,6 @@ def extend_chain(
 
 
 def _turn_reaches(chain: Sequence[Step], sent_count: int) -> bool:
-    """Returns whether a turn step of the chain, which ascends, sent at least so many messages."""
     newest = next((s for s in reversed(chain) if s.kind == "turn"), None)
     return newest is not None and newest.sent_count >= sent_count
 

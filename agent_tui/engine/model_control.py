@@ -16,7 +16,7 @@ from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
 from agent_tui.providers.catalog import images_of
-from agent_tui.providers.dialects.encoding import not_taken
+from agent_tui.providers.request import not_taken
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail

@@ -19,7 +19,7 @@ from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.models.steps import ColdRequest, Step
 from agent_tui.models.usage import LearnedLimit, Limits
 from agent_tui.providers.catalog import dialect_of, needs_no_key, resolve_target, ttl_problem
-from agent_tui.providers.dialects.encoding import Thinking
+from agent_tui.providers.dialects.shared import Thinking
 from agent_tui.providers.failure_lines import replay_fact
 from agent_tui.providers.reasoning import thinking_for
 from agent_tui.records import dataclass

@@ -16,8 +16,8 @@ from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage
 from agent_tui.models.steps import Sent, Step
 from agent_tui.providers.catalog import caching_of
-from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking
 from agent_tui.providers.dialects.record import Caching
+from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
 from agent_tui.providers.pieces import OWN_SERVER, PROGRAM, Known, PieceMaker
 from agent_tui.records import dataclass
 

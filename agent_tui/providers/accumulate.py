@@ -18,7 +18,7 @@ from agent_tui.models.requests import Finished, StreamItem, Target, UsageReport
 from agent_tui.models.usage import ABSURD_WINDOWS, Prices, TokenUsage
 from agent_tui.providers.catalog import dialect_of, family_record, wire_of
 from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
-from agent_tui.providers.dialects.decoding import (
+from agent_tui.providers.dialects.shared import (
     ABSURD_NUMBER,
     WRITES,
     Event,

@@ -6,9 +6,9 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_tui.errors import WorkerError
 from agent_tui.models.failure import Failure
@@ -18,7 +18,6 @@ from agent_tui.models.requests import (
     Delta,
     Failed,
     Finished,
-    FinishReason,
     ModelInfo,
     ModelRequest,
     ModelSpec,
@@ -41,17 +40,45 @@ LONG_WORDS = re.compile(r"\b(long|fill|essay|a lot|everything|detail(s|ed)?)\b",
 PATH = re.compile(r"(?<![\w/.-])([\w.-]+/)*[\w-]+\.[A-Za-z0-9]{1,8}(?![\w/])")
 INSTRUCTION_WORDS = re.compile(r"\b(always|never|must|only)\b", re.I)
 CALL = re.compile(r"^\[assistant calls (\w+)\] (.*)$", re.M)
-MAX_CALLS = 2
 MAX_RULES = 6
+CHUNK = 14
 
 
 @dataclass(slots=True)
 class Answer:
-    """One answer, in the order it is streamed: reasoning, text, tool calls (name and raw JSON arguments)."""
+    """One answer, in the order it is streamed: reasoning, text, tool calls (name and raw JSON arguments); in pieces of
+    ``chunk`` characters, ``delay`` seconds apart."""
 
     reasoning: str = ""
     text: str = ""
     calls: list[tuple[str, str]] = field(default_factory=list)
+    chunk: int = CHUNK
+    delay: float = 0.0
+
+    @property
+    def calls_text(self) -> str:
+        return "\n".join(f"{name} {arguments}" for name, arguments in self.calls)
+
+    def deltas(self, position: int) -> Iterator[tuple[Delta, float]]:
+        """The pieces, each with the seconds before it. ``position`` tells the ids of equal calls apart."""
+        if self.reasoning:
+            for piece in self._pieces(self.reasoning):
+                yield Delta(0, "reasoning", piece), self.delay
+            signature = content_fingerprint(self.reasoning)
+            metadata = {"demo": {"signature": signature, "id": f"rs_{signature[:10]}"}}
+            yield Delta(0, "reasoning", metadata=metadata, closed=True), 0.0
+        before = int(bool(self.reasoning))
+        for piece in self._pieces(self.text):
+            yield Delta(before, "text", piece), self.delay
+        for index, (name, arguments) in enumerate(self.calls, before + bool(self.text)):
+            call_id = f"call_{content_fingerprint(f'{position}.{index}{arguments}')[:12]}"
+            yield Delta(index, "tool_call", call_id=call_id, name=name), self.delay
+            for piece in self._pieces(arguments):
+                yield Delta(index, "tool_call", piece), self.delay
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        size = max(1, self.chunk)
+        return (text[i : i + size] for i in range(0, len(text), size))
 
 
 def compose(request: ModelRequest) -> Answer:
@@ -63,7 +90,7 @@ def compose(request: ModelRequest) -> Answer:
     question = words_in(messages[last_user]) if last_user >= 0 else ""
     results = [m for m in messages[last_user + 1 :] if m.role == "tool"]
     offered = {tool.name for tool in request.tools}
-    calls = [] if len(results) >= MAX_CALLS else choose_calls(question, results, offered)
+    calls = [] if results else choose_calls(question, offered)
     seed = int(content_fingerprint(f"{last_user}{question}{len(results)}")[:8], 16)
     if calls:
         names = " and ".join(f"`{name}`" for name, _ in calls)
@@ -81,10 +108,8 @@ def compose(request: ModelRequest) -> Answer:
     return Answer(thought, body(question, results, number, seed, request.reckoned))
 
 
-def choose_calls(question: str, results: Sequence[Message], offered: set[str]) -> list[tuple[str, str]]:
-    """The tool calls the question asks for that have not been made yet."""
-    if results:
-        return []
+def choose_calls(question: str, offered: set[str]) -> list[tuple[str, str]]:
+    """The tool calls the question asks for."""
     if "read" in offered and (path := PATH.search(question)) and READ_WORDS.search(question):
         return [("read", json.dumps({"path": path.group(0)}))]
     if "list" in offered and LIST_WORDS.search(question):
@@ -125,8 +150,7 @@ def long_text(seed: int) -> str:
     """About a thousand tokens, to fill the small window quickly."""
     lines = []
     for i in range(24):
-        topic = TOPICS[(seed + i * 5) % len(TOPICS)]
-        verb = VERBS[(seed // 3 + i) % len(VERBS)]
+        topic, verb = TOPICS[(seed + i * 5) % len(TOPICS)], VERBS[(seed // 3 + i) % len(VERBS)]
         lines.append(
             f"{i + 1}. **{topic}**: the session {verb} it step by step; nothing is thrown away, so item {i + 1} can "
             "be looked up again later, also after a restart."
@@ -210,7 +234,6 @@ VERBS = ("records", "measures", "keeps", "counts", "compares", "shows")
 
 WINDOW = 16_000
 MAX_OUTPUT = 2_000
-CHUNK = 14
 PACE_SECONDS = 0.012
 COUNT_SECONDS = 20.0
 
@@ -221,8 +244,7 @@ class DemoProvider:
 
     def __init__(self, counter: Counter, script: Path | None = None, pace: float = PACE_SECONDS) -> None:
         self._witness = Witness(counter)
-        self._pace = pace
-        self._default_script = script
+        self._pace, self._default_script = pace, script
         self._scripts: dict[Path, Script] = {}
 
     def _script(self, spec: ModelSpec) -> Script | None:
@@ -251,40 +273,41 @@ class DemoProvider:
         yield Started(resolve_target(request.spec))
         script = self._script(request.spec)
         newest = next((words_in(s.message) for s in reversed(request.messages) if s.message.role == "user"), "")
-        step = script.take(request, newest) if script is not None else None
+        scripted = script.take(request, newest) if script is not None else None
+        step = scripted or ScriptedStep()
         info = await self.describe(request.spec)
         counting = asyncio.create_task(self._witness.input_tokens(request))
         try:
-            if step is not None and step.failure is not None and step.after == 0:
+            if step.failure is not None and step.after == 0:
                 yield Failed(step.failure)
                 return
             overflow = await self._overflow(request, counting, info.limits.window)
             if overflow is not None:
                 yield Failed(overflow)
                 return
-            answer = _scripted(step) if step is not None else _composed(request, self._pace)
-            streamed: list[str] = []
+            if scripted is not None:
+                calls = [(call["name"], call.get("arguments", "{}")) for call in step.tool_calls]
+                answer = Answer(step.reasoning, step.text, calls, step.chunk, step.delay)
+            else:
+                answer = replace(compose(request), delay=self._pace)
+            breaks = step.failure is not None or step.hang
             sent = 0
             for delta, delay in answer.deltas(len(request.messages)):
-                if step is not None and step.failure is not None and sent >= step.after:
-                    yield Failed(step.failure)
-                    return
-                if step is not None and step.hang and sent >= step.after:
-                    await asyncio.Event().wait()
+                if breaks and sent >= step.after:
+                    break
                 if delay:
                     await asyncio.sleep(delay)
                 sent += len(delta.text)
-                streamed.append(delta.text)
                 yield delta
-            if step is not None and step.failure is not None:
+            if step.failure is not None:
                 yield Failed(step.failure)
                 return
-            if step is not None and step.hang:
+            if step.hang:
                 await asyncio.Event().wait()
-            report = await self._report(answer, counting, step)
+            report = await self._report(answer, counting, step.usage)
             if report is not None:
                 yield report
-            yield Finished(answer.finish)
+            yield Finished(step.finish or ("tool_calls" if answer.calls else "stop"))
         finally:
             counting.cancel()
 
@@ -312,84 +335,20 @@ class DemoProvider:
         )
 
     async def _report(
-        self, answer: _Answer, counting: asyncio.Task[tuple[int, int]], step: ScriptedStep | None
+        self, answer: Answer, counting: asyncio.Task[tuple[int, int]], told: dict[str, int] | bool
     ) -> UsageReport | None:
-        if step is not None and step.usage is False:
+        if told is False:
             return None
         try:
             async with asyncio.timeout(COUNT_SECONDS):
                 tokens, cached = await asyncio.shield(counting)
-            reasoning, text, calls = await self._witness.tokens([answer.reasoning, answer.text, answer.calls_text])
+            reasoning, text, calls = await self._witness.count([answer.reasoning, answer.text, answer.calls_text])
         except (WorkerError, TimeoutError):
             return None
-        usage = TokenUsage(tokens, reasoning + text + calls, reasoning, cached, tokens - cached)
-        if step is not None and isinstance(step.usage, dict):
-            said = {"reasoning": reasoning, "cache_read": cached, "cache_write": tokens - cached, **step.usage}
-            usage = TokenUsage(
-                said.get("input", usage.input),
-                said.get("output", usage.output),
-                said["reasoning"],
-                said["cache_read"],
-                said["cache_write"],
-            )
-        return UsageReport(usage)
-
-
-class _Answer:
-    def __init__(
-        self,
-        reasoning: str,
-        text: str,
-        calls: list[tuple[str, str]],
-        finish: FinishReason,
-        chunk: int,
-        delay: float,
-    ) -> None:
-        self.reasoning = reasoning
-        self.text = text
-        self.calls = calls
-        self.finish: FinishReason = finish
-        self._chunk = max(1, chunk)
-        self._delay = delay
-
-    @property
-    def calls_text(self) -> str:
-        return "\n".join(f"{name} {arguments}" for name, arguments in self.calls)
-
-    def deltas(self, position: int) -> Iterator[tuple[Delta, float]]:
-        index = 0
-        if self.reasoning:
-            for piece in self._pieces(self.reasoning):
-                yield Delta(index, "reasoning", piece), self._delay
-            signature = content_fingerprint(self.reasoning)
-            metadata = {"demo": {"signature": signature, "id": f"rs_{signature[:10]}"}}
-            yield Delta(index, "reasoning", metadata=metadata, closed=True), 0.0
-            index += 1
-        if self.text:
-            for piece in self._pieces(self.text):
-                yield Delta(index, "text", piece), self._delay
-            index += 1
-        for name, arguments in self.calls:
-            call_id = f"call_{content_fingerprint(f'{position}.{index}{arguments}')[:12]}"
-            yield Delta(index, "tool_call", call_id=call_id, name=name), self._delay
-            for piece in self._pieces(arguments):
-                yield Delta(index, "tool_call", piece), self._delay
-            index += 1
-
-    def _pieces(self, text: str) -> Iterator[str]:
-        return (text[i : i + self._chunk] for i in range(0, len(text), self._chunk))
-
-
-def _scripted(step: ScriptedStep) -> _Answer:
-    calls = [(call["name"], call.get("arguments", "{}")) for call in step.tool_calls]
-    finish: FinishReason = step.finish or ("tool_calls" if calls else "stop")
-    return _Answer(step.reasoning, step.text, calls, finish, step.chunk, step.delay)
-
-
-def _composed(request: ModelRequest, pace: float) -> _Answer:
-    answer = compose(request)
-    finish: FinishReason = "tool_calls" if answer.calls else "stop"
-    return _Answer(answer.reasoning, answer.text, answer.calls, finish, CHUNK, pace)
+        counted: dict[str, Any] = {"input": tokens, "output": reasoning + text + calls, "reasoning": reasoning}
+        counted |= {"cache_read": cached, "cache_write": tokens - cached}
+        said = told if isinstance(told, dict) else {}
+        return UsageReport(TokenUsage(**{name: said.get(name, number) for name, number in counted.items()}))
 
 
 if TYPE_CHECKING:

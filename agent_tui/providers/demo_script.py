@@ -20,7 +20,7 @@ from agent_tui.models.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from agent_tui.models.requests import Counter, FinishReason, ModelRequest, SentMessage
+from agent_tui.models.requests import Counter, FinishReason, ModelRequest
 from agent_tui.records import dataclass
 
 KINDS = get_args(FailureKind)
@@ -128,7 +128,7 @@ class Witness:
     async def input_tokens(self, request: ModelRequest) -> tuple[int, int]:
         """Tokens of the whole request, and how many of them a cache already held. Raises WorkerError."""
         texts = serialise(request)
-        counts = await self._count(texts)
+        counts = await self.count(texts)
         total = BOS_TOKENS + sum(counts) + media_tokens(request)
         before, self._seen[request.session_id] = self._seen.get(request.session_id, []), texts
         same = 0
@@ -138,11 +138,8 @@ class Witness:
             same += tokens
         return total, same // CACHE_BLOCK * CACHE_BLOCK
 
-    async def tokens(self, texts: Sequence[str]) -> list[int]:
-        """Plain counts of what was answered."""
-        return await self._count(list(texts))
-
-    async def _count(self, texts: list[str]) -> list[int]:
+    async def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text. Raises WorkerError."""
         missing = list({t: None for t in texts if t and t not in self._counts})
         if missing:
             self._counts.update(zip(missing, await self._counter.count(missing), strict=True))
@@ -158,25 +155,16 @@ def serialise(request: ModelRequest) -> list[str]:
     ]
     texts += [f"<|system|>\n{block.text}\n<|end|>" for block in request.documents]
     turn = max((i for i, sent in enumerate(request.messages) if sent.message.role == "user"), default=0)
-    texts += [_message(sent, reasoning=i > turn) for i, sent in enumerate(request.messages)]
-    return texts
+    return [*texts, *(_message(sent.message, reasoning=i > turn) for i, sent in enumerate(request.messages))]
 
 
 def media_tokens(request: ModelRequest) -> int:
     """A flat price for every image or binary file."""
-    return MEDIA_TOKENS * sum(
-        isinstance(part, AttachmentPart) and part.text is None
-        for sent in request.messages
-        for part in sent.message.parts
-    )
+    parts = (part for sent in request.messages for part in sent.message.parts)
+    return MEDIA_TOKENS * sum(isinstance(part, AttachmentPart) and part.text is None for part in parts)
 
 
-def _message(sent: SentMessage, reasoning: bool) -> str:
-    message = sent.message
-    return f"<|{message.role}|>\n{_parts(message, reasoning)}\n<|end|>"
-
-
-def _parts(message: Message, reasoning: bool) -> str:
+def _message(message: Message, reasoning: bool) -> str:
     pieces: list[str] = []
     for part in message.parts:
         match part:
@@ -191,4 +179,4 @@ def _parts(message: Message, reasoning: bool) -> str:
                 pieces.append(f"<result>{part.text}</result>")
             case AttachmentPart():
                 pieces.append(f"[{part.name}]\n{part.text or ''}")
-    return "\n".join(pieces)
+    return "\n".join([f"<|{message.role}|>", *(pieces or [""]), "<|end|>"])

@@ -19,11 +19,10 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Target
 from agent_tui.providers import net
 from agent_tui.providers.catalog import dialect_of, near_url, resolve_key, shown_address, variable_base, wire_of
-from agent_tui.providers.dialects.encoding import fields_of
 from agent_tui.providers.dialects.record import Dialect, ExactCount
 from agent_tui.providers.failure_lines import words_of
 from agent_tui.providers.net import BoundError, Tap, Unpacker, is_loopback, is_of_httpx
-from agent_tui.providers.request import WireCall, build_call
+from agent_tui.providers.request import WireCall, build_call, fields_of
 from agent_tui.providers.secrets import redact
 from agent_tui.records import dataclass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from agent_tui.providers.catalog import (
     resolve_target,
 )
 from agent_tui.providers.dialects.chat import is_openai_reasoning
-from agent_tui.providers.dialects.decoding import finite
+from agent_tui.providers.dialects.shared import finite, integer, mapping
 from agent_tui.providers.litellm import PROVIDERS_FILE, TABLE_FILE, data_file
 
 _DATED = re.compile(r"(?:[-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|[-@]\d{4}|-latest|:[a-z0-9.\-]+|-v\d+:\d+)$", re.IGNORECASE)
@@ -48,16 +48,17 @@ def _named_providers() -> frozenset[str]:
 def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
     """The table's entry of a model, and whether it was found under exactly this name. A dated or tagged name without
     an entry of its own, or a gateway's name for a known model, gets the plain name's entry, as a guess."""
-    found = _exact(name, target, target.model)
-    if found is not None:
+    if (found := _exact(name, target, target.model)) is not None:
         return found, True
-    for shorter in _shorter_names(target.model):
+    shorter, before = target.model, ""
+    while shorter not in ("", before):
         found = _exact("", target, shorter)
         if found is None and "/" in target.model:
             # A gateway's name for another provider's model: openrouter/openai/gpt-5.
             found = table().get(shorter.rsplit("/", 1)[-1])
         if found is not None:
             return found, False
+        shorter, before = _DATED.sub("", shorter), shorter
     dialect = dialect_of(target.provider)
     if dialect.compatible or dialect.local:
         # Whoever runs the server decides how much of the model's context there is.
@@ -69,17 +70,12 @@ def namesake(model: str) -> dict[str, Any] | None:
     """Returns what other providers' entries for a model of this name agree on: the middle one of their limits, the
     flags of any. None where no other provider has it."""
     others = _by_bare_name().get(_bare_name(model), ())
-    windows = sorted(n for e in others if isinstance(n := e.get("max_input_tokens"), int) and n > 0)
-    if not windows:
-        return None
-    outputs = sorted(n for e in others if isinstance(n := e.get("max_output_tokens"), int) and n > 0)
-    flags = {name: True for name in ("supports_reasoning", "supports_vision") if any(e.get(name) for e in others)}
-    limits = {"max_input_tokens": _middle(windows), "max_output_tokens": _middle(outputs) if outputs else None}
-    return {**limits, **flags}
-
-
-def _middle(values: list[int]) -> int:
-    return values[(len(values) - 1) // 2]
+    agreed: dict[str, Any] = {}
+    for name in ("max_input_tokens", "max_output_tokens"):
+        told = sorted(n for e in others if isinstance(n := e.get(name), int) and n > 0)
+        agreed[name] = told[(len(told) - 1) // 2] if told else None
+    agreed |= {name: True for name in ("supports_reasoning", "supports_vision") if any(e.get(name) for e in others)}
+    return agreed if agreed["max_input_tokens"] else None
 
 
 @cache
@@ -98,25 +94,15 @@ def _bare_name(name: str) -> str:
     return re.sub(r"-v\d+:\d+$|[@:].*$", "", bare).replace(".", "-")
 
 
-def _shorter_names(model: str) -> Iterator[str]:
-    """The name, then without dates and tags at its end, one after the other."""
-    yield model
-    while (shorter := _DATED.sub("", model)) not in ("", model):
-        yield shorter
-        model = shorter
-
-
 def _exact(name: str, target: Target, model: str) -> dict[str, Any] | None:
     entries = table()
     for candidate in (name, f"{target.provider}/{model}"):
         if candidate in entries and "/" in candidate:
             return entries[candidate]
-    plain = entries.get(model)
-    if plain is not None and str(plain.get("litellm_provider", "")).split("-")[0].startswith(target.provider):
-        return plain
-    if plain is not None and dialect_of(target.provider).plain_names:
-        return plain
-    return None
+    if (plain := entries.get(model)) is None:
+        return None
+    maker = str(plain.get("litellm_provider", "")).split("-")[0]
+    return plain if maker.startswith(target.provider) or dialect_of(target.provider).plain_names else None
 
 
 _FIELDS = {
@@ -144,21 +130,12 @@ def prices_of(entry: Mapping[str, Any], service: str | None = None) -> Prices:
     usual = _by_length(entry, "")
     special = _by_length(entry, service) if service and service not in ("auto", "default", "standard") else {}
     lengths = sorted({0} | usual.keys() | special.keys())
-    rates: dict[str, float] = {}
-    steps: list[PriceTier] = []
-    for length in lengths:
+    first = rates = {**usual.get(0, {}), **special.get(0, {})}
+    tiers: list[PriceTier] = []
+    for length in lengths[1:]:
         rates = _longer(rates, {**usual.get(length, {}), **special.get(length, {})})
-        steps.append(PriceTier(length, Rates(**rates)))
-    first = steps[0].rates
-    return Prices(
-        first.input,
-        first.output,
-        first.cache_read,
-        first.cache_write,
-        first.cache_write_1h,
-        first.reasoning,
-        tuple(steps[1:]),
-    )
+        tiers.append(PriceTier(length, Rates(**rates)))
+    return Prices(**first, tiers=tuple(tiers))
 
 
 def billed(usage: Mapping[str, Any]) -> float | None:
@@ -166,16 +143,13 @@ def billed(usage: Mapping[str, Any]) -> float | None:
     told = usage.get("cost")
     if isinstance(told, Mapping):  # Perplexity
         told = told.get("total_cost")
-    amount = _amount(told)
-    if amount is not None:
-        details = usage.get("cost_details")
-        upstream = _amount(details.get("upstream_inference_cost")) if isinstance(details, Mapping) else None
-        if usage.get("is_byok") is True:
-            # OpenRouter with the user's own key at the provider: ``cost`` is only its fee.
-            return None if upstream is None else amount + upstream
-        return amount
-    ticks = _amount(usage.get("cost_in_usd_ticks"))
-    if ticks is not None:
+    if (amount := _amount(told)) is not None:
+        if usage.get("is_byok") is not True:
+            return amount
+        # OpenRouter with the user's own key at the provider: ``cost`` is only its fee.
+        upstream = _amount(mapping(usage.get("cost_details")).get("upstream_inference_cost"))
+        return None if upstream is None else amount + upstream
+    if (ticks := _amount(usage.get("cost_in_usd_ticks"))) is not None:
         return ticks / _TICKS_PER_DOLLAR
     return _amount(usage.get("estimated_cost"))  # DeepInfra
 
@@ -198,9 +172,7 @@ def _by_length(entry: Mapping[str, Any], service: str) -> dict[int, dict[str, fl
     found: dict[int, dict[str, float]] = {}
     for key, value in entry.items():
         match, price = _KEY.fullmatch(key), _amount(value)
-        if match is None or price is None or (match["before"] or match["after"] or "") != service:
-            continue
-        if match["before"] and match["after"]:
+        if match is None or price is None or (match["before"] or "") + (match["after"] or "") != service:
             continue
         length = int(match["above"] or 0) * (1_000 if match["k"] else 1)
         found.setdefault(length, {})[_FIELDS[match["what"]]] = price
@@ -213,13 +185,12 @@ def _by_length(entry: Mapping[str, Any], service: str) -> dict[int, dict[str, fl
 def _tiered(rows: Any) -> list[tuple[int, dict[str, float]]]:
     """DashScope's form: a list of prices, each for a range of input lengths."""
     found = []
-    for row in rows if isinstance(rows, list) else ():
-        span = row.get("range") if isinstance(row, Mapping) else None
+    for row in filter(lambda row: isinstance(row, Mapping), rows if isinstance(rows, list) else ()):
+        span = row.get("range")
         start = _amount(span[0]) if isinstance(span, list) and span else None
-        if start is None:
-            continue
-        prices = {_FIELDS[key]: price for key in _FIELDS if (price := _amount(row.get(key))) is not None}
-        found.append((int(start), prices))
+        if start is not None:
+            prices = {name: price for key, name in _FIELDS.items() if (price := _amount(row.get(key))) is not None}
+            found.append((int(start), prices))
     return found
 
 
@@ -335,11 +306,8 @@ def _prices(found: dict[str, Any] | None, exact: bool, spec: ModelSpec, target: 
 
 
 def _tokens(value: Any) -> int | None:
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        return None
-    return number if number > 0 else None
+    number = integer(value)
+    return number if number and number > 0 else None
 
 
 def _flag(found: dict[str, Any] | None, name: str) -> bool | None:

@@ -1,7 +1,7 @@
 """Finds what can be used on this machine without configuration: keys in the environment, and local servers that run;
 and what context those have loaded (Ollama, LM Studio, llama.cpp, vLLM).
 
-Cheap enough for the UI process before its first model: plain sockets and ``urllib`` in threads, at most 300 ms.
+Cheap enough for the UI process before its first model: plain sockets in threads, at most 300 ms.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ import os
 import re
 import socket
 import threading
-import urllib.error
-import urllib.request
-from collections.abc import Sequence
+import time
 from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,91 +28,6 @@ from agent_tui.records import dataclass
 MOST_BYTES = 4_000_000
 """Bytes of an answer: a list of thousands of models."""
 
-
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows nothing."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
-def ask(url: str, data: bytes | None, timeout: float) -> tuple[int, bytes]:
-    """Status and body (at most ``MOST_BYTES`` bytes) of a GET, or of a POST where there are data. Blocks for at most
-    ``timeout`` seconds in all, a server that sends a byte now and then included. Raises OSError."""
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise OSError(f"not an HTTP address: {url}")
-    watch = _Watch(timeout)
-    opener = urllib.request.build_opener(_Stay(), urllib.request.ProxyHandler({}), *watch.handlers())
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    try:
-        with watch:
-            try:
-                answer = opener.open(request, timeout=timeout)
-            except urllib.error.HTTPError as error:
-                answer = error
-            with answer:
-                body = answer.read(MOST_BYTES)
-                status = int(answer.status)
-    except (http.client.HTTPException, ValueError) as error:
-        raise OSError(f"the answer is no HTTP: {type(error).__name__}") from error
-    if watch.over:
-        raise TimeoutError(f"no whole answer within {timeout:g} s")
-    return status, body
-
-
-def parsed(data: bytes) -> Any:
-    """The JSON of a body; None where it is none."""
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-
-
-class _Watch:
-    """Ends the connections made through ``handlers`` when the time is over, whatever they are doing."""
-
-    def __init__(self, seconds: float) -> None:
-        self.over = False
-        self._timer = threading.Timer(seconds, self._end)
-        self._timer.daemon = True
-        self._sockets: list[socket.socket] = []
-
-    def handlers(self) -> list[urllib.request.BaseHandler]:
-        sockets = self._sockets
-
-        class Plain(http.client.HTTPConnection):
-            def connect(self) -> None:
-                super().connect()
-                sockets.append(self.sock)
-
-        class Secure(http.client.HTTPSConnection):
-            def connect(self) -> None:
-                super().connect()
-                sockets.append(self.sock)
-
-        class PlainHandler(urllib.request.HTTPHandler):
-            def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-                return self.do_open(Plain, req)
-
-        class SecureHandler(urllib.request.HTTPSHandler):
-            def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-                return self.do_open(Secure, req)
-
-        return [PlainHandler(), SecureHandler()]
-
-    def _end(self) -> None:
-        self.over = True
-        for connection in self._sockets:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-
-    def __enter__(self) -> None:
-        self._timer.start()
-
-    def __exit__(self, *exc: object) -> None:
-        self._timer.cancel()
-
-
 TIMEOUT = 2.0
 OLLAMA_CONTEXT = 32_768
 """The context that a model which is not loaded yet is loaded with. Ollama's own default, 4 096, is cut off silently
@@ -122,6 +35,54 @@ within a turn of an agent (docs.ollama.com/context-length); much more may not fi
 
 _ABSURD = 1_000_000_000_000
 """No window has so many tokens; whoever says so says nothing."""
+
+
+def ask(url: str, data: bytes | None, timeout: float) -> tuple[int, bytes]:
+    """Status and body (at most ``MOST_BYTES`` bytes) of a GET, or of a POST where there are data; no redirect is
+    followed, no proxy used. Blocks for at most ``timeout`` seconds, a server that sends a byte now and then included.
+    Raises OSError."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        raise OSError(f"not an HTTP address: {url}")
+    over = threading.Event()
+    until = time.monotonic() + timeout
+    try:
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(parts.netloc.rpartition("@")[2], timeout=timeout)
+        with contextlib.closing(connection):
+            connection.connect()
+            reached = connection.sock
+
+            def end() -> None:
+                over.set()
+                with contextlib.suppress(OSError):
+                    reached.shutdown(socket.SHUT_RDWR)
+
+            watch = threading.Timer(max(0.0, until - time.monotonic()), end)
+            watch.daemon = True
+            watch.start()
+            try:
+                target = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
+                headers = {"Content-Type": "application/json", "Connection": "close"}
+                connection.request("GET" if data is None else "POST", target, data, headers)
+                with connection.getresponse() as answer:
+                    status, body = answer.status, answer.read(MOST_BYTES)
+            finally:
+                watch.cancel()
+    except (http.client.HTTPException, ValueError) as error:
+        raise OSError(f"the answer is no HTTP: {type(error).__name__}") from error
+    if over.is_set():
+        raise TimeoutError(f"no whole answer within {timeout:g} s")
+    return status, body
+
+
+def fetch_json(url: str, body: Any = None, timeout: float = TIMEOUT) -> Any:
+    """The JSON at a URL of a server nearby, or None. Blocks."""
+    try:
+        status, answer = ask(url, None if body is None else json.dumps(body).encode(), timeout)
+        return json.loads(answer) if status < 300 else None
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def server_root(spec: ModelSpec, target: Target) -> str | None:
@@ -137,9 +98,7 @@ def server_root(spec: ModelSpec, target: Target) -> str | None:
 def default_base(provider: str) -> str | None:
     """Returns the address where a local provider listens: as its environment variable says, else its usual port."""
     dialect = dialect_of(provider)
-    if not dialect.local:
-        return None
-    return variable_base(dialect) or dialect.base
+    return (variable_base(dialect) or dialect.base) if dialect.local else None
 
 
 async def server_limits(spec: ModelSpec, target: Target) -> Limits | None:
@@ -155,65 +114,51 @@ async def server_limits(spec: ModelSpec, target: Target) -> Limits | None:
         listed = await asyncio.to_thread(fetch_json, f"{root}/v1/models")
         if not isinstance(listed, dict) or not isinstance(listed.get("data"), list):
             return None
-    asked = await asyncio.gather(
-        asyncio.to_thread(_llama_cpp, root),
-        asyncio.to_thread(_lm_studio, root, target.model),
-        asyncio.to_thread(_vllm, root, target.model),
-    )
+    ways = (_llama_cpp, _lm_studio, _vllm)
+    asked = await asyncio.gather(*(asyncio.to_thread(way, root, target.model) for way in ways))
     return next((limits for limits in asked if limits is not None), None)
 
 
-def fetch_json(url: str, body: Any = None, timeout: float = TIMEOUT) -> Any:
-    """The JSON at a URL, or None. Proxies are not used: this is for servers nearby. Blocks."""
-    data = None if body is None else json.dumps(body).encode()
-    try:
-        status, answer = ask(url, data, timeout)
-    except OSError:
-        return None
-    return parsed(answer) if status < 300 else None
-
-
 def _ollama(root: str, model: str) -> Limits | None:
-    running = fetch_json(f"{root}/api/ps")
-    for loaded in _list(running, "models"):
+    for loaded in _list(fetch_json(f"{root}/api/ps"), "models"):
         names = (loaded.get("name"), loaded.get("model"), str(loaded.get("name", "")).removesuffix(":latest"))
         if model in names and (window := _number(loaded.get("context_length"))):
-            return Limits(window, None, None, "server")
+            return Limits(window, source="server")
     shown = fetch_json(f"{root}/api/show", {"model": model})
     if not isinstance(shown, dict):
         return None
     match = re.search(r"^num_ctx\s+(\d{1,12})$", str(shown.get("parameters") or ""), re.MULTILINE)
-    if match and (told := _number(match.group(1))):
-        return Limits(told, None, None, "server")
+    if match and (told := _number(match[1])):
+        return Limits(told, source="server")
     facts = shown.get("model_info")
-    facts = facts if isinstance(facts, dict) else {}
-    most = next((_number(v) for k, v in facts.items() if k.endswith(".context_length")), None)
+    lengths = [v for k, v in facts.items() if k.endswith(".context_length")] if isinstance(facts, dict) else []
+    most = (_number(lengths[0]) if lengths else None) or _ABSURD
     if configured := _number(os.environ.get("OLLAMA_CONTEXT_LENGTH")):
-        return Limits(min(most, configured) if most else configured, None, None, "assumed")
-    return Limits(min(most, OLLAMA_CONTEXT) if most else OLLAMA_CONTEXT, None, None, "chosen")
+        return Limits(min(most, configured), source="assumed")
+    return Limits(min(most, OLLAMA_CONTEXT), source="chosen")
 
 
-def _llama_cpp(root: str) -> Limits | None:
+def _llama_cpp(root: str, model: str) -> Limits | None:
     props = fetch_json(f"{root}/props")
     settings = props.get("default_generation_settings") if isinstance(props, dict) else None
     window = _number(settings.get("n_ctx")) if isinstance(settings, dict) else None
-    return Limits(window, None, None, "server") if window else None
+    return Limits(window, source="server") if window else None
 
 
 def _lm_studio(root: str, model: str) -> Limits | None:
     for found in _list(fetch_json(f"{root}/api/v0/models"), "data"):
         if found.get("id") == model:
             if window := _number(found.get("loaded_context_length")):
-                return Limits(window, None, None, "server")
+                return Limits(window, source="server")
             if window := _number(found.get("max_context_length")):
-                return Limits(window, None, None, "assumed")
+                return Limits(window, source="assumed")
     return None
 
 
 def _vllm(root: str, model: str) -> Limits | None:
     for found in _list(fetch_json(f"{root}/v1/models"), "data"):
         if found.get("id") == model and (window := _number(found.get("max_model_len"))):
-            return Limits(window, None, None, "server")
+            return Limits(window, source="server")
     return None
 
 
@@ -238,9 +183,6 @@ MODELS_SHOWN = 20
 _EMBEDDING = re.compile(r"embed|\bbge-|\be5-|\bgte-|minilm|rerank", re.IGNORECASE)
 """Names of models that cannot chat."""
 
-LOCAL_SERVERS = tuple((name, dialect.title) for name, dialect in DIALECTS.items() if dialect.title is not None)
-"""Servers that are looked for, and what they are called."""
-
 
 @dataclass(slots=True)
 class Detected:
@@ -253,97 +195,72 @@ class Detected:
 async def detect_models(limit: float = PATIENCE) -> Detected:
     """Looks at environment keys, then at Ollama, LM Studio and llama.cpp on their usual ports. Never raises; servers
     that take longer than ``limit`` seconds are left out."""
-    keyed, names = environment_models()
-    served = await local_models(limit)
-    models = [*keyed, *(spec for _, specs in served for spec in specs)]
-    if not models:
-        return Detected()
-    sources = [*names, *(f"{name} is running" for name, _ in served)]
-    first = models[0].model
-    others = f" /model lists {len(models) - 1} more." if len(models) > 1 else ""
-    return Detected(models, f"Using {first}: {', '.join(sources)}.{others}")
-
-
-def environment_models() -> tuple[list[ModelSpec], list[str]]:
-    """A model for every provider whose key is in the environment, and the names of those variables."""
-    specs: list[ModelSpec] = []
-    names: list[str] = []
+    models: list[ModelSpec] = []
+    reasons: list[str] = []
     for name, dialect in DIALECTS.items():
         variable = next((v for v in dialect.keys if os.environ.get(v)), None)
         if variable is not None and dialect.default_model is not None:
             model = f"{name}/{dialect.default_model}"
-            specs.append(ModelSpec(model, model, api_key_env=variable))
-            names.append(f"{variable} is set")
-    return specs, names
-
-
-async def local_models(
-    limit: float = PATIENCE, servers: Sequence[tuple[str, str]] = LOCAL_SERVERS
-) -> list[tuple[str, list[ModelSpec]]]:
-    """The models of each local server that answers in time, by the server's name."""
-    tasks = [asyncio.create_task(_ask(provider, limit)) for provider, _ in servers]
+            models.append(ModelSpec(model, model, api_key_env=variable))
+            reasons.append(f"{variable} is set")
+    tasks = {
+        asyncio.create_task(_served(name, limit)): dialect.title for name, dialect in DIALECTS.items() if dialect.title
+    }
     await asyncio.wait(tasks, timeout=limit)
-    found: list[tuple[str, list[ModelSpec]]] = []
-    for task, (_, name) in zip(tasks, servers, strict=True):
+    for task, title in tasks.items():
         if not task.done():
             task.cancel()
-        elif task.exception() is None and (specs := task.result()):
-            found.append((name, specs))
-    return found
+        elif task.exception() is None and (served := task.result()):
+            models += served
+            reasons.append(f"{title} is running")
+    if not models:
+        return Detected()
+    others = f" /model lists {len(models) - 1} more." if len(models) > 1 else ""
+    return Detected(models, f"Using {models[0].model}: {', '.join(reasons)}.{others}")
 
 
-async def _ask(provider: str, limit: float) -> list[ModelSpec]:
+async def _served(provider: str, limit: float) -> list[ModelSpec]:
+    """The models of a local server; none where nothing listens."""
     base = default_base(provider)
-    if base is None or not await _listens(base, limit):
+    if base is None:
         return []
-    models = await asyncio.to_thread(_models, provider, base.rstrip("/").removesuffix("/v1"), limit)
-    return models[:MODELS_SHOWN]
-
-
-async def _listens(base: str, limit: float) -> bool:
     parts = urlsplit(base)
     try:
         async with asyncio.timeout(limit):
             _, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
     except (OSError, TimeoutError, ValueError):
-        return False
+        return []
     writer.close()
-    return True
+    models = await asyncio.to_thread(_models, provider, base.rstrip("/").removesuffix("/v1"), limit)
+    return models[:MODELS_SHOWN]
 
 
 def _models(provider: str, root: str, limit: float) -> list[ModelSpec]:
     dialect = dialect_of(provider)
     if dialect.wire is ollama.WIRE:
-        listed = fetch_json(f"{root}/api/tags", timeout=limit)
+        listed = _list(fetch_json(f"{root}/api/tags", timeout=limit), "models")
         # Models that only embed have a family of their own, whatever they are called.
-        names = [m.get("name") for m in _dicts(listed, "models") if not _embeds(m)]
-        return [_spec(provider, str(n), root) for n in names if n]
-    listed = fetch_json(f"{root}/v1/models", timeout=limit)
-    names = [m.get("id") for m in _dicts(listed, "data")]
-    chat = [str(n) for n in names if n and not _EMBEDDING.search(str(n))]
+        names = [str(m["name"]) for m in listed if m.get("name") and not _embeds(m)]
+        base = root
+    else:
+        listed = _list(fetch_json(f"{root}/v1/models", timeout=limit), "data")
+        names = [str(m["id"]) for m in listed if m.get("id") and not _EMBEDDING.search(str(m["id"]))]
+        base = f"{root}/v1"
     if dialect.shared_port:
         # It may be anything; llama.cpp tells its properties.
         if not isinstance(fetch_json(f"{root}/props", timeout=limit), dict):
             return []
-        return [ModelSpec(f"local/{_short(n)}", f"openai/{n}", api_base=f"{root}/v1") for n in chat[:1]]
-    return [_spec(provider, n, f"{root}/v1") for n in chat]
+        return [ModelSpec(f"local/{_short(name)}", f"openai/{name}", api_base=base) for name in names[:1]]
+    shown = provider.removesuffix("_chat")
+    return [ModelSpec(f"{shown}/{name}", f"{provider}/{name}", api_base=base) for name in names]
 
 
-def _embeds(model: dict[str, object]) -> bool:
+def _embeds(model: dict[str, Any]) -> bool:
     details = model.get("details")
     families = details.get("families") or [details.get("family")] if isinstance(details, dict) else []
     named = bool(_EMBEDDING.search(str(model.get("name") or "")))
     return named or any("bert" in str(family) for family in (families if isinstance(families, list) else []))
 
 
-def _spec(provider: str, name: str, base: str) -> ModelSpec:
-    return ModelSpec(f"{provider.removesuffix('_chat')}/{name}", f"{provider}/{name}", api_base=base)
-
-
 def _short(name: str) -> str:
     return name.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".gguf")
-
-
-def _dicts(data: object, key: str) -> list[dict[str, object]]:
-    values = data.get(key) if isinstance(data, dict) else None
-    return [v for v in values if isinstance(v, dict)] if isinstance(values, list) else []

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from agent_tui.models.failure import FailureKind
 from agent_tui.providers.dialects.bedrock import EventStreamDecoder, FrameBuffer
-from agent_tui.providers.dialects.decoding import Event, parse_event
+from agent_tui.providers.dialects.shared import Event, parse_event
 from agent_tui.text.clean import printable
 from agent_tui.text.numbers import size
 

@@ -26,10 +26,10 @@ from agent_tui.providers.catalog import (
     variable_base,
 )
 from agent_tui.providers.dialects.anthropic import marked_places
-from agent_tui.providers.dialects.encoding import ReplayPlan, Thinking, fields_of, is_summary, sendable
 from agent_tui.providers.dialects.record import Wire
 from agent_tui.providers.dialects.responses import response_input
-from agent_tui.providers.request import ChatForm, call_arguments, chat_messages
+from agent_tui.providers.dialects.shared import ReplayPlan, Thinking, is_summary
+from agent_tui.providers.request import ChatForm, call_arguments, chat_messages, fields_of, sendable
 from agent_tui.records import dataclass
 
 OWN_SERVER = "own "
@@ -79,7 +79,7 @@ Treatment = tuple[bool, tuple[int, ...]]
 @dataclass(slots=True, frozen=True)
 class Pieces:
     """The messages of one request. The first ``same`` are as in the request before; ``marks`` see
-    ``models.cache.Sent``."""
+    ``models.steps.Sent``."""
 
     keys: list[str]
     digests: list[str]

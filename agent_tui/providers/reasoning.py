@@ -16,9 +16,9 @@ from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ReplayRul
 from agent_tui.providers.catalog import at_least, dialect_of, family_record, retention
 from agent_tui.providers.dialects import anthropic, gemini, ollama, responses
 from agent_tui.providers.dialects.chat import is_openai_reasoning
-from agent_tui.providers.dialects.encoding import ReplayPlan, ReplayStatus, Thinking, is_spoken
 from agent_tui.providers.dialects.openai import effort_word
 from agent_tui.providers.dialects.record import ModelFamily
+from agent_tui.providers.dialects.shared import ReplayPlan, ReplayStatus, Thinking, is_spoken
 
 RESENT = "resent"
 OTHER_MODEL = "not resent: other model"

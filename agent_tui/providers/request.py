@@ -3,6 +3,7 @@ wants back of its answers. LiteLLM takes it so, and the dialects make their bodi
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -15,13 +16,17 @@ from agent_tui.models.messages import (
     SummaryPart,
     TextPart,
     ToolCallPart,
+    base64_size,
 )
-from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, Target
+from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, SystemBlock, Target
 from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, takes_markers
 from agent_tui.providers.dialects.anthropic import add_breakpoints
-from agent_tui.providers.dialects.decoding import is_tagged, with_tags
-from agent_tui.providers.dialects.encoding import (
+from agent_tui.providers.dialects.chat import is_tagged, with_tags
+from agent_tui.providers.dialects.record import Dialect, Fields, ImageLimits
+from agent_tui.providers.dialects.responses import response_input
+from agent_tui.providers.dialects.shared import (
     EMPTY_USER,
+    NOT_SENT,
     Answer,
     ReplayPlan,
     Result,
@@ -30,14 +35,12 @@ from agent_tui.providers.dialects.encoding import (
     entries,
     is_summary,
     object_arguments,
-    sendable,
 )
-from agent_tui.providers.dialects.record import Dialect
-from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.reasoning import decide
 from agent_tui.providers.schemas import output_arguments
 from agent_tui.records import dataclass
 from agent_tui.text.clean import encodable
+from agent_tui.text.numbers import plural
 
 
 @dataclass(slots=True, frozen=True)
@@ -69,14 +72,13 @@ class ChatForm:
 
 
 def chat_messages(
-    items: Sequence[SentMessage],
-    plan: ReplayPlan,
-    form: ChatForm,
-    system: Sequence[str] = (),
-    documents: Sequence[str] = (),
+    items: Sequence[SentMessage], plan: ReplayPlan, form: ChatForm, system: Sequence[str] = ()
 ) -> list[Metadata]:
-    """All messages of a request. Documents come after the system prompt, which is the more stable of the two."""
-    messages = _system(form, [*system, *documents])
+    """All messages of a request, the blocks of the system prompt before them."""
+    messages: list[Metadata] = []
+    if system:
+        blocks = [{"type": "text", "text": text} for text in system]
+        messages.append({"role": "system", "content": blocks if form.lists else "\n\n".join(system)})
     seen: list[AttachmentPart] = []
     for entry in entries(items, ids=form.dialect.call_ids):
         if isinstance(entry, Result):
@@ -111,14 +113,6 @@ def _blocks(content: str | list[Metadata]) -> list[Metadata]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _system(form: ChatForm, blocks: list[str]) -> list[Metadata]:
-    if not blocks:
-        return []
-    if form.lists:
-        return [{"role": "system", "content": [{"type": "text", "text": text} for text in blocks]}]
-    return [{"role": "system", "content": "\n\n".join(blocks)}]
-
-
 def _show(messages: list[Metadata], seen: list[AttachmentPart], form: ChatForm) -> None:
     """Images of tool results, for providers whose tool messages are only text: as a user message after all results."""
     if seen:
@@ -133,11 +127,10 @@ def _user_content(message: Message, form: ChatForm) -> str | list[Metadata]:
             blocks.append(attachment_block(part, form.images))
         elif isinstance(part, (TextPart, SummaryPart)) and part.text.strip():
             blocks.append({"type": "text", "text": encodable(part.text)})
-    if not blocks:
-        blocks.append({"type": "text", "text": EMPTY_USER})
-    if not form.lists and all(block["type"] == "text" for block in blocks):
-        return "\n\n".join(block["text"] for block in blocks)
-    return blocks
+    blocks = blocks or [{"type": "text", "text": EMPTY_USER}]
+    if form.lists or any(block["type"] != "text" for block in blocks):
+        return blocks
+    return "\n\n".join(block["text"] for block in blocks)
 
 
 def _result(result: Result, form: ChatForm) -> Metadata:
@@ -155,10 +148,8 @@ def _result(result: Result, form: ChatForm) -> Metadata:
 def _answer(answer: Answer, plan: ReplayPlan, form: ChatForm) -> Iterator[Metadata]:
     """One assistant message, or several where its order would be lost in one."""
     parts = list(enumerate(answer.message.parts))
-    groups = _groups(parts) if form.dialect.merging else [parts]
-    for group in groups:
-        message = _piece(answer, group, plan, form)
-        if message is not None:
+    for group in _groups(parts) if form.dialect.merging else [parts]:
+        if (message := _piece(answer, group, plan, form)) is not None:
             yield message
 
 
@@ -183,23 +174,22 @@ def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, form
     message_id = answer.message.id
     own = plan.same_origin(message_id)
     message: Metadata = {"role": "assistant", "content": None}
-    texts: list[str] = []
+    text = ""
     reasoning: list[ReasoningPart] = []
     calls: list[Metadata] = []
     signatures: list[str] = []
     for n, part in group:
-        metadata = (part.provider_metadata or {}) if own else {}
-        signature = metadata.get("thought_signature")
-        if isinstance(part, ReasoningPart):
-            if plan.resent(message_id, n):
-                reasoning.append(part)
-                signatures.extend([signature] if signature else [])
-        elif isinstance(part, TextPart):
-            texts.append(encodable(part.text))
-            signatures.extend([signature] if signature else [])
-        elif isinstance(part, ToolCallPart):
+        signature = (part.provider_metadata or {}).get("thought_signature") if own else None
+        if isinstance(part, ToolCallPart):
             calls.append(_call(answer, n, part, signature, form))
-    text = "".join(texts)
+        elif isinstance(part, TextPart):
+            text += encodable(part.text)
+        elif isinstance(part, ReasoningPart) and plan.resent(message_id, n):
+            reasoning.append(part)
+        else:
+            continue
+        if signature and not isinstance(part, ToolCallPart):
+            signatures.append(signature)
     if text.strip() or (text and form.dialect.merging is False and not calls):
         message["content"] = text
     if calls:
@@ -236,27 +226,22 @@ def _add_reasoning(message: Metadata, parts: list[ReasoningPart], text: str, for
     if form.blocks:
         message["thinking_blocks"] = [_thinking_block(part) for part in parts]
         return
-    tagged = [part for part in parts if is_tagged(part.provider_metadata)]
-    if tagged:
-        before = "".join(with_tags(encodable(part.text), part.provider_metadata or {}) for part in tagged)
-        message["content"] = before + text
+    if tagged := [part for part in parts if is_tagged(part.provider_metadata)]:
+        message["content"] = "".join(with_tags(encodable(p.text), p.provider_metadata or {}) for p in tagged) + text
         parts = [part for part in parts if part not in tagged]
     metadata = [part.provider_metadata or {} for part in parts]
-    fields: dict[str, str] = {}
+    fields: defaultdict[str, str] = defaultdict(str)
     for part, kept in zip(parts, metadata, strict=True):
-        name = str(kept.get("field") or "reasoning_content")
-        fields[name] = fields.get(name, "") + encodable(part.text)
+        fields[str(kept.get("field") or "reasoning_content")] += encodable(part.text)
     if details := [detail for kept in metadata for detail in kept.get("reasoning_details") or []]:
         message["reasoning_details"] = details
-    thoughts = fields.pop("content", "")
-    if thoughts:
+    if thoughts := fields.pop("content", ""):
         inner = thoughts if form.dialect.bare_thoughts else [{"type": "text", "text": thoughts}]
         spoken = [{"type": "text", "text": message["content"]}] if message["content"] else []
         message["content"] = [{"type": "thinking", "thinking": inner}, *spoken]
     message.update({name: thought for name, thought in fields.items() if thought})
-    opaque = next((m["reasoning_opaque"] for m in reversed(metadata) if m.get("reasoning_opaque")), None)
-    if opaque:
-        message["reasoning_opaque"] = opaque
+    if opaque := [kept["reasoning_opaque"] for kept in metadata if kept.get("reasoning_opaque")]:
+        message["reasoning_opaque"] = opaque[-1]
 
 
 def has_content_thinking(messages: Sequence[Metadata]) -> bool:
@@ -269,6 +254,70 @@ def _thinking_block(part: ReasoningPart) -> Metadata:
     if metadata.get("type") == "redacted_thinking":
         return {"type": "redacted_thinking", "data": metadata.get("data") or ""}
     return {"type": "thinking", "thinking": encodable(part.text), "signature": metadata.get("signature") or ""}
+
+
+def not_taken(items: Sequence[SentMessage], limits: ImageLimits) -> int:
+    """Returns how many images of a conversation would not be sent, but told in a line of text."""
+    sent = sendable(items, limits)
+    return sum(part.media_type == NOT_SENT for item in sent for part in item.message.parts if part.type == "attachment")
+
+
+def sendable(items: Sequence[SentMessage], limits: ImageLimits) -> list[SentMessage]:
+    """The conversation with a line of text in the place of each image that the model does not take.
+
+    Where there are too many the oldest go first, a tenth of what is allowed at a time, so that the request does not
+    begin differently with every image that is added. Pure: equal conversations give equal ones, and no stored message
+    is changed.
+    """
+    lines: dict[tuple[int, int], str] = {}
+    kept: list[tuple[int, int, str]] = []
+    total = 0
+    for index, item in enumerate(items):
+        for number, part in enumerate(item.message.parts):
+            if not isinstance(part, AttachmentPart) or not part.is_image:
+                continue
+            data = part.data or ""
+            if (problem := limits.problem(data, part.media_type)) is not None:
+                lines[index, number] = problem
+                continue
+            kept.append((index, number, data))
+            total += len(data)
+            if _over(limits, len(kept), total, 1.0):
+                why = _too_many(limits, len(kept))
+                while len(kept) > 1 and _over(limits, len(kept), total, 0.9):
+                    oldest, place, gone = kept.pop(0)
+                    lines[oldest, place] = why
+                    total -= len(gone)
+    if limits.many is not None and limits.many_side is not None and len(kept) > limits.many:
+        for index, number, data in kept:
+            found = base64_size(data)
+            if found is not None and max(found) > limits.many_side:
+                lines[index, number] = (
+                    f"{found[0]:,}×{found[1]:,} pixels are more than this model takes of an image among "
+                    f"more than {limits.many}"
+                )
+    return [_replaced(item, n, lines) for n, item in enumerate(items)] if lines else list(items)
+
+
+def _over(limits: ImageLimits, count: int, total: int, share: float) -> bool:
+    """Returns whether so many images, of so many bytes, are more than a share of what is taken."""
+    if limits.count is not None and count > limits.count - int(limits.count * (1 - share)):
+        return True
+    return limits.total is not None and total > limits.total * share
+
+
+def _too_many(limits: ImageLimits, count: int) -> str:
+    if limits.count is not None and count > limits.count:
+        return f"this model takes at most {plural(limits.count, 'image')} at once, and newer ones are there"
+    return "together with the newer ones it is more than this model takes"
+
+
+def _replaced(item: SentMessage, index: int, lines: dict[tuple[int, int], str]) -> SentMessage:
+    parts = list(item.message.parts)
+    for number, part in enumerate(parts):
+        if isinstance(part, AttachmentPart) and (why := lines.get((index, number))) is not None:
+            parts[number] = AttachmentPart(part.name, NOT_SENT, text=f"[image {part.name}: {why}; not sent]")
+    return item if parts == item.message.parts else replace(item, message=replace(item.message, parts=parts))
 
 
 _MOST_UNASKED = 32_000
@@ -284,6 +333,25 @@ class WireCall:
     method: str
     kwargs: Metadata
     notes: tuple[str, ...] = ()
+
+
+_NOT_OF_A_BODY = frozenset(
+    {"model", "messages", "tools", "stream", "stream_options", "drop_params", "max_retries", "num_retries"}
+    | {"extra_body", "extra_headers", "api_key", "api_base", "base_url", "timeout", "api_version"}
+    | {"custom_llm_provider"}
+)
+"""Arguments of a call that are not fields of its body, or have a place of their own."""
+
+
+def fields_of(kwargs: Metadata) -> Fields:
+    """Returns the arguments of a call, sorted."""
+    return Fields(
+        list(kwargs.get("messages") or ()),
+        list(kwargs.get("tools") or ()),
+        {name: value for name, value in kwargs.items() if name not in _NOT_OF_A_BODY},
+        dict(kwargs.get("extra_body") or {}),
+        {str(name): str(value) for name, value in (kwargs.get("extra_headers") or {}).items()},
+    )
 
 
 def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
@@ -345,9 +413,8 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
     target = info.target
     dialect, family = dialect_of(target.provider), family_record(target.family)
     form = ChatForm.of(target, info.images)
-    texts = [encodable(block.text) for block in request.system if block.text.strip()]
-    documents = [encodable(block.text) for block in request.documents if block.text.strip()]
-    messages = chat_messages(request.messages, plan, form, texts, documents)
+    texts, documents = _texts(request.system), _texts(request.documents)
+    messages = chat_messages(request.messages, plan, form, (*texts, *documents))
     tools = [
         {
             "type": "function",
@@ -389,6 +456,10 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
     return "acompletion", kwargs
 
 
+def _texts(blocks: Sequence[SystemBlock]) -> list[str]:
+    return [encodable(block.text) for block in blocks if block.text.strip()]
+
+
 def _past_litellm(kwargs: Metadata, target: Target, dialect: Dialect) -> None:
     """LiteLLM's Mistral conversion (1.105–1.109) flattens content to text and drops thinking; its OpenAI one sends
     the same body untouched."""
@@ -407,8 +478,7 @@ def _responses(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan:
     }
     if info.reasoning is not False:
         kwargs["include"] = ["reasoning.encrypted_content"]
-    blocks = [encodable(block.text) for block in (*request.system, *request.documents) if block.text.strip()]
-    if blocks:
+    if blocks := _texts((*request.system, *request.documents)):
         kwargs["instructions"] = "\n\n".join(blocks)
     if request.tools:
         kwargs["tools"] = [

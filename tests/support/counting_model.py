@@ -19,7 +19,7 @@ from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.providers.catalog import retention
-from agent_tui.providers.dialects.encoding import ReplayPlan
+from agent_tui.providers.dialects.shared import ReplayPlan
 from agent_tui.providers.reasoning import plan_replay, turn_is_closed
 from tests.support.contexts import Conversation, fixed_part
 

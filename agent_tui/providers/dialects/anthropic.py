@@ -12,20 +12,6 @@ from typing import Any
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Effort, FinishReason, ModelInfo, ModelRequest, ModelSpec, Target
 from agent_tui.models.usage import Limits, TokenUsage
-from agent_tui.providers.dialects.decoding import (
-    HOUR_WRITES,
-    WRITES,
-    Event,
-    PartBuilder,
-    StreamReader,
-    as_arguments,
-    integer,
-    mapping,
-    number,
-    usage_of,
-    with_hour,
-)
-from agent_tui.providers.dialects.encoding import NO_ROOM, Thinking, budget_below, split_data_url
 from agent_tui.providers.dialects.record import (
     BUT_BOUNDS,
     MEBI,
@@ -43,6 +29,23 @@ from agent_tui.providers.dialects.record import (
     Subset,
     Version,
     Wire,
+)
+from agent_tui.providers.dialects.shared import (
+    HOUR_WRITES,
+    NO_ROOM,
+    WRITES,
+    Event,
+    PartBuilder,
+    StreamReader,
+    Thinking,
+    as_arguments,
+    budget_below,
+    integer,
+    mapping,
+    number,
+    split_data_url,
+    usage_of,
+    with_hour,
 )
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"

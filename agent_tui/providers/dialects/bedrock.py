@@ -8,7 +8,8 @@ from typing import Any
 
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.anthropic import STOP
-from agent_tui.providers.dialects.decoding import (
+from agent_tui.providers.dialects.record import Dialect, ImageLimits, Source
+from agent_tui.providers.dialects.shared import (
     Event,
     StreamReader,
     as_arguments,
@@ -19,7 +20,6 @@ from agent_tui.providers.dialects.decoding import (
     usage_of,
     with_hour,
 )
-from agent_tui.providers.dialects.record import Dialect, ImageLimits, Source
 
 RECORDS = (
     Dialect(

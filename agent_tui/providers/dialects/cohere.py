@@ -10,7 +10,8 @@ from typing import Any
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import FinishReason, ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.decoding import (
+from agent_tui.providers.dialects.record import Dialect, Fields, ImageLimits, Source, Wire
+from agent_tui.providers.dialects.shared import (
     Event,
     StreamReader,
     as_arguments,
@@ -19,7 +20,6 @@ from agent_tui.providers.dialects.decoding import (
     number,
     usage_of,
 )
-from agent_tui.providers.dialects.record import Dialect, Fields, ImageLimits, Source, Wire
 
 _OF_A_MESSAGE = frozenset({"role", "content", "tool_calls", "tool_plan", "tool_call_id"})
 

@@ -15,17 +15,6 @@ from urllib.parse import quote
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Effort, FinishReason, ModelRequest, ModelSpec, Target
 from agent_tui.models.usage import Limits, TokenUsage
-from agent_tui.providers.dialects.decoding import (
-    Event,
-    Kind,
-    PartBuilder,
-    StreamReader,
-    as_arguments,
-    integer,
-    number,
-    usage_of,
-)
-from agent_tui.providers.dialects.encoding import NO_ROOM, Thinking, budget_below, split_data_url
 from agent_tui.providers.dialects.record import (
     BUT_BOUNDS,
     ONE_OF,
@@ -41,6 +30,20 @@ from agent_tui.providers.dialects.record import (
     Source,
     Subset,
     Wire,
+)
+from agent_tui.providers.dialects.shared import (
+    NO_ROOM,
+    Event,
+    Kind,
+    PartBuilder,
+    StreamReader,
+    Thinking,
+    as_arguments,
+    budget_below,
+    integer,
+    number,
+    split_data_url,
+    usage_of,
 )
 
 OPEN = Subset(

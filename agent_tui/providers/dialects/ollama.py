@@ -11,19 +11,18 @@ from typing import Any
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.chat import litellm_path
-from agent_tui.providers.dialects.decoding import (
+from agent_tui.providers.dialects.chat import TagSplitter, litellm_path
+from agent_tui.providers.dialects.openai import GPT_OSS
+from agent_tui.providers.dialects.record import OWN_IMAGES, OWN_SCHEMAS, Dialect, Fields, Wire
+from agent_tui.providers.dialects.shared import (
     Event,
     PartBuilder,
     StreamReader,
-    TagSplitter,
     as_arguments,
     number,
+    split_data_url,
     usage_of,
 )
-from agent_tui.providers.dialects.encoding import split_data_url
-from agent_tui.providers.dialects.openai import GPT_OSS
-from agent_tui.providers.dialects.record import OWN_IMAGES, OWN_SCHEMAS, Dialect, Fields, Wire
 
 THINKS = re.compile(r"qwen3|deepseek-(?:r1|v3\.1)|gpt-oss|magistral|glm-4|kimi-k2-thinking|nemotron")
 """Models that are known to think."""

@@ -59,7 +59,7 @@ class Caching:
     gone: float | None = None
     """Seconds after which it is gone for sure, where only that is known."""
     loses: Mapping[str, Reach] = field(default_factory=lambda: MappingProxyType({}))
-    """What a changed setting makes useless, by its name in ``models.cache.Sent``; of the others it is not said."""
+    """What a changed setting makes useless, by its name in ``models.steps.Sent``; of the others it is not said."""
     zero_unsaid: bool = False
     """No number in the usage means that nothing was read, once the provider has named one."""
     look_back: int = 0
@@ -108,7 +108,7 @@ class ImageLimits:
     @property
     def best_side(self) -> int | None:
         """The longest side that fits whatever is added later."""
-        return _least(self.side, self.many_side)
+        return least(self.side, self.many_side)
 
     def problem(self, data: str, media_type: str) -> str | None:
         """Says why one base64 image is not taken, as a part of a sentence; None when it is."""
@@ -129,16 +129,9 @@ class ImageLimits:
 
     def with_(self, other: ImageLimits) -> ImageLimits:
         """Returns the stricter of both in everything."""
-        return ImageLimits(
-            _least(self.size, other.size),
-            _least(self.side, other.side),
-            _least(self.pixels, other.pixels),
-            _least(self.count, other.count),
-            _least(self.many, other.many),
-            _least(self.many_side, other.many_side),
-            _least(self.total, other.total),
-            self.types & other.types,
-        )
+        names = ("size", "side", "pixels", "count", "many", "many_side", "total")
+        bounds: dict[str, Any] = {name: least(getattr(self, name), getattr(other, name)) for name in names}
+        return ImageLimits(**bounds, types=self.types & other.types)
 
 
 USUAL_IMAGES = ImageLimits()
@@ -149,7 +142,8 @@ OWN_IMAGES = ImageLimits(20_000_000, None, None, None, None, None, None)
 store and send with every step is kept smaller."""
 
 
-def _least(one: int | None, other: int | None) -> int | None:
+def least(one: int | None, other: int | None) -> int | None:
+    """The smaller of two limits, of which each may be unknown."""
     return min((n for n in (one, other) if n is not None), default=None)
 
 

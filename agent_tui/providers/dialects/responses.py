@@ -18,20 +18,24 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import Effort, FinishReason, ModelInfo, SentMessage, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, litellm_path, openai_usage, url
-from agent_tui.providers.dialects.decoding import Event, StreamReader, integer, mapping, number
-from agent_tui.providers.dialects.encoding import (
+from agent_tui.providers.dialects.openai import effort_word
+from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, Source, Wire
+from agent_tui.providers.dialects.shared import (
     EMPTY_USER,
     Answer,
+    Event,
     ReplayPlan,
     Result,
+    StreamReader,
     Thinking,
     attachment_block,
     entries,
+    integer,
     is_spoken,
+    mapping,
+    number,
     object_arguments,
 )
-from agent_tui.providers.dialects.openai import effort_word
-from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, Source, Wire
 from agent_tui.text.clean import encodable
 
 

@@ -15,10 +15,9 @@ from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import DIALECTS, images_of, resolve_target
 from agent_tui.providers.dialects.anthropic import IMAGES as CLAUDE
-from agent_tui.providers.dialects.encoding import sendable
 from agent_tui.providers.dialects.record import OWN_IMAGES, USUAL_IMAGES, ImageLimits
 from agent_tui.providers.direct import encode
-from agent_tui.providers.request import build_call
+from agent_tui.providers.request import build_call, sendable
 from tests.support.model_calls import make_request
 
 GROQ = DIALECTS["groq"].images

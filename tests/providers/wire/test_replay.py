@@ -19,7 +19,7 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import ReplayRule, SentMessage, Target
 from agent_tui.providers import reasoning as replay
 from agent_tui.providers.catalog import model_family
-from agent_tui.providers.dialects.encoding import ReplayStatus
+from agent_tui.providers.dialects.shared import ReplayStatus
 from agent_tui.providers.reasoning import plan_replay, prefix_fingerprint
 
 SIGNED = {"type": "thinking", "signature": "sig"}

@@ -9,7 +9,7 @@ import pytest
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.dialects.encoding import budget_below
+from agent_tui.providers.dialects.shared import budget_below
 from agent_tui.providers.reasoning import thinking_for
 
 

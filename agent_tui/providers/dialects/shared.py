@@ -1,0 +1,484 @@
+"""Parts that the dialects share. For their bodies: calls with their results, attachments, what of old reasoning goes
+back, how much thinking is asked for. For their streams: an answer as ordered parts, numbers of usage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import uuid
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+from agent_tui.models.messages import (
+    INTERRUPTED_RESULT,
+    AttachmentPart,
+    Message,
+    Metadata,
+    Part,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
+)
+from agent_tui.models.requests import Delta, Effort, FinishReason, SentMessage
+from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.record import CallIds
+from agent_tui.records import dataclass
+from agent_tui.text.clean import encodable
+
+NOT_SENT = "text/x-not-sent"
+"""Media type of the words that stand for an image which is not sent."""
+
+
+def split_data_url(url: str) -> tuple[str, str]:
+    """Media type and base64 data of ``data:TYPE;base64,DATA``. Raises ValueError for any other URL."""
+    head, comma, data = url.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        raise ValueError("an attachment is no data URL")
+    return head.removeprefix("data:").removesuffix(";base64"), data
+
+
+EMPTY_USER = "(empty message)"
+EMPTY_RESULT = "(no output)"
+_ID_FORMS: Mapping[CallIds, re.Pattern[str]] = MappingProxyType(
+    {"plain": re.compile(r"[a-zA-Z0-9_-]{1,64}"), "short": re.compile(r"[a-zA-Z0-9]{9}")}
+)
+
+
+def object_arguments(raw: str) -> str:
+    """Arguments as the text of a JSON object, byte for byte where they are one. Several providers parse them and
+    refuse the whole conversation over a call that a model once wrote wrongly."""
+    raw = encodable(raw)
+    try:
+        value = json.loads(raw) if raw.strip() else None
+    except ValueError:
+        value = None
+    if isinstance(value, dict):
+        return raw
+    return json.dumps({"invalid_arguments": raw}) if raw.strip() else "{}"
+
+
+@dataclass(slots=True, frozen=True)
+class Call:
+    """A tool call with the id it has on the wire."""
+
+    part: ToolCallPart
+    id: str
+
+
+@dataclass(slots=True, frozen=True)
+class Result:
+    """A tool result with its call's wire id; ``message`` None for a call that was never answered."""
+
+    call: Call
+    message: Message | None
+
+    @property
+    def text(self) -> str:
+        part = self.message.tool_result if self.message is not None else None
+        text = encodable(part.text) if part is not None else INTERRUPTED_RESULT
+        return text if text.strip() else EMPTY_RESULT
+
+    @property
+    def attachments(self) -> list[AttachmentPart]:
+        parts = self.message.parts if self.message is not None else []
+        return [part for part in parts if isinstance(part, AttachmentPart)]
+
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """An assistant message with the wire ids of its calls, by part index."""
+
+    message: Message
+    calls: dict[int, Call]
+
+
+Entry = Message | Answer | Result
+
+
+def entries(items: Sequence[SentMessage], *, ids: CallIds = "any") -> Iterator[Entry]:
+    """The conversation with every call directly followed by its results, in the order of the calls: answers that are
+    missing are made up, results nobody asked for are left out. Ids are unique and in a form the provider takes."""
+    used: set[str] = set()
+    for index, item in enumerate(items):
+        message = item.message
+        if message.role == "user":
+            yield message
+        if message.role != "assistant":
+            continue
+        calls = {
+            n: Call(part, _wire_id(part.call_id, ids, used))
+            for n, part in enumerate(message.parts)
+            if isinstance(part, ToolCallPart)
+        }
+        yield Answer(message, calls)
+        behind = (items[n].message for n in range(index + 1, len(items)))
+        results = list(takewhile(lambda message: message.role == "tool", behind))
+        for call in calls.values():
+            found = next((m for m in results if (r := m.tool_result) and r.call_id == call.part.call_id), None)
+            if found is not None:
+                results.remove(found)
+            yield Result(call, found)
+
+
+def _wire_id(call_id: str, ids: CallIds, used: set[str]) -> str:
+    pattern = _ID_FORMS.get(ids)
+    wire = encodable(call_id)
+    salt = 0
+    while not wire or (pattern is not None and pattern.fullmatch(wire) is None) or wire in used:
+        digest = hashlib.blake2b(f"{call_id}\n{salt}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        wire = digest[:9] if ids == "short" else f"call_{digest}"
+        salt += 1
+    used.add(wire)
+    return wire
+
+
+def is_summary(message: Message) -> bool:
+    return any(isinstance(part, SummaryPart) for part in message.parts)
+
+
+def attachment_block(part: AttachmentPart, images: bool | None) -> Metadata:
+    """A content block of the chat format: text files as text, images and PDF files as data, others as a line."""
+    if part.media_type == NOT_SENT:
+        return {"type": "text", "text": encodable(part.text or "")}
+    if part.text is not None:
+        return {"type": "text", "text": f'<file name="{encodable(part.name)}">\n{encodable(part.text)}\n</file>'}
+    if images is not False and part.data:
+        data = f"data:{part.media_type};base64,{part.data}"
+        if part.media_type.startswith("image/"):
+            return {"type": "image_url", "image_url": {"url": data}}
+        if part.media_type == "application/pdf":
+            return {"type": "file", "file": {"filename": encodable(part.name), "file_data": data}}
+    return {"type": "text", "text": f"[{encodable(part.name)} ({part.media_type}) cannot be read by this model]"}
+
+
+@dataclass(slots=True, frozen=True)
+class ReplayStatus:
+    """``resent``: goes into the next request. ``counted``: share of it (0–1) in the next input. ``reason``: display."""
+
+    resent: bool
+    counted: float
+    reason: str
+
+
+@dataclass(slots=True)
+class ReplayPlan:
+    """The rule applied to one conversation. ``thinking_off`` is the note for the user when this step has to run
+    without thinking, because its open tool loop lost the blocks that the provider insists on."""
+
+    thinking_off: str | None = None
+    parts: dict[str, dict[int, ReplayStatus]] = field(default_factory=dict)
+    messages: dict[str, ReplayStatus] = field(default_factory=dict)
+    foreign: set[str] = field(default_factory=set)
+
+    def status(self, message_id: str, part_index: int) -> ReplayStatus | None:
+        """Of one reasoning part; None where there is none or the message is not in the view."""
+        return self.parts.get(message_id, {}).get(part_index)
+
+    def message_status(self, message_id: str) -> ReplayStatus | None:
+        """Of all reasoning of an answer, also when it has tokens but no part. None for what is not in the view."""
+        return self.messages.get(message_id)
+
+    def counted(self, message_id: str) -> float:
+        """Share of the reasoning tokens of that answer's step that the next input contains."""
+        status = self.messages.get(message_id)
+        return status.counted if status else 0.0
+
+    def same_origin(self, message_id: str) -> bool:
+        """Returns whether provider metadata of that answer may be sent."""
+        return message_id in self.messages and message_id not in self.foreign
+
+    def resent(self, message_id: str, part_index: int) -> bool:
+        status = self.status(message_id, part_index)
+        return status is not None and status.resent
+
+    def treatment(self, message_id: str) -> tuple[bool, tuple[int, ...]]:
+        """Returns what of an answer goes out: whether the provider's metadata do, and which reasoning parts. Equal
+        answers that are treated alike are the same on the wire."""
+        kept = tuple(n for n, status in self.parts.get(message_id, {}).items() if status.resent)
+        return message_id not in self.foreign, kept
+
+
+def is_spoken(part: Part) -> bool:
+    """Returns whether a part goes out as an item that reasoning may stand before. A text without a character does not:
+    the reasoning before it would stand alone."""
+    return bool(part.text) if isinstance(part, TextPart) else isinstance(part, ToolCallPart)
+
+
+# Tokens of thinking that are asked for where a provider wants a number.
+BUDGETS: dict[Effort, int] = {"off": 0, "low": 2_048, "medium": 8_192, "high": 24_576}
+# The smallest budget that is accepted.
+MIN_BUDGET = 1_024
+_LADDER = (MIN_BUDGET, 2_048, 4_096, 8_192, 16_384, 24_576)
+LEAST_KEPT, MOST_KEPT = 512, 4_096
+"""Tokens of the output that thinking leaves for the answer: a quarter of it within these bounds."""
+
+_RESERVE_SHARE, _RESERVE_MOST = 0.25, 32_000
+"""The reserve for the answer: what is asked for as output when the window is nearly full, less a margin."""
+
+
+@dataclass(slots=True, frozen=True)
+class Thinking:
+    """Arguments for LiteLLM, whether thinking is off, and what the user should be told."""
+
+    kwargs: Metadata = field(default_factory=dict)
+    off: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def budget_below(effort: Effort, max_output: int | None, window: int | None = None) -> int:
+    """Thinking tokens for ``effort`` that leave at least a quarter of the output, or ``MOST_KEPT``, for the answer; 0
+    when there is no room.
+
+    One of ``_LADDER``, and chosen by the output that is still asked for when the ``window`` is nearly full, not by
+    what is free now: the messages are lost from the cache whenever the budget is another one.
+    """
+    want = BUDGETS[effort]
+    if max_output is None:
+        return want
+
+    def room(output: int) -> int:
+        return output - max(LEAST_KEPT, min(output // 4, MOST_KEPT))
+
+    full = max_output
+    if window:
+        reserve = min(int(window * _RESERVE_SHARE), _RESERVE_MOST)
+        full = min(max_output, reserve - max(reserve // 16, window // 200))
+    fitting = [step for step in _LADDER if step <= min(want, room(full))]
+    return max(fitting, default=MIN_BUDGET if room(max_output) >= MIN_BUDGET else 0)
+
+
+NO_ROOM = "thinking off for one step: no room for it below the maximum output"
+
+
+Event: TypeAlias = dict[str, Any]
+"""One event of a provider's stream, parsed."""
+_DIGITS = 100
+
+
+def parse_event(text: str) -> Event | None:
+    """Returns the JSON object that a text is; None for any other text."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = _parsed(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        # A number of thousands of digits; what stands beside it may be right.
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < _DIGITS else 0)
+
+
+Kind = Literal["text", "reasoning", "tool_call"]
+
+
+@dataclass(slots=True)
+class _Open:
+    index: int
+    kind: Kind
+    text: list[str] = field(default_factory=list)
+    metadata: Metadata | None = None
+    closed: bool = False
+
+
+class PartBuilder:
+    """The answer so far. Parts are named by a key of the caller's choice (a block's index, an item's id) and are
+    numbered when they first have something: no text and no metadata means no part."""
+
+    def __init__(self) -> None:
+        self.deltas: list[Delta] = []
+        self.usage: Metadata = {}
+        self.finish: FinishReason | None = None
+        self.message_metadata: Metadata | None = None
+        self.error: Metadata | None = None
+        self.hidden_calls = False
+        self.dropped: list[str] = []
+        """Places of reasoning blocks in the request that the provider says it left out."""
+        self._parts: dict[Hashable, _Open] = {}
+        self._runs = 0
+        self._at_end: list[Callable[[], None]] = []
+
+    def at_end(self, do: Callable[[], None]) -> None:
+        """Has something done before the parts are closed, however the answer ends."""
+        self._at_end.append(do)
+
+    @property
+    def has_tool_calls(self) -> bool:
+        return any(part.kind == "tool_call" for part in self._parts.values())
+
+    def take(self) -> list[Delta]:
+        deltas, self.deltas = self.deltas, []
+        return deltas
+
+    def report(self, usage: Any) -> None:
+        """Adds what the provider says of usage; what is no set of named values says nothing."""
+        if isinstance(usage, Mapping):
+            self.usage.update(usage)
+
+    def has(self, key: Hashable) -> bool:
+        return key in self._parts
+
+    def text_of(self, key: Hashable) -> str:
+        return "".join(self._parts[key].text) if key in self._parts else ""
+
+    def metadata_of(self, key: Hashable) -> Metadata | None:
+        return self._parts[key].metadata if key in self._parts else None
+
+    def add(self, key: Hashable, kind: Kind, text: str = "", metadata: Metadata | None = None) -> None:
+        """Append ``text`` and replace the metadata when given. Text after the part was closed is dropped.
+        Raises TypeError for what is no text."""
+        _require_text(text)
+        if not text and metadata is None:
+            return
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = _Open(len(self._parts), kind)
+        elif part.closed:
+            text = ""
+            if metadata is None or metadata == part.metadata:
+                return
+        if text:
+            part.text.append(text)
+        if metadata is not None:
+            part.metadata = metadata
+        self.deltas.append(Delta(part.index, part.kind, text, metadata, part.closed))
+
+    def call(self, key: Hashable, call_id: str | None, name: str, metadata: Metadata | None = None) -> None:
+        """Open a tool call; without an id one is made up (some providers give none). Raises TypeError for an id or a
+        name that is no text."""
+        _require_text(call_id or "", name)
+        if key in self._parts:
+            return
+        part = self._parts[key] = _Open(len(self._parts), "tool_call")
+        part.metadata = metadata
+        call_id = call_id or f"call_{uuid.uuid4().hex[:24]}"
+        self.deltas.append(Delta(part.index, "tool_call", "", metadata, call_id=call_id, name=name))
+
+    def amend(self, key: Hashable, call_id: str | None, name: str | None) -> None:
+        """Give an open tool call the id or name that came after its first piece."""
+        _require_text(call_id or "", name or "")
+        part = self._parts[key]
+        self.deltas.append(Delta(part.index, "tool_call", call_id=call_id, name=name))
+
+    def close(self, key: Hashable) -> None:
+        part = self._parts.get(key)
+        if part is not None and not part.closed:
+            part.closed = True
+            self.deltas.append(Delta(part.index, part.kind, closed=True))
+
+    def close_all(self) -> None:
+        for do in self._at_end:
+            do()
+        for key in self._parts:
+            self.close(key)
+
+    def run(self, kind: Kind) -> Hashable:
+        """The key of the newest part when it is an open one of ``kind``, else a new key after closing it: for
+        protocols that have no blocks, where a change of kind is all that separates parts."""
+        newest = next(reversed(self._parts), None)
+        if newest is not None:
+            part = self._parts[newest]
+            if part.kind == kind and not part.closed:
+                return newest
+            if part.kind != "tool_call":
+                self.close(newest)
+        return self.new_run()
+
+    def new_run(self) -> Hashable:
+        self._runs += 1
+        return ("run", self._runs)
+
+
+def _require_text(*values: object) -> None:
+    """Raises TypeError for a value that is no text: what providers send is only typed in their documentation."""
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f"{type(value).__name__} where text belongs")
+
+
+class StreamReader:
+    """Reads the events of one answer into ``out``. ``tags``: the model may write its thoughts into the text."""
+
+    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
+        self.out = out
+
+    @staticmethod
+    def knows(event: Event) -> bool:
+        """Says whether an event is of this API."""
+        raise NotImplementedError
+
+    def event(self, event: Event) -> None:
+        raise NotImplementedError
+
+
+def as_arguments(value: Any) -> str:
+    """Raw argument text of a tool call, whether the provider gave text or an object."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+ABSURD_NUMBER = 1e15
+HOUR_WRITES = "ephemeral_1h_input_tokens"
+WRITES = ("ephemeral_5m_input_tokens", HOUR_WRITES)
+"""Names of cache writes by how long they are kept."""
+
+
+def usage_of(prompt: int, output: int, reasoning: int | None, read: int | None, write: int | None) -> TokenUsage:
+    """Details that are impossible are dropped rather than believed."""
+
+    def possible(part: int | None, whole: int) -> int | None:
+        return part if part is not None and 0 <= part <= whole else None
+
+    read = possible(read, prompt)
+    return TokenUsage(prompt, output, possible(reasoning, output), read, possible(write, prompt - (read or 0)))
+
+
+def with_hour(usage: TokenUsage, hour: Any) -> TokenUsage:
+    """Returns the usage with how much of what was written to the cache is kept for an hour; unchanged where ``hour``
+    cannot be that."""
+    count = integer(hour)
+    if count is None or not 0 <= count <= (usage.cache_write or 0):
+        return usage
+    return replace(usage, cache_write_1h=count)
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def finite(value: object) -> float | None:
+    """A number as a float that can be calculated with; None for anything else, NaN and infinities."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def integer(value: Any) -> int | None:
+    found = finite(value)
+    # Nothing is counted in such numbers, and adding them up would make them worse.
+    return int(found) if found is not None and abs(found) < ABSURD_NUMBER else None
+
+
+def number(value: Any) -> int:
+    return integer(value) or 0
+
+
+def first(*values: Any) -> int | None:
+    return next((found for value in values if (found := integer(value)) is not None), None)
