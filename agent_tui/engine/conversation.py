@@ -341,6 +341,14 @@ class Conversation:
         if not self.read_only:
             self.save_info()
 
+    def keep_state(self, state: SessionState) -> None:
+        """The same where that works now; else it is stored with what is stored next, and the log says why."""
+        if state != self.info.state:
+            try:
+                self.set_state(state)
+            except StoreError as error:
+                log.warning("Stored later: %s", error)
+
     def save_info(self) -> None:
         """Stores the session's own facts, and what waits. Raises StoreError; then they wait too."""
         self._mark_info()
