@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from textual.color import Color
+    from textual.filter import LineFilter
+    from textual.strip import Strip
 
 Cells: TypeAlias = dict[int, str]
 """A row, or the parts of it that may have changed: the text with its control sequences by the column it begins at."""
@@ -28,11 +33,9 @@ class Frame(NamedTuple):
 
 
 class ScreenBuffer:
-    """Rows as they were sent. A row that is not known (None) has to be sent whole, at the next occasion.
-
-    ``regions``: whether the terminal can scroll a part of its screen. ``shapes`` is another number whenever rows
-    are not known any more, or may begin their parts at other columns.
-    """
+    """Rows as they were sent. A row that is not known (None) has to be sent whole. ``regions``: the terminal can scroll
+    a part of its screen. ``shapes`` is another number whenever rows are not known any more, or may be made of other
+    parts."""
 
     def __init__(self, regions: bool) -> None:
         self.regions = regions
@@ -65,8 +68,8 @@ class ScreenBuffer:
         return row is not None and list(row) == columns
 
     def frame(self, changes: Mapping[int, Cells], whole: Mapping[int, bool]) -> Frame:
-        """Returns what has to be sent so that these rows show these parts; ``whole`` rows are given in all their parts,
-        of the others only those that may have changed."""
+        """Returns what has to be sent for these rows; ``whole`` ones are given in all their parts, of others what may
+        differ."""
         rows = self._rows.copy()
         wanted: dict[int, Cells] = {}
         for y in sorted(changes):
@@ -135,7 +138,7 @@ def _size(have: Cells | None, want: Cells) -> int:
 
 def _write(out: list[str], y: int, have: Cells | None, want: Cells) -> None:
     """The parts of a row that are different. A terminal may think that a text that is not plain ASCII is wider than we
-    do: what stands right of it is written after it, so that it stands where it belongs."""
+    do: what stands right of it is written after it."""
     if have is not None and have.keys() != want.keys():
         have = None
     going_on = spilled = False
@@ -151,6 +154,23 @@ def _write(out: list[str], y: int, have: Cells | None, want: Cells) -> None:
 
 
 def can_scroll_regions(term: str | None = None) -> bool:
-    """Returns whether a terminal of this name (by default the one of the environment) can scroll a part of its
-    screen."""
+    """Returns whether a terminal of this name (of the environment's) can scroll a part of its screen."""
     return (os.environ.get("TERM", "") if term is None else term) not in NO_REGIONS
+
+
+def through(strip: Strip, filters: Sequence[LineFilter], background: Color) -> Strip:
+    """A line behind filters that may have to know what is behind it."""
+    for line_filter in filters:
+        strip = strip.apply_filter(line_filter, background)
+    return strip
+
+
+def runs(rows: Iterable[int]) -> list[tuple[int, int]]:
+    """Returns rows, which go down, that follow each other: the first of them, and how many."""
+    out: list[tuple[int, int]] = []
+    for y in rows:
+        if out and sum(out[-1]) == y:
+            out[-1] = out[-1][0], out[-1][1] + 1
+        else:
+            out.append((y, 1))
+    return out

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.compaction.planning import CompactionReason
+from agent_tui.context.compaction.plan import CompactionReason
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Outcome
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals
@@ -208,18 +208,6 @@ def test_the_state_survives_a_restart() -> None:
     assert (again.failures, again.off, again.paused) == (3, True, True)
     fresh = AutoCompaction.from_state(SessionState(), auto_compact=False)
     assert (fresh.auto_compact, fresh.failures, fresh.off, fresh.paused) == (False, 0, False, False)
-
-
-def test_why_adds_what_only_the_policy_knows() -> None:
-    policy = AutoCompaction()
-    over = usage(171_200)
-    over.why = "Compacts: 171,200."
-    assert policy.why(over) == "Compacts: 171,200."
-    policy.compacted(result("failed", why="the summary was empty"))
-    assert "the summary was empty" in policy.why(over)
-    below = usage(10)
-    below.why = "Does not compact."
-    assert policy.why(below) == "Does not compact."
 
 
 def test_switching_to_a_smaller_model() -> None:

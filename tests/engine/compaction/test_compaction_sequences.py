@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.planning import CompactionReason, plan_compaction, undo_target
+from agent_tui.context.compaction.plan import CompactionReason, undo_target
+from agent_tui.context.compaction.planning import plan_compaction
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.compaction.compactor import Compactor
@@ -121,11 +122,8 @@ class Sequence:
     def compact(self, reason: CompactionReason, fails: bool) -> None:
         model = FakeModel([failure("overloaded") if fails else answer(sections(f"summary {len(self.began)}"))])
         view, usage, conversation = list(self.conversation.view()), self.usage(), self.conversation
-        result = asyncio.run(
-            Compactor(model.stream, CharCounter()).compact(
-                self.inputs(), usage, conversation.path, conversation.summaries, reason=reason
-            )
-        )
+        plan = plan_compaction(self.inputs(), usage, conversation.path, conversation.summaries, reason=reason)
+        result = asyncio.run(Compactor(model.stream, CharCounter()).run(plan))
         if not result.done:
             assert self.conversation.view() == view
             return
