@@ -115,7 +115,6 @@ class Chat:
         self.drafts.key_comes()
 
     def _sent(self, typed: Written, steer: bool) -> None:
-        """A message, a command or a shell line goes out."""
         self.questions.guard.sent()
         self.drafts.forget()
         self.sender.send(typed, steer)

@@ -136,7 +136,6 @@ class Drafts(Part):
         self._history.save_draft(self._prompt.whole_text)
 
     def forget(self) -> None:
-        """It was sent."""
         self._history.save_draft("")
 
     def bring_back(self) -> None:

@@ -88,7 +88,6 @@ class Pictures(Part):
             self._agent.project.tell_pictures(self._found.detail)
 
     def _hold(self, found: Graphics) -> None:
-        """The terminal holds them in the conversation."""
         from rich.color import ColorSystem
 
         from agent_tui.ui.terminal.pictures import cell_size
@@ -139,7 +138,6 @@ class Pictures(Part):
         return self._canvas
 
     def canvas(self) -> Canvas:
-        """Returns the means to draw with now."""
         from agent_tui.ui.screens.picture import COLORS, SIXELS, Canvas
         from agent_tui.ui.terminal.pictures import USUAL, cell_size
 

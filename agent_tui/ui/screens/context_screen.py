@@ -154,7 +154,6 @@ class ContextScreen(Guarded, Screen[None]):
             self._read(line.label, f"{texts.row_facts(line.row)}\n\n{self._text(line)}".rstrip())
 
     def _text(self, line: Shown) -> str:
-        """Returns the text that is sent behind a row."""
         row = line.row
         if row is None:
             return ""

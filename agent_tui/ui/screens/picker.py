@@ -157,7 +157,6 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         return WIDEST
 
     def start_at(self) -> int:
-        """The row the cursor starts on."""
         return 0
 
     def preview_lines(self, height: int) -> int:
@@ -181,7 +180,6 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
             yield Static(Content(""), id="preview")
 
     def compose_rows(self) -> ComposeResult:
-        """The rows, and what a subclass has beside them."""
         yield PickerRows(self)
 
     def on_mount(self) -> None:

@@ -22,8 +22,6 @@ Ask = tuple[Literal["escape", "older", "newer", "copy", "paste", "find"], str]
 
 @dataclass(slots=True, frozen=True)
 class Repeatable:
-    """A command, what was selected for it, and what was typed after it."""
-
     command: Command
     extent: Extent | None = None
     typed: commands.Typed | None = None
@@ -52,7 +50,6 @@ class Vim:
 
     @property
     def pending(self) -> str:
-        """The keys that were typed of a command that is not complete."""
         return "".join(self._keys)
 
     @property
@@ -61,7 +58,6 @@ class Vim:
 
     @property
     def selection(self) -> Span:
-        """The selected part of the text."""
         return operators.selected(self.text, self.anchor, self.cursor, self.mode == "visual line")
 
     def register(self, name: str = "") -> str:
@@ -94,7 +90,6 @@ class Vim:
             self._wanted = self.cursor[1]
 
     def select(self, anchor: Place, cursor: Place) -> None:
-        """Something was selected with the mouse."""
         self.mode, self.anchor, self.cursor = "visual", self.text.within(anchor), self.text.within(cursor)
 
     def press(self, key: str) -> None:
@@ -212,7 +207,6 @@ class Vim:
         return found
 
     def _span(self, command: Command) -> Span | None:
-        """Returns the region that an operator is to work on."""
         row, count = self.cursor[0], command.count or 1
         if command.motion == "lines":
             if count > 1 and row == self.text.last:
@@ -351,7 +345,6 @@ class Vim:
             self._last = repeatable
 
     def _was_typed(self, typed: commands.Typed) -> None:
-        """Remembers what was typed after the last change."""
         if self._repeated is None and self._last is not None:
             self._last = replace(self._last, typed=typed)
 

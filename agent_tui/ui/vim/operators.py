@@ -297,21 +297,14 @@ def object_selected(
 
 def put_over(text: Text, span: Span, kept: Kept, count: int) -> Done:
     """Puts what is kept, ``count`` times, in place of what is selected, which is kept then."""
+    body, row = ("\n" if kept.lines else "").join([kept.text] * count), span.start[0]
     if span.lines:
-        gone = _kept(text, span)
-        separator = "\n" if kept.lines else ""
-        rows = tuple(separator.join([kept.text] * count).split("\n"))
-        new = text.with_rows(span.start[0], span.end[0], rows)
-        row = span.start[0]
-        return Done(new, new.first_word(row) if kept.lines else (row, 0), span.start, gone)
+        new = text.with_rows(row, span.end[0], tuple(body.split("\n")))
+        return Done(new, new.first_word(row) if kept.lines else (row, 0), span.start, _kept(text, span))
     taken = _kept(text, span) if span.start != span.end else None
-    if kept.lines:
-        body = "\n".join([kept.text] * count)
-        new = text.replaced(span.start, span.end, f"\n{body}\n")
-        return Done(new, new.first_word(span.start[0] + 1), span.start, taken)
-    inserted = kept.text * count
-    new = text.replaced(span.start, span.end, inserted)
-    return Done(new, _last_of(new, span.start, inserted), span.start, taken)
+    new = text.replaced(span.start, span.end, f"\n{body}\n" if kept.lines else body)
+    cursor = new.first_word(row + 1) if kept.lines else _last_of(new, span.start, body)
+    return Done(new, cursor, span.start, taken)
 
 
 def _last_of(text: Text, start: Place, inserted: str) -> Place:

@@ -79,7 +79,6 @@ class _PermissionHeader(Lines):
 
 
 def _at_most(text: str, width: int, most: int) -> list[str]:
-    """A text in at most so many lines."""
     pieces = pieces_of(text, width)
     return pieces if len(pieces) <= most else [*pieces[: most - 1], shorten("".join(pieces[most - 1 :]), width)]
 
@@ -179,7 +178,7 @@ def _plan_color(line: str) -> str:
 
 
 class PlanPanel(QuestionPanel[PlanPresented]):
-    """Asks about one plan.; the plan is the model's text, drawn and never interpreted."""
+    """Asks about one plan, which is the model's text, drawn and never interpreted."""
 
     DEFAULT_CSS = """
     PlanPanel { border: round $accent; }
@@ -252,11 +251,9 @@ class PlanPanel(QuestionPanel[PlanPresented]):
 
     @property
     def text(self) -> str:
-        """The plan as it is now, spelled out."""
         return self.query_one(TextArea).text
 
     def changed(self, text: str) -> None:
-        """The plan as the user's editor left it."""
         self.query_one(TextArea).text = text
         self.add_class("-editing")
         self.action_escape()
@@ -316,7 +313,6 @@ class AskChoice:
 
 
 def choices_for(asked: QuestionAsked) -> list[AskChoice]:
-    """The choices by number, and the way to other words."""
     rows = [AskChoice(str(n), spelled(text, line=True), text) for n, text in enumerate(asked.choices, 1)]
     if asked.several:
         rows.append(AskChoice("s", "Send what is chosen", done=True))
@@ -324,7 +320,7 @@ def choices_for(asked: QuestionAsked) -> list[AskChoice]:
 
 
 class AskPanel(QuestionPanel[QuestionAsked]):
-    """Puts one question.; the model's words are drawn and never interpreted."""
+    """Puts one question; the model's words are drawn and never interpreted."""
 
     DEFAULT_CSS = """
     AskPanel { border: round $primary; }
