@@ -160,23 +160,25 @@ def join(text: Text, row: int, rows: int, spaces: bool) -> Done | None:
     return Done(new, new.on((row, column)), (row, 0))
 
 
+def _past(text: Text, place: Place, count: int) -> Place:
+    """Behind so many characters, or at the end of the line."""
+    for _ in range(count):
+        place = text.after(place)
+    return place
+
+
 def overwrite(text: Text, cursor: Place, character: str, count: int) -> Done | None:
     """``r``: nothing where there are not so many characters."""
-    end = cursor
-    for _ in range(count):
-        following = text.after(end)
-        if following == end:
-            return None
-        end = following
+    end = _past(text, cursor, count)
+    if end == _past(text, cursor, count - 1):
+        return None
     new = text.replaced(cursor, end, character * count)
     return Done(new, new.on((cursor[0], cursor[1] + count - 1)), cursor)
 
 
 def toggle(text: Text, cursor: Place, count: int) -> Done | None:
     """``~``."""
-    end = cursor
-    for _ in range(min(count, text.length(cursor[0]))):
-        end = text.after(end)
+    end = _past(text, cursor, min(count, text.length(cursor[0])))
     if end == cursor:
         return None
     new = text.replaced(cursor, end, recased(text.between(cursor, end), "g~"))
