@@ -38,7 +38,7 @@ class Vim:
         self.asks: list[Ask] = []
         self._keys: list[str] = []
         self._wanted = 0
-        self._registers = Registers()
+        self.registers = Registers()
         self._undo = Undo()
         self._found: tuple[str, str] | None = None
         self._last: Repeatable | None = None
@@ -59,11 +59,6 @@ class Vim:
     @property
     def selection(self) -> Span:
         return operators.selected(self.text, self.anchor, self.cursor, self.mode == "visual line")
-
-    def register(self, name: str = "") -> str:
-        """Returns the text of a register, the line break of whole lines included."""
-        kept = self._registers.get(name)
-        return str(kept) if kept is not None else ""
 
     def begin(self, text: str = "", cursor: Place = (0, 0)) -> None:
         """A new prompt, in insert mode; nothing can be undone. Registers and what ``.`` repeats stay."""
@@ -173,7 +168,7 @@ class Vim:
             case "p" | "P":
                 if command.register in CLIPBOARD:
                     self.asks.append(("paste", command.key))
-                elif (kept := self._registers.get(command.register)) is not None:
+                elif (kept := self.registers.get(command.register)) is not None:
                     self._do(operators.put(text, cursor, kept, command.key == "p", count), command)
             case "J" | "gJ":
                 self._do(operators.join(text, cursor[0], count, command.key == "J"), command)
@@ -229,7 +224,7 @@ class Vim:
             return
         register, yanked, repeatable = command.register, command.key in ("y", "Y"), Repeatable(command, extent)
         if done.kept is not None:
-            self._registers.keep(done.kept, register, yanked)
+            self.registers.keep(done.kept, register, yanked)
             if register in CLIPBOARD:
                 self.asks.append(("copy", str(done.kept)))
         before, self.text, self.cursor = self.text, done.text, done.cursor
@@ -287,7 +282,7 @@ class Vim:
         """A command on what is selected, or on as much as was when it is repeated."""
         text = self.text
         self._stop_selecting(span.start)
-        self._do(operators.on_selected(text, span, command, self._registers.get(command.register)), command, extent)
+        self._do(operators.on_selected(text, span, command, self.registers.get(command.register)), command, extent)
 
     # Inserting
 
