@@ -209,7 +209,7 @@ class Part:
 
     def __init__(self, view: MainView) -> None:
         self._view = view
-        self._app = view.app
+        self.app = view.app
 
     @property
     def _agent(self) -> Agent | None:
