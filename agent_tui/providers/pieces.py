@@ -46,20 +46,10 @@ _NO_MATTER = frozenset(
 )
 """Fields that say what becomes of the answer: nobody reads them before the prompt."""
 _NAMED = {
-    "thinking": "thinking",
-    "reasoning": "thinking",
-    "reasoning_effort": "thinking",
-    "think": "thinking",
-    "effort": "thinking",
-    "thinkingConfig": "thinking",
-    "response_format": "schema",
-    "format": "schema",
-    "text": "schema",
-    "responseSchema": "schema",
-    "responseJsonSchema": "schema",
-    "responseMimeType": "schema",
-    "tool_choice": "tool choice",
-    "toolConfig": "tool choice",
+    **dict.fromkeys(("thinking", "reasoning", "reasoning_effort", "think", "effort", "thinkingConfig"), "thinking"),
+    **dict.fromkeys(("response_format", "format", "text"), "schema"),
+    **dict.fromkeys(("responseSchema", "responseJsonSchema", "responseMimeType"), "schema"),
+    **dict.fromkeys(("tool_choice", "toolConfig"), "tool choice"),
     "prompt_cache_key": "cache key",
 }
 _HOLDERS = ("output_config", "generationConfig", "options", "extra_body")
