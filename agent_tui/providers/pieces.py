@@ -113,13 +113,12 @@ class PieceMaker:
         same = self._same(items, treatments)
         encode = _Encoder(info, plan, kwargs, wire)
         earlier = known(settings) if not self._items else {}
-        made = [encode.known(item, earlier) or encode.piece(item) for item in items[same:]]
+        made = [encode.piece(item, earlier) for item in items[same:]]
         self._items, self._treatments = list(items), treatments
         self._keys = [*self._keys[:same], *(item.key for item in items[same:])]
         self._digests = [*self._digests[:same], *(digest for digest, _ in made)]
         self._blocks = [*self._blocks[:same], *(blocks for _, blocks in made)]
-        marked = ChatForm.of(info.target, info.images).lists
-        marks = self._marks(request, info.target) if marked else []
+        marks = self._marks(request, info.target) if ChatForm.of(info.target).lists else []
         return Pieces(self._keys, self._digests, self._blocks, same, marks, settings)
 
     def _same(self, items: Sequence[SentMessage], treatments: Sequence[Treatment | None]) -> int:
@@ -161,15 +160,12 @@ class _Encoder:
         self._form = ChatForm.of(info.target, info.images)
         self._fields = fields_of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
 
-    def known(self, item: SentMessage, earlier: Known) -> tuple[str, int] | None:
-        """Returns what an earlier version of this maker found of a message, where that can only be sent in one way: a
-        stored message does not change, but its reasoning and images may be left out."""
-        if any(part.type in ("reasoning", "attachment") for part in item.message.parts):
-            return None
-        return earlier.get(item.key)
-
-    def piece(self, item: SentMessage) -> tuple[str, int]:
-        """Digest and content blocks of a message."""
+    def piece(self, item: SentMessage, earlier: Known) -> tuple[str, int]:
+        """Digest and content blocks of a message. ``earlier`` ones hold where it can only be sent in one way: a stored
+        message does not change, but its reasoning and images may be left out."""
+        fixed = not any(part.type in ("reasoning", "attachment") for part in item.message.parts)
+        if fixed and (known := earlier.get(item.key)) is not None:
+            return known
         carried = item.message.role == "tool"
         wire = self._body([_carrier(item), item] if carried else [item], int(carried))
         data = _JSON(wire).encode("utf-8", "surrogatepass")
@@ -191,7 +187,7 @@ class _Encoder:
 def _carrier(item: SentMessage) -> SentMessage:
     """An answer with the call of a result: nobody sends a result alone."""
     result = item.message.tool_result
-    call = ToolCallPart(result.call_id, result.name, "{}") if result is not None else ToolCallPart("", "", "{}")
+    call = ToolCallPart(result.call_id if result else "", result.name if result else "", "{}")
     return SentMessage(Message(_CARRIER, "assistant", [call]), _CARRIER)
 
 

@@ -77,7 +77,7 @@ def plan_replay(
                 statuses[n] = _status(reason, own_share, after_turn=i < last_user)
         if statuses:
             plan.parts[message.id] = statuses
-        plan.messages[message.id] = _of_message(message, statuses, lost, target, own_share, i < last_user)
+        plan.messages[message.id] = _of_message(message, statuses, lost, target.family, own_share, i < last_user)
     if effort != "off":
         plan.thinking_off = _loop_note(items[last_user + 1 :], plan, target)
     return plan
@@ -160,15 +160,10 @@ def _status(reason: str | None, share: float, *, after_turn: bool) -> ReplayStat
 
 
 def _of_message(
-    message: Message,
-    statuses: dict[int, ReplayStatus],
-    lost: str | None,
-    target: Target,
-    share: float,
-    after_turn: bool,
+    message: Message, statuses: dict[int, ReplayStatus], lost: str | None, family: str, share: float, after_turn: bool
 ) -> ReplayStatus:
     """What holds for all reasoning of an answer, by the length of its parts where they differ."""
-    if lost is None and not statuses and not carries_reasoning(message, target.family):
+    if lost is None and not statuses and not carries_reasoning(message, family):
         lost = NEVER_SHOWN
     if lost is not None or not statuses:
         return _status(lost, share, after_turn=after_turn)
