@@ -85,7 +85,6 @@ class Accumulator:
 
     @property
     def raw_error(self) -> dict[str, Any] | None:
-        """An error the provider sent inside its stream."""
         return self._out.error
 
     def feed(self, chunk: Any) -> list[StreamItem]:
@@ -285,7 +284,6 @@ def estimated(raw: Mapping[str, Any] | None, output_chars: int) -> TokenUsage:
 
 
 def _read(raw: Mapping[str, Any]) -> TokenUsage | None:
-    """Reads a report in the form it has: gateways report as others do."""
     if "promptTokenCount" in raw or "totalTokenCount" in raw:
         return gemini.read_usage(raw)
     if "inputTokens" in raw:

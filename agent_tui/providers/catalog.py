@@ -84,7 +84,6 @@ def direct_wire(spec: ModelSpec, target: Target) -> Wire | None:
 
 
 def is_direct(spec: ModelSpec, target: Target) -> bool:
-    """Says whether a model is called without LiteLLM."""
     return direct_wire(spec, target) is not None
 
 
@@ -109,7 +108,6 @@ def model_family(model: str) -> str:
 
 
 def family_record(family: str) -> ModelFamily:
-    """Returns the record of ``Target.family``."""
     return MODEL_FAMILIES.get(family, UNKNOWN)
 
 
@@ -147,7 +145,6 @@ def _holds(rule: RetentionRule, target: Target) -> bool:
 
 
 def retention(target: Target) -> Retention:
-    """Returns what becomes of reasoning that is resent (``RETENTION``)."""
     rule = next((rule for rule in RETENTION if _holds(rule, target)), None)
     return dialect_of(target.provider).retains.get(rule.name, rule.retention) if rule is not None else KEPT_IN_LOOP
 
@@ -294,9 +291,9 @@ class Called:
 
     @property
     def name(self) -> str:
-        return (
-            f"the server at {shown_address(self.address, whole=False)}" if self.own and self.address else self.provider
-        )
+        if self.own and self.address:
+            return f"the server at {shown_address(self.address, whole=False)}"
+        return self.provider
 
     @property
     def first(self) -> str:

@@ -58,7 +58,6 @@ def count(text: str) -> int:
 
 
 def count_all(texts: Sequence[str]) -> list[int]:
-    """``count`` of each text, in order."""
     return [count(text) for text in texts]
 
 

@@ -127,13 +127,8 @@ class PieceMaker:
         end = min(len(self._items), len(items))
         if all(map(is_, self._items, items)) and self._treatments[:end] == treatments[:end]:
             return end
-        for index in range(end):
-            before, now = self._items[index], items[index]
-            if before is not now and not _alike(before, now):
-                return index
-            if self._treatments[index] != treatments[index]:
-                return index
-        return end
+        alike = map(_alike, self._items, items)
+        return next((n for n in range(end) if not next(alike) or self._treatments[n] != treatments[n]), end)
 
     def _marks(self, request: ModelRequest, target: Target) -> list[int]:
         """Returns where ``add_breakpoints`` puts its markers, as numbers of messages."""
@@ -144,16 +139,15 @@ class PieceMaker:
 
 
 def _alike(before: SentMessage, now: SentMessage) -> bool:
-    if before.key != now.key:
-        return False
-    return before.message is now.message or (
-        before.stored is now.stored and (now.stored is not None or before.message == now.message)
-    )
+    """Returns whether two entries are of the same message: what is stored does not change, nor what is made of it."""
+    if before is now or before.key != now.key:
+        return before is now
+    if before.message is now.message:
+        return True
+    return before.stored is now.stored and (now.stored is not None or before.message == now.message)
 
 
 class _Encoder:
-    """Encodes single messages."""
-
     def __init__(self, info: ModelInfo, plan: ReplayPlan, kwargs: Metadata, wire: Wire | None) -> None:
         self._info, self._plan, self._wire = info, plan, wire
         self._dialect = dialect_of(info.target.provider)

@@ -305,7 +305,6 @@ def _too_old(target: Target, family: ModelFamily) -> bool:
 
 
 def _field(info: ModelInfo, effort: Effort) -> Thinking:
-    """A field ``reasoning``."""
     if info.reasoning is False or (effort == "off" and info.reasoning is None):
         return Thinking(off=effort == "off")
     wanted: Metadata = {"effort": effort}

@@ -341,7 +341,6 @@ _NOT_OF_A_BODY = frozenset(
 
 
 def fields_of(kwargs: Metadata) -> Fields:
-    """Returns the arguments of a call, sorted."""
     return Fields(
         list(kwargs.get("messages") or ()),
         list(kwargs.get("tools") or ()),

@@ -49,7 +49,6 @@ def is_openai_reasoning(model: str) -> bool:
 
 
 def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
-    """A body of ``/chat/completions``."""
     rest = dict(fields.rest)
     if dialect.openai and is_openai_reasoning(target.model):
         rest = for_reasoning(rest)

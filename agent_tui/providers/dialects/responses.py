@@ -41,7 +41,6 @@ from agent_tui.text.clean import encodable
 
 
 def thinking(info: ModelInfo, effort: Effort, model: str) -> Thinking:
-    """Asks a model for thinking."""
     if is_openai_reasoning(model):
         return Thinking({"reasoning": {"effort": effort_word(model, effort), "summary": "auto"}}, effort == "off")
     if "grok-3-mini" in model:
@@ -52,7 +51,6 @@ def thinking(info: ModelInfo, effort: Effort, model: str) -> Thinking:
 
 
 def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
-    """A body of ``/responses``."""
     body: Metadata = {"model": target.model, "stream": True}
     if fields.tools:
         body["tools"] = fields.tools

@@ -43,7 +43,6 @@ def split_data_url(url: str) -> tuple[str, str]:
 
 
 def block_data(block: Metadata) -> tuple[str, str]:
-    """Media type and base64 data of a content block with an image or a file."""
     return split_data_url(block["image_url"]["url"] if block["type"] == "image_url" else block["file"]["file_data"])
 
 
@@ -261,7 +260,6 @@ NO_ROOM = "thinking off for one step: no room for it below the maximum output"
 
 
 def with_budget(tokens: int) -> Thinking:
-    """Asks for thinking of so many tokens."""
     if not tokens:
         return Thinking(off=True, notes=(NO_ROOM,))
     return Thinking({"thinking": {"type": "enabled", "budget_tokens": tokens}})

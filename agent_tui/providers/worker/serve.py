@@ -171,7 +171,6 @@ class Worker:
 
     @cached_property
     def _connections(self) -> Connections:
-        """The connections of direct calls; the library below them is imported with the first."""
         from agent_tui.providers.direct import Connections
 
         return Connections()
@@ -328,7 +327,6 @@ class Worker:
 
 
 async def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
-    """Answers until the input ends, which ends the process."""
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, stdout)
     worker = Worker(transport.write)
@@ -393,7 +391,6 @@ async def warm_up(litellm: Any, spec: ModelSpec | None) -> None:
 
 
 async def _answer_shortly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """The shortest complete answer of chat completions."""
     chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "warm"}
     text = {"index": 0, "delta": {"role": "assistant", "content": "ok"}, "finish_reason": None}
     events = (
