@@ -71,6 +71,11 @@ def dialect_of(provider: str) -> Dialect:
     return DIALECTS.get(provider) or Dialect(provider)
 
 
+def has_record(provider: str) -> bool:
+    """Says whether anything is known of a provider by this name."""
+    return provider in DIALECTS
+
+
 def wire_of(target: Target) -> Wire | None:
     """Returns the language that is spoken to a model; None where only LiteLLM can."""
     wire = dialect_of(target.provider).wire

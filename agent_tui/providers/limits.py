@@ -12,9 +12,9 @@ from typing import Any
 from agent_tui.models.requests import ModelInfo, ModelSpec, Target
 from agent_tui.models.usage import Limits, LimitSource, Prices, PriceTier, Rates
 from agent_tui.providers.catalog import (
-    DIALECTS,
     dialect_of,
     family_record,
+    has_record,
     missing_key_line,
     resolve_key,
     resolve_target,
@@ -37,7 +37,7 @@ def table() -> dict[str, dict[str, Any]]:
 
 def is_provider(name: str) -> bool:
     """Returns whether a provider has a record here or is known to LiteLLM; enough to spot a misspelt one."""
-    return name in DIALECTS or name in _named_providers()
+    return has_record(name) or name in _named_providers()
 
 
 @cache

@@ -127,8 +127,11 @@ class PieceMaker:
         end = min(len(self._items), len(items))
         if all(map(is_, self._items, items)) and self._treatments[:end] == treatments[:end]:
             return end
-        alike = map(_alike, self._items, items)
-        return next((n for n in range(end) if not next(alike) or self._treatments[n] != treatments[n]), end)
+
+        def changed(n: int) -> bool:
+            return self._treatments[n] != treatments[n] or not _alike(self._items[n], items[n])
+
+        return next(filter(changed, range(end)), end)
 
     def _marks(self, request: ModelRequest, target: Target) -> list[int]:
         """Returns where ``add_breakpoints`` puts its markers, as numbers of messages."""
