@@ -296,6 +296,7 @@ class Worker:
             self._warmed.add(kind)
             before = self._litellm
             if before is self._loading(spec):
+                # It was loaded for another model.
                 self._background = asyncio.create_task(self._warm_later(spec))
 
     def _loading(self, spec: ModelSpec | None) -> asyncio.Task[Any]:
