@@ -167,16 +167,15 @@ def given(values: argparse.Namespace, environ: Mapping[str, str] | None = None) 
     return {**found, "variables": told}
 
 
-def named_as_given(problem: str, arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
+def named_as_given(problem: str, arguments: Sequence[str]) -> str:
     """Returns a problem with a flag, said of its variable where that gave the value and nothing was typed."""
-    variables = os.environ if environ is None else environ
     for flag in FLAGS:
         long = f"--{flag.name}"
         typed = any(
             argument.partition("=")[0] == long or (flag.short and re.match(rf"-{flag.short}(?!-)", argument))
             for argument in arguments
         )
-        if variables.get(flag.variable, "").strip() and not typed and re.match(rf"{long}[ :]", problem):
+        if os.environ.get(flag.variable, "").strip() and not typed and re.match(rf"{long}[ :]", problem):
             return f"environment: {flag.variable}{problem.removeprefix(long)}"
     return problem
 

@@ -35,10 +35,8 @@ def compaction_text(record: CompactionRecord, now: float) -> str:
         record.reason,
     ]
     if record.kind == "prune":
-        clipped = sum(i in record.clips for i in record.message_ids)
-        cleared = len(record.message_ids) - clipped
-        parts += [f"cleared {plural(cleared, 'tool result')}"] if cleared else []
-        parts += [f"clipped {plural(clipped, 'tool result')}"] if clipped else []
+        parts += [f"cleared {plural(record.cleared, 'tool result')}"] if record.cleared else []
+        parts += [f"clipped {plural(record.clipped, 'tool result')}"] if record.clipped else []
     if record.left_out:
         parts.append(f"left out {plural(record.left_out, 'old message')}")
     if record.kept_messages is not None:

@@ -44,35 +44,23 @@ def _first(commands: Sequence[Sequence[str]], data: bytes | None = None) -> byte
 
 def copy_text(text: str) -> bool:
     """Puts text into the platform's clipboard; False where there is no tool for it."""
-    commands: list[list[str]]
-    if sys.platform == "darwin":
-        commands = [["pbcopy"]]
-    elif sys.platform == "win32":
-        commands = [["clip"]]
-    else:
-        commands = [["wl-copy"], ["xclip", "-selection", "clipboard"], ["xsel", "-ib"]]
-    return _first(commands, text.encode("utf-8", "replace")) is not None
+    own = {"darwin": [["pbcopy"]], "win32": [["clip"]]}
+    others = [["wl-copy"], ["xclip", "-selection", "clipboard"], ["xsel", "-ib"]]
+    return _first(own.get(sys.platform, others), text.encode("utf-8", "replace")) is not None
 
 
 def read_image() -> bytes | None:
     """A PNG from the platform's clipboard, or None."""
-    if sys.platform == "darwin":
-        commands = [["pngpaste", "-"]]
-    else:
-        commands = [["wl-paste", "--type", "image/png"], ["xclip", "-selection", "clipboard", "-t", "image/png", "-o"]]
-    found = _first(commands)
+    others = [["wl-paste", "--type", "image/png"], ["xclip", "-selection", "clipboard", "-t", "image/png", "-o"]]
+    found = _first({"darwin": [["pngpaste", "-"]]}.get(sys.platform, others))
     return found if found and found.startswith(b"\x89PNG") and len(found) <= IMAGE_LIMIT else None
 
 
 def read_text() -> str | None:
     """Text from the platform's clipboard, or None."""
-    if sys.platform == "darwin":
-        commands = [["pbpaste"]]
-    elif sys.platform == "win32":
-        commands = [["powershell", "-NoProfile", "-Command", "Get-Clipboard"]]
-    else:
-        commands = [["wl-paste", "--no-newline"], ["xclip", "-selection", "clipboard", "-o"], ["xsel", "-ob"]]
-    found = _first(commands)
+    own = {"darwin": [["pbpaste"]], "win32": [["powershell", "-NoProfile", "-Command", "Get-Clipboard"]]}
+    others = [["wl-paste", "--no-newline"], ["xclip", "-selection", "clipboard", "-o"], ["xsel", "-ob"]]
+    found = _first(own.get(sys.platform, others))
     return found.decode("utf-8", "replace") if found else None
 
 

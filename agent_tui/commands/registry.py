@@ -78,14 +78,15 @@ _MODULES = ("chat", "sessions", "context", "model", "usage", "project")
 
 @dataclass(slots=True, frozen=True)
 class Command:
-    """A slash command. ``args`` is its usage (``[focus] | preview | undo``); ``choices`` gives its arguments and
-    what each means. The help is the handler's docstring."""
+    """A slash command. The help is the handler's docstring."""
 
     name: str
     handler: Handler
     aliases: tuple[str, ...] = ()
     args: str = ""
+    """How it is used: ``[focus] | preview | undo``."""
     choices: Choices | None = None
+    """Gives its arguments and what each means."""
 
     @property
     def doc(self) -> str:
@@ -112,21 +113,8 @@ class Completion:
 
 ORDER = (
     *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy", "status"),
-    *(
-        "usage",
-        "budget",
-        "permissions",
-        "trust",
-        "pin",
-        "unpin",
-        "picture",
-        "thinking",
-        "theme",
-        "vim",
-        "config",
-        "init",
-    ),
-    *("queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
+    *("usage", "budget", "permissions", "trust", "pin", "unpin", "picture", "thinking", "theme"),
+    *("vim", "config", "init", "queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
 )
 """The names in the order of the help."""
 
@@ -167,13 +155,17 @@ def find(name: str) -> Command | None:
     return load().get(_ALIASES.get(name, name))
 
 
-def nearest(name: str, agent: Agent | None = None, count: int = 3) -> list[str]:
-    """The names most like an unknown one, best first."""
-    names = [*load(), *_ALIASES, *(c.name for c in agent.project.user_commands())] if agent else [*load(), *_ALIASES]
+def _own_names(agent: Agent | None) -> list[str]:
+    return [command.name for command in agent.project.user_commands()] if agent is not None else []
+
+
+def nearest(name: str, agent: Agent | None = None) -> list[str]:
+    """At most three names, those most like an unknown one, best first."""
+    names = [*load(), *_ALIASES, *_own_names(agent)]
     name = name.lower()
-    close = difflib.get_close_matches(name, names, n=count, cutoff=0.5)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     starts = [n for n in names if n.startswith(name) and n not in close] if name else []
-    return [*starts, *close][:count]
+    return [*starts, *close][:3]
 
 
 def split(line: str) -> tuple[str, str]:
@@ -189,8 +181,7 @@ def is_command(text: str, agent: Agent | None = None) -> bool:
     name = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
     if not name or text[1].isspace():
         return False
-    known = find(name) is not None or (agent is not None and any(c.name == name for c in agent.project.user_commands()))
-    return known or ("/" not in name and "\n" not in text.strip())
+    return find(name) is not None or name in _own_names(agent) or ("/" not in name and "\n" not in text.strip())
 
 
 async def run(agent: Agent, line: str) -> CommandResult:

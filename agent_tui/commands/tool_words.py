@@ -123,7 +123,6 @@ def _lines(result: ToolResultPart, text: str) -> Iterator[str]:
 
 
 def _refusal(text: str) -> str:
-    """Returns the user's answer, without what is said to the model around it."""
     if not text.startswith(REFUSED):
         return ""
     word = text.removeprefix(REFUSED).strip().partition("\n")[0]

@@ -114,7 +114,6 @@ def extend_chain(
 
 
 def _turn_reaches(chain: Sequence[Step], sent_count: int) -> bool:
-    """Returns whether a turn step of the chain, which ascends, sent at least so many messages."""
     newest = next((s for s in reversed(chain) if s.kind == "turn"), None)
     return newest is not None and newest.sent_count >= sent_count
 

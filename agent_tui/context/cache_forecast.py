@@ -14,16 +14,14 @@ from typing import get_args
 from agent_tui.context.cache_misses import (
     LEAST_SHARE,
     LEAST_TOKENS,
-    Parts,
     Reach,
+    Repeats,
     Sizes,
     caches,
     cause_of,
-    changed,
     comparable,
-    matters,
-    reaches,
-    repeated,
+    most,
+    repeats_of,
     wants_hour,
 )
 from agent_tui.context.cache_paths import SentPaths
@@ -37,14 +35,11 @@ from agent_tui.text.numbers import clock_time, money, tokens, whole_percent
 @dataclass(slots=True, frozen=True)
 class ForecastBasis:
     """The facts known of the next request's cache whatever time passes until it is sent: ``step`` is what it would
-    send, ``newest`` the one before; of its input ``again`` tokens were sent before, and ``found`` is what of it can be
-    read while it lives. ``ours`` says in words what of ours differs first from the step before."""
+    send, ``newest`` the one before."""
 
     step: Step
     newest: Step
-    again: int
-    found: tuple[Reach, ...]
-    ours: str
+    repeats: Repeats
     caching: Caching
     prices: Prices
 
@@ -59,19 +54,15 @@ def forecast_basis(
     summaries: Collection[str] = (),
 ) -> ForecastBasis | None:
     """That of a step that is not sent yet; its usage is what the calculator expects. ``earlier``, ``paths`` and
-    ``summaries`` as for ``attribute.judge``. None where nothing was sent yet, or the provider says nothing of a cache.
+    ``summaries`` as for ``judge``. None where nothing was sent yet, or the provider says nothing of a cache.
     """
     newest = next((s for s in reversed(earlier) if comparable(s)), None)
     if newest is None or step.counted is None or paths.end(step) is None:
         return None
     if not _expected_to_tell(step, earlier, newest, caching):
         return None
-    found = tuple(reaches(step, earlier, paths, caching, sizes))
-    could = max((reach.tokens for reach in found), default=0)
-    difference = changed(step, newest, paths, summaries)
-    ours = "" if difference is None else difference.what
-    again = max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could
-    return ForecastBasis(step, newest, min(again, step.counted.input), found, ours, caching, prices)
+    repeats = repeats_of(step, step.counted.input, newest, earlier, paths, caching, sizes, summaries)
+    return ForecastBasis(step, newest, repeats, caching, prices)
 
 
 def _expected_to_tell(step: Step, earlier: Sequence[Step], newest: Step, caching: Caching) -> bool:
@@ -84,20 +75,19 @@ def _expected_to_tell(step: Step, earlier: Sequence[Step], newest: Step, caching
 
 def forecast(known: ForecastBasis, now: float) -> CacheForecast:
     """Returns what the next request will find if it is sent at the time ``now`` (seconds since the epoch)."""
-    step, caching, prices = known.step, known.caching, known.prices
+    step, caching, prices, repeats = known.step, known.caching, known.prices, known.repeats
     total = step.counted.input if step.counted is not None else 0
-    could = min(total, max((reach.tokens for reach in known.found), default=0))
-    alive = [reach for reach in known.found if reach.alive(now, caching.gone)]
-    read = min(total, max((reach.tokens for reach in alive), default=0))
+    alive = [reach for reach in repeats.found if reach.alive(now, caching.gone)]
+    read = min(total, most(alive))
     usd = input_usd(step, total, read, caching, prices)
-    short = known.again - read
+    short = repeats.expected - read
     if short < LEAST_TOKENS or short < LEAST_SHARE * total:
         return CacheForecast(read, usd, None, _until(alive, read))
-    sent = replace(step, created=now)
-    cause, what = cause_of(sent, known.newest, caching, known.ours, Parts(known.again, could, read, read, known.found))
+    within = replace(repeats, could=min(total, repeats.could))
+    cause, what = cause_of(replace(step, created=now), known.newest, caching, within, read, read)
     if cause == "unknown":
         return CacheForecast(read, usd)
-    warm = input_usd(step, total, known.again, caching, prices)
+    warm = input_usd(step, total, repeats.expected, caching, prices)
     return CacheForecast(read, usd, ColdRequest(cause, what, short, not read, usd, warm), _until(alive, read))
 
 
@@ -122,7 +112,8 @@ def forecast_words(forecast: CacheForecast | None) -> str:
         return ""
     if forecast.cold is not None:
         return price_words(forecast.cold)
-    return until_words(forecast.until) if forecast.until is not None else ""
+    # As a time of the day: it stays true while nothing is drawn.
+    return f"cached until {clock_time(forecast.until)}" if forecast.until is not None else ""
 
 
 def price_words(cold: ColdRequest) -> str:
@@ -156,11 +147,6 @@ def cold_words(cold: ColdRequest) -> str:
     return f"Next input: expected {_why_and_price(cold)}"
 
 
-def until_words(until: float) -> str:
-    """Until when the cache is kept, as a time of the day: it stays true while nothing is drawn."""
-    return f"cached until {clock_time(until)}"
-
-
 def expected_words(forecast: CacheForecast, total: int) -> str:
     """Returns in words what the next request, of ``total`` tokens, is expected to cost and to find, or to pay anew and
     why."""
@@ -173,25 +159,23 @@ def expected_words(forecast: CacheForecast, total: int) -> str:
 
 def cache_entries(steps: Sequence[Step]) -> list[CacheEntry]:
     """The calls of a session that asked for an answer, newest first; those of subagents among them."""
-    return [_entry(step) for step in reversed(steps) if step.kind in ("turn", "subagent") and step.counted is not None]
-
-
-def _entry(step: Step) -> CacheEntry:
-    usage = step.counted
-    told = usage.told if usage is not None and usage.told else {}
-    return CacheEntry(
-        step.id,
-        step.created,
-        step.model_key,
-        usage.input if usage is not None else None,
-        usage.cache_read if usage is not None else None,
-        usage.cache_write if usage is not None else None,
-        step.expected_read,
-        step.miss,
-        step.cache_life,
-        tuple(told.items()),
-        step.kind == "subagent",
-    )
+    return [
+        CacheEntry(
+            step.id,
+            step.created,
+            step.model_key,
+            usage.input,
+            usage.cache_read,
+            usage.cache_write,
+            step.expected_read,
+            step.miss,
+            step.cache_life,
+            tuple((usage.told or {}).items()),
+            step.kind == "subagent",
+        )
+        for step in reversed(steps)
+        if step.kind in ("turn", "subagent") and (usage := step.counted) is not None
+    ]
 
 
 def miss_sums(steps: Sequence[Step]) -> dict[MissCause, MissSum]:

@@ -6,7 +6,7 @@ The facts, with the documentation they are from, are in ``providers.dialects``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from agent_tui.context.anchor import differences
@@ -213,19 +213,50 @@ def judge(
         return NOTHING
     if (read := read_of(step, earlier, newest, caching)) is None:
         return NOTHING
-    found = reaches(step, earlier, paths, caching, sizes)
-    could = max((reach.tokens for reach in found), default=0)
-    alive = max((r.tokens for r in found if r.alive(step.created, caching.gone)), default=0)
-    difference = changed(step, newest, paths, summaries)
-    ours = "" if difference is None else difference.what
-    expected = min(
-        max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could, step.counted.input
-    )
-    short = expected - read
+    repeats = repeats_of(step, step.counted.input, newest, earlier, paths, caching, sizes, summaries)
+    short = repeats.expected - read
     if short < LEAST_TOKENS or short < LEAST_SHARE * step.counted.input:
-        return Judged(expected)
-    cause, what = cause_of(step, newest, caching, ours, Parts(expected, could, alive, read, found))
-    return Judged(expected, CacheMiss(cause, what, expected, read, extra_cost(step.counted, short, prices)))
+        return Judged(repeats.expected)
+    alive = most(reach for reach in repeats.found if reach.alive(step.created, caching.gone))
+    cause, what = cause_of(step, newest, caching, repeats, alive, read)
+    cost = extra_cost(step.counted, short, prices)
+    return Judged(repeats.expected, CacheMiss(cause, what, repeats.expected, read, cost))
+
+
+@dataclass(slots=True, frozen=True)
+class Repeats:
+    """What of a step's input had been sent before, in tokens."""
+
+    expected: int
+    """What should be read again."""
+    could: int
+    """What could be read, whatever time passes."""
+    found: Sequence[Reach]
+    ours: str
+    """What of ours differs first from the newest step, in words."""
+
+
+def repeats_of(
+    step: Step,
+    total: int,
+    newest: Step,
+    earlier: Sequence[Step],
+    paths: SentPaths,
+    caching: Caching,
+    sizes: Sizes,
+    summaries: Collection[str],
+) -> Repeats:
+    """Returns what of the ``total`` tokens of a step's input had been sent before."""
+    found = reaches(step, earlier, paths, caching, sizes)
+    could = most(found)
+    difference = changed(step, newest, paths, summaries)
+    again = max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could
+    return Repeats(min(again, total), could, found, "" if difference is None else difference.what)
+
+
+def most(found: Iterable[Reach]) -> int:
+    """The tokens of the longest."""
+    return max((reach.tokens for reach in found), default=0)
 
 
 def read_of(step: Step, earlier: Sequence[Step], newest: Step, caching: Caching) -> int | None:
@@ -274,40 +305,25 @@ def repeated(step: Step, newest: Step, paths: SentPaths, sizes: Sizes) -> int:
     return min(tokens, newest.counted.input)
 
 
-@dataclass(slots=True, frozen=True)
-class Parts:
-    """The parts of a request's input: what was expected, what of it could be read whatever time had passed, what was
-    still alive, what was read."""
-
-    expected: int
-    could: int
-    alive: int
-    read: int
-    found: Sequence[Reach]
-
-
 def cause_of(
-    step: Step,
-    newest: Step,
-    caching: Caching,
-    ours: str,
-    parts: Parts,
+    step: Step, newest: Step, caching: Caching, repeats: Repeats, alive: int, read: int
 ) -> tuple[MissCause, str]:
-    """Why less was read than expected, with words; ``ours`` is what differs from the newest step (``changed``)."""
+    """Why less was read than expected, with words; ``alive`` tokens were still kept."""
+    ours = repeats.ours
     least = max(LEAST_TOKENS, LEAST_SHARE * (step.counted.input if step.counted is not None else 0))
     idle = step.created - newest.created
     life = life_of(newest, caching)
     limit = life if life is not None else caching.gone
     # What had expired anyway was not lost by a change; another model never had it.
     over = limit is not None and idle > limit and same_cache(step, newest)
-    by_time = max(0, parts.could - parts.alive)
-    by_us = max(0, parts.expected - max(parts.could, parts.read))
-    if over and parts.alive - parts.read < least:
+    by_time = max(0, repeats.could - alive)
+    by_us = max(0, repeats.expected - max(repeats.could, read))
+    if over and alive - read < least:
         return "expired", f"idle for {duration(idle)}"
     if ours and (by_us >= least or (by_time >= least and not over)):
         return "ours", ours
-    if by_time >= least and parts.alive - parts.read < least:
-        touched = max(reach.touched for reach in parts.found)
+    if by_time >= least and alive - read < least:
+        touched = max(reach.touched for reach in repeats.found)
         return "expired", f"idle for {duration(step.created - touched)}"
     # Whether a setting matters to the cache is not always documented: it is named where it may.
     return ("ours", ours) if ours else ("unknown", "")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agent_tui.context.view import CLEARED_SUFFIX, CLIP_SUFFIX
 from agent_tui.models.rows import FIXED_ROWS, RowId
@@ -27,23 +26,29 @@ class SentMessages:
     same: int = 0
 
 
-@dataclass(slots=True)
+class _Node(NamedTuple):
+    """A message as it was sent; ``depth`` and ``blocks`` count from the root, itself included."""
+
+    parent: int
+    depth: int
+    key: str
+    digest: str
+    blocks: int
+    made_by: str
+
+
 class SentPaths:
     """A tree whose nodes are messages as they were sent; a step is the node at which it ends.
 
     Nodes are numbers, ``ROOT`` stands for no message. Adding a step costs what is new in it.
     """
 
-    _parent: list[int] = field(default_factory=lambda: [ROOT])
-    _depth: list[int] = field(default_factory=lambda: [0])
-    _key: list[str] = field(default_factory=lambda: [""])
-    _digest: list[str] = field(default_factory=lambda: [""])
-    _blocks: list[int] = field(default_factory=lambda: [0])
-    _made_by: list[str] = field(default_factory=lambda: [""])
-    _next: dict[tuple[int, str], int] = field(default_factory=dict)
-    _ends: dict[str, int] = field(default_factory=dict)
-    _lost: set[str] = field(default_factory=set)
-    _last: int = ROOT
+    def __init__(self) -> None:
+        self._nodes = [_Node(ROOT, 0, "", "", 0, "")]
+        self._next: dict[tuple[int, str], int] = {}
+        self._ends: dict[str, int] = {}
+        self._lost: set[str] = set()
+        self._last = ROOT
 
     def take(self, steps: Sequence[Step]) -> None:
         """Adds the steps that are not here yet; they are looked for at the end."""
@@ -64,7 +69,7 @@ class SentPaths:
         start = ROOT
         if sent.base:
             base = self._ends.get(sent.base)
-            if base is None or self._depth[base] < sent.kept:
+            if base is None or self.depth(base) < sent.kept:
                 self._lost.add(step_id)
                 return
             start = self.ancestor(base, sent.kept)
@@ -73,25 +78,24 @@ class SentPaths:
     def record(self, step_id: str, messages: SentMessages, settings: dict[str, str], marks: list[int]) -> Sent:
         """Adds what a step sends, and returns how it is stored with it."""
         self._lost.discard(step_id)
-        depth = min(messages.same, self._depth[self._last])
+        depth = min(messages.same, self.depth(self._last))
         node = self.ancestor(self._last, depth)
         while depth < len(messages.digests) and (found := self._next.get((node, messages.digests[depth]))) is not None:
             node, depth = found, depth + 1
-        while self._made_by[node] == step_id:
+        while self._nodes[node].made_by == step_id:
             # Sent once more, changed: it is no difference to itself.
-            node, depth = self._parent[node], depth - 1
+            node, depth = self._nodes[node].parent, depth - 1
         keys, digests = list(messages.keys[depth:]), list(messages.digests[depth:])
         blocks = list(messages.blocks[depth:])
         self._ends.pop(step_id, None)
         self._last = self._ends[step_id] = self._grow(node, keys, digests, blocks, step_id)
-        return Sent(settings, self._made_by[node], depth, keys, digests, blocks, marks)
+        return Sent(settings, self._nodes[node].made_by, depth, keys, digests, blocks, marks)
 
     @contextmanager
     def ahead(self, step_id: str, messages: SentMessages) -> Iterator[None]:
         """Adds what a step would send and has not sent yet: it is here inside the ``with`` block only."""
-        length, last = len(self._parent), self._last
-        depth = min(messages.same, self._depth[last])
-        start = self.ancestor(last, depth)
+        length, depth = len(self._nodes), min(messages.same, self.depth(self._last))
+        start = self.ancestor(self._last, depth)
         self._ends[step_id] = self._grow(
             start, messages.keys[depth:], messages.digests[depth:], messages.blocks[depth:], step_id
         )
@@ -99,25 +103,17 @@ class SentPaths:
             yield
         finally:
             del self._ends[step_id]
-            for node in range(length, len(self._parent)):
-                del self._next[self._parent[node], self._digest[node]]
-            for column in (self._parent, self._depth, self._blocks):
-                del column[length:]
-            for names in (self._key, self._digest, self._made_by):
-                del names[length:]
+            for node in self._nodes[length:]:
+                del self._next[node.parent, node.digest]
+            del self._nodes[length:]
 
     def _grow(self, node: int, keys: Sequence[str], digests: Sequence[str], blocks: Sequence[int], by: str) -> int:
         for number, (key, digest) in enumerate(zip(keys, digests, strict=True)):
             found = self._next.get((node, digest))
             if found is None:
-                found = len(self._parent)
-                self._next[node, digest] = found
-                self._parent.append(node)
-                self._depth.append(self._depth[node] + 1)
-                self._key.append(key)
-                self._digest.append(digest)
-                self._blocks.append(self._blocks[node] + (blocks[number] if number < len(blocks) else 1))
-                self._made_by.append(by)
+                found = self._next[node, digest] = len(self._nodes)
+                above, own = self._nodes[node], blocks[number] if number < len(blocks) else 1
+                self._nodes.append(_Node(node, above.depth + 1, key, digest, above.blocks + own, by))
             node = found
         return node
 
@@ -127,51 +123,47 @@ class SentPaths:
 
     def depth(self, node: int) -> int:
         """Returns how many messages lead to a node, itself included."""
-        return self._depth[node]
+        return self._nodes[node].depth
 
     def blocks(self, node: int) -> int:
         """Returns how many content blocks the messages that lead to a node are on the wire."""
-        return self._blocks[node]
+        return self._nodes[node].blocks
 
     def ancestor(self, node: int, depth: int) -> int:
         """The node at a depth on the way to another."""
-        while self._depth[node] > depth:
-            node = self._parent[node]
+        while self._nodes[node].depth > depth:
+            node = self._nodes[node].parent
         return node
 
     def shared(self, one: int, other: int) -> int:
         """Returns how many messages the ways to two nodes begin with in common."""
-        depth = min(self._depth[one], self._depth[other])
+        depth = min(self.depth(one), self.depth(other))
         one, other = self.ancestor(one, depth), self.ancestor(other, depth)
         while one != other:
-            one, other = self._parent[one], self._parent[other]
-        return self._depth[one]
+            one, other = self._nodes[one].parent, self._nodes[other].parent
+        return self.depth(one)
 
     def messages(self, node: int) -> SentMessages:
         """All messages on the way to a node."""
-        nodes: list[int] = []
-        while node != ROOT:
-            nodes.append(node)
-            node = self._parent[node]
-        nodes.reverse()
+        nodes = self._way(node)
         return SentMessages(
-            [self._key[n] for n in nodes],
-            [self._digest[n] for n in nodes],
-            [self._blocks[n] - self._blocks[self._parent[n]] for n in nodes],
+            [n.key for n in nodes], [n.digest for n in nodes], [n.blocks - self.blocks(n.parent) for n in nodes]
         )
 
     def key(self, node: int) -> str:
         """The key of the message at a node."""
-        return self._key[node]
+        return self._nodes[node].key
 
     def digests(self, node: int, start: int = 0) -> list[str]:
         """The digests of the messages on the way to a node, from the ``start``-th on."""
-        found: list[str] = []
-        while self._depth[node] > start:
-            found.append(self._digest[node])
-            node = self._parent[node]
-        found.reverse()
-        return found
+        return [each.digest for each in self._way(node, start)]
+
+    def _way(self, node: int, start: int = 0) -> list[_Node]:
+        found: list[_Node] = []
+        while self.depth(node) > start:
+            found.append(self._nodes[node])
+            node = self._nodes[node].parent
+        return found[::-1]
 
 
 Where = Literal["setting", "fixed", "message"]

@@ -6,8 +6,10 @@ The formula knows nothing of it. Kept are answers of its pure functions, each wi
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Generic, TypeVar
 
 from agent_tui.context.accounting.fixed import Reach, Reading
 from agent_tui.context.accounting.inputs import (
@@ -59,6 +61,8 @@ from agent_tui.providers.reasoning import (
     turn_is_closed,
 )
 from agent_tui.records import dataclass
+
+T = TypeVar("T")
 
 
 class FollowedTotals:
@@ -241,10 +245,6 @@ class FollowedGround:
         keys = [item.key for item in view]
         self.settled = min(common_prefix(self._keys, keys), self._reasoning.changed_from)
         self._keys = keys
-
-        def estimate(message: Message, key: str, first: bool) -> MessageEstimate:
-            return self._estimate(family, message, key, first)
-
         return Ground(
             inputs=inputs,
             family=family,
@@ -255,11 +255,10 @@ class FollowedGround:
             results=results,
             rule=rule,
             reasoning=reasoning,
-            estimate=estimate,
+            estimate=partial(self._estimate, family),
         )
 
     def _estimate(self, family: Family, message: Message, key: str, first: bool) -> MessageEstimate:
-        """The message's estimate, computed once for a key and a raw count."""
         known = self._estimates.get(key)
         if known is not None and known[0] == message.raw_tokens and known[1] == first:
             return known[2]
@@ -311,36 +310,12 @@ class _KeptMeasured:
 
 
 @dataclass(slots=True, frozen=True)
-class _KeptNew:
-    new: Tally
-    ratio: float
-    read: bool
-
-
-@dataclass(slots=True, frozen=True)
-class _KeptHead:
-    """The estimate of the first ``messages`` at a calibration."""
+class _Kept(Generic[T]):
+    """An answer about the first ``messages``; it holds while they weigh what they did, for an equal ``key``."""
 
     messages: int
-    ratio: float
-    tokens: int
-
-
-@dataclass(slots=True, frozen=True)
-class _KeptSplit:
-    """The rows of the head, for a cost and what there was to be read of it."""
-
-    tally: Tally
-    key: tuple[int, int, Reach, int]
-
-
-@dataclass(slots=True, frozen=True)
-class _KeptDropped:
-    """The loss of the first ``messages`` of an anchor's input, kept for the next call."""
-
-    anchor: str
-    messages: int
-    dropped: Change
+    key: Hashable
+    value: T
 
 
 class Incremental:
@@ -351,10 +326,10 @@ class Incremental:
         self._totals = FollowedTotals()
         self._basis: Basis | None = None
         self._measured: list[_KeptMeasured] = []
-        self._new: _KeptNew | None = None
-        self._head: _KeptHead | None = None
-        self._split: _KeptSplit | None = None
-        self._dropped: _KeptDropped | None = None
+        self._new: _Kept[Tally] | None = None
+        self._head: _Kept[int] | None = None
+        self._split: _Kept[Tally] | None = None
+        self._dropped: _Kept[Change] | None = None
 
     def usage(self, inputs: ContextInputs) -> ContextUsage:
         """Returns what ``calculate_context_usage`` gives for these inputs."""
@@ -371,14 +346,8 @@ class Incremental:
         settled = self._followed.settled if self._followed.basis == self._basis else 0
         self._basis = self._followed.basis
         self._measured = [k for k in self._measured if k.measured.tally.end <= settled]
-        if self._new is not None and self._new.new.end > settled:
-            self._new = None
-        if self._head is not None and self._head.messages > settled:
-            self._head = None
-        if self._split is not None and self._split.tally.end > settled:
-            self._split = None
-        if self._dropped is not None and self._dropped.messages > settled:
-            self._dropped = None
+        self._new, self._head = _settled(self._new, settled), _settled(self._head, settled)
+        self._split, self._dropped = _settled(self._split, settled), _settled(self._dropped, settled)
         return ground
 
     def _sizes(self, ground: Ground) -> Sizes:
@@ -419,31 +388,27 @@ class Incremental:
         return measured
 
     def _new_messages(self, ground: Ground) -> Tally:
-        """``new_messages``, going on from those of the last time."""
-        start, ratio, read = ground.measured, ground.ratio, ground.coverage.read is not None
-        kept, self._new = self._new, None
-        new = Tally(start, start)
-        if kept is not None and (kept.new.start, kept.ratio, kept.read) == (start, ratio, read):
-            new = kept.new.copy()
+        key = ground.measured, ground.ratio, ground.coverage.read is not None
+        kept = self._new
+        new = kept.value.copy() if kept is not None and kept.key == key else Tally(ground.measured, ground.measured)
         estimate_rest(ground, new)
-        if not new.approximate:
-            self._new = _KeptNew(new.copy(), ratio, read)
+        self._new = None if new.approximate else _Kept(new.end, key, new.copy())
         return new
 
     def _estimated_head(self, ground: Ground) -> int:
-        kept = self._head
-        if kept is not None and (kept.messages, kept.ratio) == (ground.head, ground.ratio):
-            return kept.tokens
+        key = ground.head, ground.ratio
+        if self._head is not None and self._head.key == key:
+            return self._head.value
         tokens, approximate = estimated_head(ground)
-        self._head = None if approximate else _KeptHead(ground.head, ground.ratio, tokens)
+        self._head = None if approximate else _Kept(ground.head, key, tokens)
         return tokens
 
     def _split_head(self, ground: Ground, end: int, cost: int, reading: Reading) -> Tally:
         key = (end, cost, ground.coverage.reach(0, end), reading.left)
         if self._split is not None and self._split.key == key:
-            return self._split.tally.copy()
+            return self._split.value.copy()
         tally = split_messages(ground, end, cost, reading)
-        self._split = None if tally.approximate else _KeptSplit(tally.copy(), key)
+        self._split = None if tally.approximate else _Kept(end, key, tally.copy())
         return tally
 
     def _dropped_reasoning(self, ground: Ground, measured: Measured) -> Change:
@@ -452,14 +417,17 @@ class Incremental:
         if anchor is None or anchor.sent_reasoning is None:
             return dropped_reasoning(ground, measured.turn)
         runs, start, dropped = anchor.sent_reasoning, 0, NO_CHANGE
-        if self._dropped is not None and self._dropped.anchor == anchor.id:
-            start, dropped = self._dropped.messages, self._dropped.dropped
+        if self._dropped is not None and self._dropped.key == anchor.id:
+            start, dropped = self._dropped.messages, self._dropped.value
         until = max(start, min(ground.reasoning.turn_start, anchor.sent_count))
         dropped += dropped_from_input(ground, runs, start, until)
-        self._dropped = _KeptDropped(anchor.id, until, dropped)
-        return (
-            dropped + dropped_from_input(ground, runs, until, anchor.sent_count) + dropped_from_output(ground, anchor)
-        )
+        self._dropped = _Kept(until, anchor.id, dropped)
+        rest = dropped_from_input(ground, runs, until, anchor.sent_count)
+        return dropped + rest + dropped_from_output(ground, anchor)
+
+
+def _settled(kept: _Kept[T] | None, settled: int) -> _Kept[T] | None:
+    return kept if kept is not None and kept.messages <= settled else None
 
 
 def _holds(kept: _KeptMeasured, ground: Ground) -> bool:

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import field, replace
-from typing import get_args
+from typing import Any, get_args
 
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.next_input import compact_at_of
@@ -20,8 +20,6 @@ from agent_tui.models.steps import CompactionRecord, Given, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import model_family
 from agent_tui.records import dataclass
-
-EFFORTS = frozenset(get_args(Effort))
 
 
 def given_of(inputs: ContextInputs, head: str | None) -> Given:
@@ -46,36 +44,32 @@ def given_of(inputs: ContextInputs, head: str | None) -> Given:
     )
 
 
-def model_of(step: Step) -> ModelInfo:
-    """The model of a step with its limits as they were known then. Its prices are not: they are not stored."""
+def given_again(step: Step, settings: CompactionSettings) -> dict[str, Any]:
+    """The inputs that were stored with a step, by their names; ``settings`` stand in where those were not. Prices are
+    not stored."""
     given = step.given
-    family = given.family if given is not None else model_family(step.model)
+    if given is None:
+        model = _model(step, Limits(step.window), model_family(step.model))
+        return {"model": model, "settings": settings, "effort": _effort(step.thinking)}
+    learned = ("window",) if given.limit_source == "learned" else ()
+    limits = Limits(step.window, given.max_input, given.max_output, given.limit_source, learned, given.learned_at)
+    when = CompactionSettings(given.auto_compact, given.compact_at, given.reserve, given.paused, given.off)
+    return {
+        "model": _model(step, limits, given.family),
+        "settings": when,
+        "effort": _effort(given.effort),
+        "ratio": given.ratio,
+        "replay": ReplayRule(bound=given.bound, ask_drop=given.ask_drop),
+    }
+
+
+def _model(step: Step, limits: Limits, family: str) -> ModelInfo:
     target = Target(step.provider, step.api, step.model, family)
-    limits = Limits(step.window)
-    if given is not None:
-        learned = ("window",) if given.limit_source == "learned" else ()
-        limits = Limits(step.window, given.max_input, given.max_output, given.limit_source, learned, given.learned_at)
     return ModelInfo(ModelSpec(step.model_key, step.model), target, limits, Prices())
 
 
-def settings_of(step: Step, otherwise: CompactionSettings) -> CompactionSettings:
-    """When it would have compacted; ``otherwise`` stands in where that is not stored."""
-    given = step.given
-    if given is None:
-        return otherwise
-    return CompactionSettings(given.auto_compact, given.compact_at, given.reserve, given.paused, given.off)
-
-
-def effort_of(step: Step) -> Effort:
-    """Returns how much the model was asked to think."""
-    asked = step.given.effort if step.given is not None else step.thinking
-    return next((effort for effort in EFFORTS if effort == asked), "off")
-
-
-def rule_of(step: Step) -> ReplayRule:
-    """Returns the replay rule of a step: what was known of how the server takes reasoning back."""
-    given = step.given
-    return ReplayRule() if given is None else ReplayRule(bound=given.bound, ask_drop=given.ask_drop)
+def _effort(asked: str | None) -> Effort:
+    return next((effort for effort in get_args(Effort) if effort == asked), "off")
 
 
 NO_HEAD = "what it sent was not stored with it"
@@ -112,72 +106,53 @@ class Rebuilder:
         had. They are only given where they are what was sent: its messages are compared with those that are known of
         the step."""
         session, step = self._session, self._session.steps[index]
-        problem = self._walk(step)
-        if problem is not None:
+        if problem := self._walk(step):
+            self.path, self._places = [], {}
             return problem
         for made in records_before(session.records, step):
             records = on_branch(made, self._places.keys())
             view = self._builder.build(self.path, records, session.summaries)
             if self._is_sent(view, step):
                 return ContextInputs(
-                    model=model_of(step),
                     view=view,
                     steps=session.steps[:index],
                     records=records,
                     fixed=step.fixed,
-                    settings=settings_of(step, session.settings),
-                    ratio=1.0 if step.given is None else step.given.ratio,
                     fixed_fingerprint=step.fixed_fingerprint,
-                    effort=effort_of(step),
-                    replay=rule_of(step),
                     inherited=min(index, session.inherited),
+                    **given_again(step, session.settings),
                 )
         return OTHER_VIEW
 
-    def _walk(self, step: Step) -> str | None:
-        """Makes ``path`` that of a step; a string says why it cannot be had."""
-        messages, head = self._session.messages, head_of(step, self._session.messages)
+    def _walk(self, step: Step) -> str:
+        """Makes ``path`` that of a step; says why it cannot be had, else nothing."""
+        messages = self._session.messages
+        if step.given is not None:
+            head = step.given.head
+        elif (answer := messages.get(step.message_id or "")) is not None:
+            head = answer.parent_id
+        else:
+            return NO_HEAD
         new: list[Message] = []
-        problem = NO_HEAD if isinstance(head, Unknown) else None
-        while isinstance(head, str) and head not in self._places and problem is None:
+        while head is not None and head not in self._places:
             message = messages.get(head)
             if message is None:
-                problem = NO_PATH
-                continue
+                return NO_PATH
             new.append(message)
             head = message.parent_id
-        if problem is not None:
-            self.path, self._places = [], {}
-            return problem
-        kept = self._places[head] + 1 if isinstance(head, str) else 0
+        kept = 0 if head is None else self._places[head] + 1
         new.reverse()
         if kept < len(self.path):
             self._places = {message.id: place for place, message in enumerate(self.path[:kept])}
         self._places.update((message.id, kept + number) for number, message in enumerate(new))
         self.path = [*self.path[:kept], *new]
-        return None
+        return ""
 
     def _is_sent(self, view: Sequence[SentMessage], step: Step) -> bool:
         if len(view) != step.sent_count:
             return False
         self._prefixes, _ = self._prefixes.moved_to(view)
         return self._prefixes.at(len(view)) == step.sent_fingerprint
-
-
-class Unknown:
-    """Stands for a head that is not known; None is one before the first message."""
-
-
-UNKNOWN = Unknown()
-
-
-def head_of(step: Step, messages: Mapping[str, Message]) -> str | Unknown | None:
-    """The id of the last message of the conversation when the step was sent: stored with it, else what its answer
-    stands after."""
-    if step.given is not None:
-        return step.given.head
-    answer = messages.get(step.message_id) if step.message_id is not None else None
-    return UNKNOWN if answer is None else answer.parent_id
 
 
 def records_before(records: Sequence[CompactionRecord], step: Step) -> list[list[CompactionRecord]]:

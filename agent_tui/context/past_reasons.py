@@ -155,8 +155,6 @@ class _Compared:
         return Difference(entered, left, reasons)
 
     def _came(self, leaf: Leaf) -> Leaf:
-        """With what brought it: a summary comes by a compaction, a message that was there all along when one is
-        undone."""
         message = leaf.leaf.message_id
         if message is None:
             return replace(leaf, why="fixed")
@@ -167,7 +165,6 @@ class _Compared:
         return replace(leaf, why="reasoning" if message in self.old_sent else "undo")
 
     def _went(self, leaf: Leaf) -> Leaf:
-        """With what took it away."""
         message = leaf.leaf.message_id
         if message is None:
             return replace(leaf, why="fixed")
@@ -178,7 +175,6 @@ class _Compared:
         return replace(leaf, why="reasoning" if message in self.new_sent else "compaction")
 
     def _another(self, summary: str) -> bool:
-        """Returns whether another summary stands in the place of this one."""
         return any(r.active and r.kind == "summary" and r.summary_id != summary for r in self.now.records)
 
     def _reasons(self, entered: list[Leaf], left: list[Leaf]) -> Iterator[Reason]:
@@ -232,13 +228,11 @@ def _compactions(before: Sequence[CompactionRecord], now: Sequence[CompactionRec
         records = [r for r in now if r.operation_id == operation]
         how = COMPACTIONS[records[0].reason] if records[0].created > since else "compacted on this branch before"
         yield Reason("compaction", f"{how}: {_done(records)}")
-    for operation in dict.fromkeys(r.operation_id for r in before if r.active and r.id not in known):
-        records = [r for r in before if r.operation_id == operation]
-        yield Reason("undo", f"compacted on the other branch alone: {_done(records, stood=True)}")
-    undone = dict.fromkeys(r.operation_id for r in before if r.active and r.id in known - new)
-    for operation in undone:
-        records = [r for r in before if r.operation_id == operation]
-        yield Reason("undo", f"compaction undone: {_done(records, stood=True)}")
+    elsewhere, undone = old - known, (old & known) - new
+    for how, ids in (("compacted on the other branch alone", elsewhere), ("compaction undone", undone)):
+        for operation in dict.fromkeys(r.operation_id for r in before if r.id in ids):
+            records = [r for r in before if r.operation_id == operation]
+            yield Reason("undo", f"{how}: {_done(records, stood=True)}")
 
 
 def _done(records: Iterable[CompactionRecord], *, stood: bool = False) -> str:
@@ -250,10 +244,8 @@ def _done(records: Iterable[CompactionRecord], *, stood: bool = False) -> str:
         elif record.kind == "summary":
             words.append(f"a summary {'stood' if stood else 'stands'} for {plural(len(record.message_ids), 'message')}")
         else:
-            clipped = sum(i in record.clips for i in record.message_ids)
-            cleared = len(record.message_ids) - clipped
-            words += [f"{plural(cleared, 'tool result')} cleared"] if cleared else []
-            words += [f"{plural(clipped, 'tool result')} cut"] if clipped else []
+            words += [f"{plural(record.cleared, 'tool result')} cleared"] if record.cleared else []
+            words += [f"{plural(record.clipped, 'tool result')} cut"] if record.clipped else []
     return ", ".join(words) or "nothing"
 
 

@@ -11,8 +11,6 @@ neighbouring family stands (``tests/benchmarks/fit_families.py`` fits). Families
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import re
 import time
@@ -30,6 +28,7 @@ from agent_tui.models.messages import (
     ToolCallPart,
     ToolResultPart,
     base64_size,
+    decoded,
 )
 from agent_tui.models.requests import Target
 from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId
@@ -155,14 +154,7 @@ def image_size(data: str) -> tuple[int, int]:
 @lru_cache(maxsize=64)
 def pdf_pages(data: str) -> int:
     """Pages of a base64 PDF, counted by its page objects; at least 1 (compressed object tables hide them)."""
-    return max(1, len(_PAGE.findall(_decode(data))))
-
-
-def _decode(data: str) -> bytes:
-    try:
-        return base64.b64decode(data[: len(data) // 4 * 4])
-    except (binascii.Error, ValueError):
-        return b""
+    return max(1, len(_PAGE.findall(decoded(data))))
 
 
 ASCII_TOKENS = 0.25

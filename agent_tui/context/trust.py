@@ -188,7 +188,6 @@ def _read(path: Path, limit: int) -> bytes | None:
 
 
 def _link(path: Path) -> bytes:
-    """Returns where a link leads, which is part of what it is; empty where the path is no link."""
     try:
         return os.fsencode(path.readlink()) + b"\0" if path.is_symlink() else b""
     except OSError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -164,7 +164,7 @@ def tool_rows(
         leaf.label: leaf.tokens if leaf.deferred_tokens is None else leaf.deferred_tokens
         for row in rows_now
         if row.id == "tools"
-        for leaf in _leaves(row)
+        for leaf in row.leaves()
     }
     sent = {tool.schema.name for tool in request_prefix.offered}
     rows: list[ToolRow] = []
@@ -176,13 +176,6 @@ def tool_rows(
         else:
             left_out.append((name, "left out", f"no room in a small window: {first}", None, False))
     return rows + left_out + [(name, "disabled", "switched off in the configuration", None, False) for name in disabled]
-
-
-def _leaves(row: ContextRow) -> Iterator[ContextRow]:
-    if not row.children:
-        yield row
-    for child in row.children:
-        yield from _leaves(child)
 
 
 class Trusting:

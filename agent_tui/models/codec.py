@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agent_tui.models.messages import Message, Part
+from agent_tui.models.messages import Part
 
 T = TypeVar("T")
 Load = Callable[[Any], Any]
@@ -50,10 +50,6 @@ def part_from_dict(data: dict[str, Any]) -> Part:
     """A message part by its ``type``. Raises ``KeyError`` for an unknown type."""
     part: Part = decoder(Part)(data)
     return part
-
-
-def message_from_dict(data: dict[str, Any]) -> Message:
-    return from_dict(Message, data)
 
 
 def dumps(value: Any) -> str:
@@ -112,30 +108,20 @@ def _decoder(hint: Any, unknown: Report) -> Load | None:
         return _of_dataclass(hint, unknown)
     if origin in (Union, types.UnionType):
         return _of_union(get_args(hint), unknown)
-    if origin is list:
-        return _of_list(_decoder(get_args(hint)[0], unknown))
     if origin is tuple:
         return _of_tuple(get_args(hint), unknown)
-    if origin is dict:
-        return _of_dict(_decoder(get_args(hint)[1], unknown))
-    return None
-
-
-def _of_list(item: Load | None) -> Load | None:
+    item = _decoder(get_args(hint)[-1], unknown) if origin in (list, dict) else None
     if item is None:
         return None
-    return lambda data: None if data is None else [item(v) for v in data]
-
-
-def _of_dict(item: Load | None) -> Load | None:
-    if item is None:
-        return None
+    if origin is list:
+        return lambda data: None if data is None else [item(v) for v in data]
     return lambda data: None if data is None else {k: item(v) for k, v in data.items()}
 
 
 def _of_dataclass(cls: type, unknown: Report) -> Load:
-    nested: list[tuple[str, Load]] = []
-    names: frozenset[str] = frozenset(f.name for f in dataclasses.fields(cls))
+    hints = get_type_hints(cls)
+    names = frozenset(f.name for f in dataclasses.fields(cls))
+    nested = [(name, build) for name in names if (build := _decoder(hints[name], unknown)) is not None]
 
     def load(data: Any) -> Any:
         if data is None:
@@ -150,19 +136,12 @@ def _of_dataclass(cls: type, unknown: Report) -> Load:
                 values[name] = build(values[name])
         return cls(**values)
 
-    hints = get_type_hints(cls)
-    for name in names:
-        if (build := _decoder(hints[name], unknown)) is not None:
-            nested.append((name, build))
     return load
 
 
 def _of_union(options: tuple[Any, ...], unknown: Report) -> Load | None:
     """Several dataclasses are told apart by a field ``type`` that has one value each."""
-    builds: dict[Any, Load] = {}
-    for option in options:
-        if (build := _decoder(option, unknown)) is not None:
-            builds[option] = build
+    builds = {option: build for option in options if (build := _decoder(option, unknown)) is not None}
     if not builds:
         return None
     if len(builds) == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
 from typing import Literal
 
@@ -18,11 +19,7 @@ what is less than that moves a total by half a percent."""
 
 @dataclass(slots=True)
 class ContextRow:
-    """A row of the breakdown; children add up to their parent. ``approximate``: the character rule stands in.
-
-    ``fingerprint`` is that of a part which goes with every request: the agent knows the text behind it.
-    ``cached_tokens`` is what the provider read from its cache in the newest turn step; ``cached`` whether that was the
-    whole row. Both are None where the provider does not say."""
+    """A row of the breakdown; children add up to their parent."""
 
     id: str
     label: str
@@ -35,42 +32,51 @@ class ContextRow:
     path: str | None = None
     detail: str = ""
     cached: bool | None = None
+    """Whether the newest turn step read the whole row from the provider's cache; None where nobody says."""
     replay: str | None = None
+    """How its reasoning goes back, in words."""
     approximate: bool = False
+    """Not counted yet: the character rule stands in."""
     cached_tokens: int | None = None
+    """Those of its tokens that were read; None where the provider does not say."""
     fingerprint: str | None = None
+    """Of a part that goes with every request: the agent knows the text behind it."""
+
+    def leaves(self) -> Iterator[ContextRow]:
+        """The rows below it that have none below them; itself where there are none."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
 
 
 @dataclass(slots=True)
 class Calculation:
-    """The terms of the formula. ``last_*`` are None without an anchor; then ``new_messages`` is the whole estimate.
-
-    ``output_estimated``: the provider did not say how long its answer was. For the calibration: ``new_text`` is what
-    the text of the new messages was estimated at before it was corrected, ``new_text_corrected`` after; ``new_given``
-    are their images and the like. ``others_sure``: the other terms are the provider's own numbers, or estimates
-    that are small beside the new text. ``all_messages`` are all messages as estimated; None where some of them are
-    measured.
-    """
+    """The terms of the formula, and what the calibration learns from."""
 
     last_input: int | None
     last_output: int | None
+    """Both None without an anchor; then ``new_messages`` is the whole estimate."""
     dropped_reasoning: int
     removed: int
     fixed_delta: int
     new_messages: int
     output_estimated: bool = False
+    """The provider did not say how long its answer was."""
     new_text: int = 0
+    """The text of the new messages as it was estimated, before it was corrected."""
     new_text_corrected: int = 0
     new_given: int = 0
+    """Their images and the like."""
     others_sure: bool = False
+    """The other terms are the provider's own numbers, or estimates that are small beside the new text."""
     all_messages: int | None = None
+    """All messages as estimated; None where some of them are measured."""
 
 
 @dataclass(slots=True)
 class Accuracy:
-    """The accuracy of the estimates for this model: errors of the newest step and over ``calls`` verified steps.
-
-    ``p95_error_tokens`` is the 95th percentile over the newest steps that were built on a measured one."""
+    """The accuracy of the estimates for this model: errors of the newest step and over ``calls`` verified steps."""
 
     last_error_tokens: int | None = None
     last_error_percent: float | None = None
@@ -78,6 +84,7 @@ class Accuracy:
     calls: int = 0
     ratio: float = 1.0
     p95_error_tokens: int | None = None
+    """The 95th percentile over the newest steps that were built on a measured one."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -119,17 +126,8 @@ class SessionTotals:
 
 @dataclass(slots=True)
 class ContextUsage:
-    """One answer for the screen, the status line, JSON and the compactor. All tokens; see context-accounting rules:
-    sum of rows = total and total + free + reserve - over = window. ``pending`` means counts are still being made
-    (the character rule stands in for some); a compaction decision waits for it to become False. ``expected_read`` is
-    what the next request will read from the provider's cache: what the last one read and wrote, as far as it begins
-    the same; None where the provider does not report what it writes. ``forecast`` says what it will find there if it is
-    sent now; None while a turn runs, and where nothing is known of it. ``margin`` is kept free beside the next input
-    (``accounting.budget.room_for_answer``); ``max_input`` is the model's own limit on input, where it has one.
-    ``window_origin`` says in words where the window is known from.
-    ``held`` says in words why it would not compact by itself at the limit; empty when it would.
-    ``misfit`` is not 0 where what was measured contradicts itself by so many tokens and the rows had to be scaled: they
-    add up, but are not to be trusted."""
+    """One answer for the screen, the status line, JSON and the compactor. All tokens: the sum of the rows is the total,
+    and total + free + reserve - over = window."""
 
     model: str
     window: int | None
@@ -148,16 +146,26 @@ class ContextUsage:
     accuracy: Accuracy
     session: SessionTotals
     pending: bool = False
+    """Counts are still being made, the character rule stands in for some; a compaction decision waits for them."""
     anchor_step: str | None = None
     warnings: list[str] = field(default_factory=list)
     why: str = ""
     expected_read: int | None = None
+    """What the next request will read from the provider's cache: what the last one read and wrote, as far as it begins
+    the same; None where the provider does not report what it writes."""
     margin: int = 0
+    """Kept free beside the next input (``next_input.room_for_answer``)."""
     max_input: int | None = None
+    """The model's own limit on input, where it has one."""
     window_origin: str = ""
+    """Where the window is known from, in words."""
     misfit: int = 0
+    """Tokens by which what was measured contradicts itself: the rows had to be scaled, they add up but are not to be
+    trusted."""
     forecast: CacheForecast | None = None
+    """What it will find in the cache if it is sent now; None while a turn runs, and where nothing is known of it."""
     held: str = ""
+    """Why it would not compact by itself at the limit, in words; empty when it would."""
 
     @property
     def approximate(self) -> bool:

@@ -59,28 +59,25 @@ def new_id(prefix: str) -> str:
 
 @dataclass(slots=True)
 class TextPart:
-    """``pasted`` says which parts of a text of the user's, ``[from, to]`` in characters, were pasted and stand for what
-    is there behind a placeholder; None where none does."""
-
     text: str
     provider_metadata: Metadata | None = None
     pasted: list[list[int]] | None = None
+    """The parts of a user's text, ``[from, to]`` in characters, that were pasted and stand behind a placeholder; None
+    where none does."""
     type: Literal["text"] = "text"
 
 
 @dataclass(slots=True)
 class ReasoningPart:
-    """A thought of a model. ``text`` may be empty while the metadata (a signature, an encrypted item) is not.
-
-    ``prefix`` is the fingerprint of everything that was sent before it was made (see ``fingerprint``): some
-    providers refuse a signature once any of that has changed. ``seconds`` is how long it took to arrive, None where
-    nobody measured that.
-    """
+    """A thought of a model. ``text`` may be empty while the metadata (a signature, an encrypted item) is not."""
 
     text: str
     provider_metadata: Metadata | None = None
     prefix: str | None = None
+    """The fingerprint of everything that was sent before it was made: some providers refuse a signature once any of
+    that has changed."""
     seconds: float | None = None
+    """How long it took to arrive; None where nobody measured that."""
     type: Literal["reasoning"] = "reasoning"
 
     @property
@@ -179,9 +176,6 @@ class Message:
 
     Messages form a tree: ``parent_id`` is the message before it (None for the first). The conversation of a session
     is the path from the root to the session's head, so a rewind moves the head and destroys nothing.
-    ``raw_tokens`` is the o200k_base count of the text the estimator looks at (see ``context.estimate``); None until
-    the worker has counted it. ``created`` is in seconds since the epoch. ``note`` says why an answer failed;
-    ``provider_metadata`` is what the provider attached to the message as a whole.
     """
 
     id: str
@@ -190,11 +184,15 @@ class Message:
     status: Status = "complete"
     parent_id: str | None = None
     created: float = 0.0
+    """Seconds since the epoch."""
     origin: Origin | None = None
     step_id: str | None = None
     raw_tokens: int | None = None
+    """The o200k_base count of ``context.tokens.message_text_for_count``; None until the worker has counted it."""
     note: str | None = None
+    """Why an answer failed."""
     provider_metadata: Metadata | None = None
+    """What the provider attached to the message as a whole."""
 
     @property
     def text(self) -> str:
@@ -302,13 +300,13 @@ def image_type(start: bytes) -> str | None:
 
 def base64_type(data: str) -> str | None:
     """The same of a base64 image."""
-    return image_type(_decode(data[:32]))
+    return image_type(decoded(data[:32]))
 
 
 def base64_size(data: str) -> tuple[int, int] | None:
     """Width and height in pixels of a base64 image, as its header says; None where that cannot be read."""
     for length in _HEADS:
-        head = _decode(data[: length // 3 * 4])
+        head = decoded(data[: length // 3 * 4])
         if (size := pixel_size(head)) is not None or head[:2] != b"\xff\xd8" or len(head) < length // 3 * 3:
             return size
     return None
@@ -351,7 +349,8 @@ def _jpeg(head: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _decode(data: str) -> bytes:
+def decoded(data: str) -> bytes:
+    """The bytes of base64 text, whose end may be cut off; empty where it is none."""
     try:
         return base64.b64decode(data[: len(data) // 4 * 4])
     except (binascii.Error, ValueError):

@@ -18,18 +18,17 @@ lives; ``unknown``: our bytes were the same and nothing had expired, so it was t
 
 @dataclass(slots=True, frozen=True)
 class CacheMiss:
-    """Input that a step paid anew although an earlier step had sent it.
-
-    ``what`` says in words what of ours changed, or how long it was idle; it is empty where the cause is unknown.
-    ``expected`` tokens of the input had been sent before, ``read`` of them came from the cache. ``cost_usd`` are the
-    dollars that it cost more than if they all had; None where a price is not known.
-    """
+    """Input that a step paid anew although an earlier step had sent it."""
 
     cause: MissCause
     what: str
+    """What of ours changed, or how long it was idle, in words; empty where the cause is unknown."""
     expected: int
+    """Tokens of the input that had been sent before."""
     read: int
+    """Those of them that came from the cache."""
     cost_usd: float | None = None
+    """Dollars that it cost more than if they all had; None where a price is not known."""
 
     @property
     def tokens(self) -> int:
@@ -40,58 +39,57 @@ class CacheMiss:
 @dataclass(slots=True)
 class Sent:
     """The content that one step sent, beside its fixed parts (``Step.fixed``): stored as the difference to an earlier
-    step.
-
-    The first ``kept`` messages are as step ``base`` sent them (no base: none is). Of the others ``keys`` are the keys
-    (``SentMessage.key``), ``digests`` tell what they were on the wire, treatment included (cleared, clipped, reasoning
-    left out), and ``blocks`` how many content blocks each was there. ``marks`` are the cache markers of the request as
-    the number of messages before each, ascending; 0 is the one behind system prompt and tools.
-    ``settings`` are the fields of the request that a cache may depend on, by name (``model``, ``server``,
-    ``thinking``, ``schema``, ``tool choice``, ``cache key``, ``others``): short values as they are, longer ones as
-    a digest; ``program`` is the version whose digests these are.
-    """
+    step."""
 
     settings: dict[str, str] = field(default_factory=dict)
+    """The fields of the request that a cache may depend on, by name (``model``, ``server``, ``thinking``, ``schema``,
+    ``tool choice``, ``cache key``, ``others``): short values as they are, longer ones as a digest; ``program`` is the
+    version whose digests these are."""
     base: str = ""
+    """The step that sent the first ``kept`` messages too; empty: none did."""
     kept: int = 0
     keys: list[str] = field(default_factory=list)
+    """Of the other messages, ``SentMessage.key``."""
     digests: list[str] = field(default_factory=list)
+    """What they were on the wire, treatment included (cleared, clipped, reasoning left out)."""
     blocks: list[int] = field(default_factory=list)
+    """How many content blocks each was there."""
     marks: list[int] = field(default_factory=list)
+    """The request's cache markers as the number of messages before each, ascending; 0 is behind system and tools."""
 
 
 @dataclass(slots=True, frozen=True)
 class ColdRequest:
-    """The part of what was sent before that the next request is expected to pay anew: ``tokens`` of its input;
-    ``whole`` where nothing is read from the cache. ``usd`` are the dollars of its input, ``warm_usd`` those if all had
-    been read; None where a price is not known."""
+    """The part of what was sent before that the next request is expected to pay anew."""
 
     cause: Literal["ours", "expired"]
     what: str
     tokens: int
     whole: bool
+    """Nothing is read from the cache."""
     usd: float | None
+    """Dollars of the whole input; None where a price is not known."""
     warm_usd: float | None
+    """The same if all that was sent before had been read."""
 
 
 @dataclass(slots=True, frozen=True)
 class CacheForecast:
-    """The forecast of what the next request will find in the provider's cache: ``read`` tokens, ``usd`` for its whole
-    input.
-
-    ``cold`` says why that is less than it could have been; None where it is not, or not worth a word. ``until`` is when
-    what the last call left there expires (seconds since the epoch); None where that is not known, or it has."""
+    """The forecast of what the next request will find in the provider's cache."""
 
     read: int
+    """Tokens."""
     usd: float | None
+    """Dollars of the whole input."""
     cold: ColdRequest | None = None
+    """Why that is less than it could have been; None where it is not, or not worth a word."""
     until: float | None = None
+    """When what the last call left there expires (seconds since the epoch); None where nobody knows, or it has."""
 
 
 @dataclass(slots=True, frozen=True)
 class CacheEntry:
-    """One step as the views of the cache show it. None is what was not reported or cannot be known. ``subagent``: its
-    request was a subagent's, which begins with another prompt."""
+    """One step as the views of the cache show it. None is what was not reported or cannot be known."""
 
     step_id: str
     created: float
@@ -104,6 +102,7 @@ class CacheEntry:
     life: float | None
     told: tuple[tuple[str, float], ...] = ()
     subagent: bool = False
+    """Its request was a subagent's, which begins with another prompt."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -123,27 +122,28 @@ Change = Literal["", "edited", "waiting"]
 @dataclass(slots=True, frozen=True)
 class FixedPart:
     """One part of the request prefix: never part of history, sent fresh each time. It never changes, so that all
-    steps that sent it can hold the same one.
-
-    ``group`` is the child of its row (``builtin``, ``mcp:github``, a file name). ``raw_tokens`` is the o200k_base
-    count, None until counted; ``chars`` lets the character rule stand in for it. ``deferred_tokens`` is what a
-    deferred tool would cost if it were loaded; its own raw count is then 0. ``fingerprint`` identifies the content.
-    ``change``: ``edited``, the file is another now and the user's messages tell of it, or ``waiting``, this is what the
-    next one will tell and is not sent here. ``text`` is what was sent of a memory or pinned file, so that another
-    process can send the same bytes once the file is another; None of everything else.
-    """
+    steps that sent it can hold the same one."""
 
     row: RowId
     group: str
+    """The child of its row: ``builtin``, ``mcp:github``, a file name."""
     label: str
     chars: int
+    """Lets the character rule stand in until it is counted."""
     fingerprint: str
+    """Identifies the content."""
     raw_tokens: int | None = None
+    """Its o200k_base count; None until it is counted, 0 of a deferred tool."""
     ascii_chars: int | None = None
     deferred_tokens: int | None = None
+    """What a deferred tool would cost if it were loaded."""
     path: str | None = None
     change: Change = ""
+    """``edited``: the file is another now and the user's messages tell of it; ``waiting``: this is what the next one
+    will tell and is not sent here."""
     text: str | None = None
+    """What was sent of a memory or pinned file, so that another process can send the same bytes once the file is
+    another; None of everything else."""
 
     @property
     def count(self) -> int | None:
@@ -174,31 +174,30 @@ class FixedSets:
 
 
 SentRun = tuple[int, float, int]
-"""``(index, share, resent)``, see ``context.sent``."""
+"""``(index, share, resent)``: from the message at this index on, ``share`` of each answer's reasoning counts, and it
+was sent or not (``context.anchor.runs_of``)."""
 
 
 @dataclass(slots=True, frozen=True)
 class Given:
     """The inputs that the calculator was given for a step beside what is stored anyway, so that its answer can be made
-    again.
-
-    ``head`` is the id of the last message of the conversation then; ``ratio`` the calibration; ``effort`` and
-    ``family`` the thinking and the tokenizer of the model; ``bound`` and ``ask_drop`` what was known of how its server
-    takes reasoning back. The limits (tokens) are those of the model as far as they were known, ``learned_at`` (seconds
-    since the epoch) when the server stated one. ``compact_at``, ``reserve``, ``auto_compact``, ``paused`` and ``off``
-    say when it would compact.
-    """
+    again: those of the model, the limits as far as they were known, and when it would compact."""
 
     head: str | None
+    """Id of the last message of the conversation then."""
     ratio: float
+    """The calibration."""
     effort: str
     family: str
+    """Of tokenizers."""
     bound: bool = False
     ask_drop: bool = True
+    """Both as in ``ReplayRule``."""
     max_input: int | None = None
     max_output: int | None = None
     limit_source: LimitSource = "unknown"
     learned_at: float | None = None
+    """When the server stated a limit, in seconds since the epoch."""
     compact_at: float | None = None
     reserve: int = 0
     auto_compact: bool = True
@@ -208,23 +207,8 @@ class Given:
 
 @dataclass(slots=True)
 class Step:
-    """One model call and everything needed to anchor on it later.
-
-    ``sent_count`` and ``sent_fingerprint`` identify the message ids that were sent (``models.fingerprint``);
-    ``fixed`` the prefix parts that went with them (``fixed_fingerprint`` is the request's); ``prune_ids`` the prune
-    records in force; ``anchor_step`` the step its estimate was built on. ``estimated_input`` and ``actual_input`` are
-    tokens; ``estimated_growth`` is the estimate of the new text in it before any calibration, ``known_input`` all the
-    rest where that is no estimate, and ``actual_growth`` what was measured beside it; ``max_output`` is what was asked
-    for. ``sent_reasoning`` says which reasoning of earlier answers was sent and counted (``context.sent``; None in
-    steps of versions that did not store it), ``expected_usd`` what the call was expected to cost,
-    ``estimated_messages`` what the messages alone were estimated at where
-    none of them was measured, ``dropped_blocks`` how many blocks of it the provider says it dropped.
-    ``sent`` is what its request was made of (None in steps of versions that did not store it, and where nothing was
-    sent), ``expected_read`` the tokens of it that an earlier step had sent to the same cache, ``miss`` what of them was
-    paid anew, ``cache_life`` the seconds that what it left in the cache is kept there without being used, where that
-    is known for sure. ``given`` is what else its estimate was made with (None in steps of versions that did not store
-    it). Times are seconds since the epoch.
-    """
+    """One model call and everything needed to anchor on it later. Times are seconds since the epoch; what versions
+    before did not store is None."""
 
     id: str
     kind: StepKind
@@ -242,31 +226,48 @@ class Step:
     """What the calculator goes on with instead; None where the report is believed."""
     sent_count: int = 0
     sent_fingerprint: str = ""
+    """Of the ids of the messages that were sent (``models.messages.fingerprint``)."""
     prefix_fingerprint: str = ""
     fixed_fingerprint: str = ""
+    """Of the request's system prompt and tools."""
     anchor_step: str | None = None
+    """The step that its estimate was built on."""
     fixed: tuple[FixedPart, ...] = ()
     prune_ids: list[str] = field(default_factory=list)
+    """The prune records in force."""
     estimated_input: int | None = None
     estimated_growth: int | None = None
+    """Of the new text, before any calibration."""
     estimated_messages: int | None = None
+    """Of the messages alone, where none of them was measured."""
     known_input: int | None = None
+    """All of the input but the new text, where that is no estimate."""
     actual_growth: int | None = None
+    """What was measured beside ``known_input``."""
     actual_input: int | None = None
     max_output: int | None = None
+    """As it was asked for."""
     thinking: str | None = None
     finish_reason: str | None = None
     cost_usd: float | None = None
     failure: Failure | None = None
     window: int | None = None
     sent_reasoning: list[SentRun] | None = None
+    """Which reasoning of earlier answers was sent and counted."""
     dropped_blocks: int = 0
+    """Blocks of it that the provider says it dropped."""
     sent: Sent | None = None
+    """What the request was made of; None where nothing was sent, too."""
     expected_read: int | None = None
+    """Tokens of it that an earlier step had sent to the same cache."""
     miss: CacheMiss | None = None
+    """What of them was paid anew."""
     cache_life: float | None = None
+    """Seconds that what it left in the cache is kept there without being used, where that is known for sure."""
     given: Given | None = None
+    """What else its estimate was made with."""
     expected_usd: float | None = None
+    """Dollars that it was expected to cost."""
 
     @property
     def counted(self) -> TokenUsage | None:
@@ -320,43 +321,52 @@ class Step:
 
 @dataclass(slots=True)
 class CompactionRecord:
-    """One compaction: nothing is deleted, the record says what is sent differently while it is active.
-
-    ``prune``: the tool results of ``message_ids`` are sent as a placeholder; those in ``clips`` are sent cut to that
-    many characters instead. ``summary``: ``message_ids`` are replaced by the message ``summary_id``; where ``left_out``
-    is set no model wrote it: so many messages were left out behind a placeholder. ``cost_usd`` is None when a call has
-    no price; ``cost_known_usd`` is then what the others cost.
-    ``after_tokens`` is an estimate always, ``before_tokens`` where ``before_estimated`` says so.
-    Records of one operation share ``operation_id`` and are undone together. ``switched`` are the times (seconds since
-    the epoch) at which it was put out of force, and back in turn; versions that did not store them undid it unseen.
-    ``beside`` are the first messages of the branches that had been left when it was made: it does not hold on them, so
-    that each goes on as it was left.
-    """
+    """One compaction: nothing is deleted, the record says what is sent differently while it is active."""
 
     id: str
     operation_id: str
+    """Records that share it are undone together."""
     kind: Literal["prune", "summary"]
+    """``prune``: the tool results of ``message_ids`` are sent as a placeholder; ``summary``: ``message_ids`` are
+    replaced by the message ``summary_id``."""
     message_ids: list[str]
     active: bool = True
     created: float = 0.0
     reason: Literal["auto", "manual", "overflow", "switch"] = "auto"
     summary_id: str | None = None
     clips: dict[str, int] = field(default_factory=dict)
+    """Those of a ``prune`` that are sent cut to that many characters instead."""
     before_tokens: int | None = None
     after_tokens: int | None = None
+    """Always an estimate; ``before_tokens`` where ``before_estimated`` says so."""
     kept_messages: int | None = None
     seconds: float | None = None
     cost_usd: float | None = None
+    """None where a call has no price; ``cost_known_usd`` is what the others cost."""
     model: str | None = None
     focus: str | None = None
     files: list[str] = field(default_factory=list)
     step_id: str | None = None
     left_out: int = 0
+    """Above 0: no model wrote the summary, so many messages were left out behind a placeholder."""
     cost_known_usd: float | None = None
     unpriced_calls: int = 0
     before_estimated: bool = True
     switched: list[float] = field(default_factory=list)
+    """When it was put out of force, and back, in turn (seconds since the epoch); versions that did not store them undid
+    it unseen."""
     beside: list[str] = field(default_factory=list)
+    """First messages of the branches that had been left when it was made: it does not hold on them, so that each goes
+    on as it was left."""
+
+    @property
+    def cleared(self) -> int:
+        """Results that are sent as a placeholder; ``clipped``, of those that are cut."""
+        return len(self.message_ids) - self.clipped
+
+    @property
+    def clipped(self) -> int:
+        return sum(message_id in self.clips for message_id in self.message_ids)
 
     @property
     def cost(self) -> Cost | None:

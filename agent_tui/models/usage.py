@@ -69,18 +69,18 @@ def counts_json(usage: TokenUsage | None) -> Metadata:
 
 @dataclass(slots=True, frozen=True)
 class Limits:
-    """A model's limits in tokens; None is unknown. ``window`` is the whole context, ``max_input`` the input alone.
-
-    ``learned`` names the fields that a refusal of the server corrected, ``learned_at`` says when (seconds since the
-    epoch); ``source`` is ``learned`` when the window or the largest input is among them.
-    """
+    """A model's limits in tokens; None is unknown."""
 
     window: int | None = None
+    """The whole context."""
     max_input: int | None = None
     max_output: int | None = None
     source: LimitSource = "unknown"
+    """``learned`` when the window or the largest input is among ``learned``."""
     learned: tuple[str, ...] = ()
+    """Names of the fields that a refusal of the server corrected."""
     learned_at: float | None = None
+    """When, in seconds since the epoch."""
 
     @property
     def origin(self) -> str:
@@ -103,37 +103,38 @@ class Limits:
 
 @dataclass(slots=True, frozen=True)
 class LearnedLimit:
-    """The limits of a model that a server's refusals stated: ``model`` is LiteLLM's name, ``server`` the configured
-    address or empty. Tokens; None was not said.
-
-    ``believed`` was thought to be the window, ``configured_window`` and ``configured_output`` stood in the
-    configuration when it was learned: where one of them has changed, it is out of date. ``learned_at`` is in seconds
-    since the epoch, ``text`` is the passage it was read from.
-    """
+    """The limits of a model that a server's refusals stated. Tokens; None was not said. It is out of date where what
+    was ``believed`` or configured then has changed."""
 
     model: str
+    """LiteLLM's name."""
     server: str
+    """The configured address, or empty."""
     window: int | None = None
     max_input: int | None = None
     max_output: int | None = None
     believed: int | None = None
+    """What was thought to be the window."""
     configured_window: int | None = None
     configured_output: int | None = None
     learned_at: float = 0.0
+    """Seconds since the epoch."""
     text: str = ""
+    """The passage it was read from."""
 
 
 @dataclass(slots=True, frozen=True)
 class Rates:
-    """US dollars per token; None where the price is not known. ``cache_write_1h`` is for entries that live an hour,
-    ``reasoning`` where thinking costs other than text."""
+    """US dollars per token; None where the price is not known."""
 
     input: float | None = None
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
     cache_write_1h: float | None = None
+    """Of entries that live an hour."""
     reasoning: float | None = None
+    """Where thinking costs other than text."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -146,7 +147,7 @@ class PriceTier:
 
 @dataclass(slots=True, frozen=True)
 class Prices(Rates):
-    """The prices of a model. ``tiers``, ascending, are for longer inputs."""
+    """The rates of a model; ``tiers``, ascending, are for longer inputs."""
 
     tiers: tuple[PriceTier, ...] = ()
 
@@ -201,11 +202,12 @@ def _known(price: float | None, otherwise: float) -> float:
 
 @dataclass(slots=True, frozen=True)
 class Cost:
-    """US dollars of some model calls: ``known`` of what has a price, ``unpriced`` how many calls have none, or are
-    known in part alone."""
+    """US dollars of some model calls."""
 
     known: float = 0.0
+    """Of what has a price."""
     unpriced: int = 0
+    """Calls that have none, or are known in part alone."""
 
     @property
     def whole(self) -> float | None:

@@ -18,6 +18,13 @@ def command(module: str) -> tuple[str, ...]:
     return (sys.executable, "-P", "-c", code, _ROOT)
 
 
+def isolated(module: str, *arguments: str) -> list[str]:
+    """The command that runs ``main(arguments)`` of a module of ours in a Python that takes nothing from its environment
+    and its folder."""
+    code = f"import sys; sys.path.append(sys.argv.pop(1)); from {module} import main; sys.exit(main(*sys.argv[1:]))"
+    return [sys.executable, "-I", "-c", code, _ROOT, *arguments]
+
+
 def start(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Starts a child in a process group of its own. Raises OSError when it cannot be started."""
     return subprocess.Popen(

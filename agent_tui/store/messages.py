@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent_tui.errors import StoreError
-from agent_tui.models.codec import dumps, message_from_dict
+from agent_tui.models.codec import dumps, from_dict
 from agent_tui.models.messages import Message
 from agent_tui.store.database import Database, damaged
 from agent_tui.store.rows import check_fields, dump_message, load_json, load_message, load_part
@@ -218,7 +218,7 @@ class Waiting:
         found: list[Message] = []
         for (data,) in rows:
             try:
-                message = message_from_dict(json.loads(data))
+                message = from_dict(Message, json.loads(data))
                 for value in (message, *message.parts):
                     check_fields(value)
                 found.append(message)

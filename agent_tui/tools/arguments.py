@@ -12,6 +12,25 @@ from agent_tui.models.messages import Metadata
 
 T = TypeVar("T")
 
+TEXT: Metadata = {"type": "string"}
+NUMBER: Metadata = {"type": "number"}
+INTEGER: Metadata = {"type": "integer"}
+FLAG: Metadata = {"type": "boolean"}
+
+
+def parameters(properties: Metadata, *required: str) -> Metadata:
+    """The JSON Schema of an object, as models are sent it."""
+    schema: Metadata = {"type": "object", "properties": properties}
+    return schema | {"required": list(required)} if required else schema
+
+
+def described(schema: Metadata, description: str) -> Metadata:
+    return schema | {"description": description}
+
+
+def listed(items: Metadata) -> Metadata:
+    return {"type": "array", "items": items}
+
 
 def parse_arguments(raw: str) -> Metadata:
     """The arguments object of a tool call. Empty text is an empty object; raises ToolError for anything but an

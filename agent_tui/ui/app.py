@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from agent_tui.ui.prompt.completing import Completions
     from agent_tui.ui.transcript import Transcript
     from agent_tui.ui.transcript import messages as posted
+    from agent_tui.ui.widgets.drawn_lines import Activity
     from agent_tui.ui.widgets.find import FindBar
-    from agent_tui.ui.widgets.lines import Activity
     from agent_tui.ui.widgets.queue import Queue
 
 
@@ -302,9 +302,8 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self.view.arrange(event.size.height)
 
     async def on_event(self, event: events.Event) -> None:
-        """Hands what is typed or pasted while the conversation has the focus to the prompt. The focus moves before the
-        next key is looked at: that one may have come along, and would else be one of the conversation's own, its
-        letters."""
+        """Hands what is typed or pasted while the conversation has the focus to the prompt, before the next key is
+        looked at: that one may have come along."""
         if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded and self._is_for_prompt(event):
             self.screen.set_focus(self.prompt)
         await super().on_event(event)
@@ -458,9 +457,8 @@ def run_ui(
     again: Sequence[str] = ("agent-tui",),
     served: Served | None = None,
 ) -> int:
-    """Runs the chat until the user leaves; returns the exit code. An AgentError from ``agent_factory`` (awaited after
-    the first frame) or from the start of its agent leaves the screen, and its line goes to stderr. ``again`` is how
-    the program was called, as far as that matters for going on with a session."""
+    """Runs the chat until the user leaves; returns the exit code. An AgentError of ``agent_factory`` or of the agent's
+    start goes to stderr as a line. ``again`` is how the program was called, as far as that matters for going on."""
 
     def last_words(agent: Agent) -> list[str]:
         from shutil import get_terminal_size

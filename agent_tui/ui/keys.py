@@ -25,15 +25,14 @@ APP_BINDINGS: list[BindingType] = [
 
 
 PAUSE = 0.4
-"""Seconds without a key before a key can be an answer: people need longer than this to see a question and decide, and
-keys of one word follow each other faster."""
+"""Seconds without a key before a key can be an answer: nobody sees a question and decides in less."""
 
 
 class TypingGuard:
     """Knows when something was typed last, and since when a question is to be seen.
 
-    A question starts guarded. The guard goes with the first key (or click) that comes after a pause of ``PAUSE``
-    seconds since the question appeared and since the key before it; until then every key is typing, not an answer.
+    Keys (and clicks) are typing, not an answer, until one comes ``PAUSE`` seconds after the question appeared and
+    after the key before it.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

@@ -1,7 +1,5 @@
-"""Handles failures of the screen's own code: one line, one entry in the log, and the chat goes on.
-
-Textual ends the program with a traceback, and stops the widget whose handler failed. A conversation is worth more.
-"""
+"""Handles failures of the screen's own code: one line, one entry in the log, and the chat goes on. Textual would end
+the program with a traceback, and stop the widget whose handler failed."""
 
 from __future__ import annotations
 
@@ -28,10 +26,8 @@ log = logging.getLogger(__name__)
 
 
 class Guarded(SurvivesHandlers):
-    """A widget or screen that goes on with its next message when a handler has failed. Put it first among the bases.
-
-    The app's ``net`` catches the error; in an app without one it fails as any other.
-    """
+    """A widget or screen that goes on with its next message when a handler has failed; the app's ``net`` catches the
+    error. Put it first among the bases."""
 
     def survives(self, error: Exception) -> bool:
         net = getattr(self.app, "net", None)
@@ -48,8 +44,8 @@ class Guarded(SurvivesHandlers):
 
 
 class Net:
-    """Decides what an error costs: a line (``say``), the screen on top, or the end with a line on stderr (``fail``), as
-    it is before the session ``is_open``. ``errors`` are those survived, newest last."""
+    """Decides what an error costs: a line (``say``), the screen on top, or, before the session ``is_open``, the end
+    with a line on stderr (``fail``). ``errors`` are those survived, newest last."""
 
     def __init__(
         self,
@@ -70,9 +66,7 @@ class Net:
 
     def caught(self, error: Exception, *, drawing: bool = False) -> None:
         """Shows and logs an error. Before the session is open, and when errors do not end, leaves with one line.
-
-        ``drawing``: a screen could not be made or drawn. One on top of the chat goes away; the chat is still there.
-        """
+        ``drawing``: a screen could not be made or drawn; one on top of the chat goes away."""
         app, new = self._app, self._new(error)
         if new and not isinstance(error, AgentError):
             log.error("The screen's code failed", exc_info=error)

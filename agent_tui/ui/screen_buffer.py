@@ -28,11 +28,9 @@ class Frame(NamedTuple):
 
 
 class ScreenBuffer:
-    """Rows as they were sent. A row that is not known (None) has to be sent whole, at the next occasion.
-
-    ``regions``: whether the terminal can scroll a part of its screen. ``shapes`` is another number whenever rows
-    are not known any more, or may begin their parts at other columns.
-    """
+    """Rows as they were sent. A row that is not known (None) has to be sent whole. ``regions``: the terminal can scroll
+    a part of its screen. ``shapes`` is another number whenever rows are not known any more, or may be made of other
+    parts."""
 
     def __init__(self, regions: bool) -> None:
         self.regions = regions
@@ -65,8 +63,8 @@ class ScreenBuffer:
         return row is not None and list(row) == columns
 
     def frame(self, changes: Mapping[int, Cells], whole: Mapping[int, bool]) -> Frame:
-        """Returns what has to be sent so that these rows show these parts; ``whole`` rows are given in all their parts,
-        of the others only those that may have changed."""
+        """Returns what has to be sent for these rows; ``whole`` ones are given in all their parts, of others what may
+        differ."""
         rows = self._rows.copy()
         wanted: dict[int, Cells] = {}
         for y in sorted(changes):
@@ -135,7 +133,7 @@ def _size(have: Cells | None, want: Cells) -> int:
 
 def _write(out: list[str], y: int, have: Cells | None, want: Cells) -> None:
     """The parts of a row that are different. A terminal may think that a text that is not plain ASCII is wider than we
-    do: what stands right of it is written after it, so that it stands where it belongs."""
+    do: what stands right of it is written after it."""
     if have is not None and have.keys() != want.keys():
         have = None
     going_on = spilled = False
@@ -151,6 +149,5 @@ def _write(out: list[str], y: int, have: Cells | None, want: Cells) -> None:
 
 
 def can_scroll_regions(term: str | None = None) -> bool:
-    """Returns whether a terminal of this name (by default the one of the environment) can scroll a part of its
-    screen."""
+    """Returns whether a terminal of this name (of the environment's) can scroll a part of its screen."""
     return (os.environ.get("TERM", "") if term is None else term) not in NO_REGIONS

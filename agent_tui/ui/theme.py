@@ -105,14 +105,10 @@ def load_theme(path: Path) -> Theme:
     import tomllib  # the default theme is no file
 
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return _theme(tomllib.loads(path.read_text(encoding="utf-8")), path.stem)
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise ValueError(f"theme {path}: {reason}") from error
-    try:
-        return _theme(data, path.stem)
-    except ValueError as error:
-        raise ValueError(f"theme {path}: {error}") from error
 
 
 def load_themes(user_folder: Path) -> Themes:
@@ -131,11 +127,10 @@ def load_themes(user_folder: Path) -> Themes:
 
 def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
     """The theme to start with, reading as few files as possible, and a line when it is not the one asked for."""
-    problem = None
     if name == DEFAULT_THEME and not (user_folder / f"{name}.toml").is_file():
         return _theme(DEFAULT, name), None
-    for folder in (user_folder, package_themes()):
-        path = folder / f"{name}.toml"
+    problem = None
+    for path in (folder / f"{name}.toml" for folder in (user_folder, package_themes())):
         if path.is_file():
             try:
                 return load_theme(path), None
@@ -150,8 +145,7 @@ def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
 
 
 def wanted_theme(configured: str, state: Path) -> str:
-    """The theme to start with: what the configuration names; where it names none, the one that was chosen last with
-    /theme. ``AUTO_THEME`` where that is the terminal's to say."""
+    """The theme to start with: the configured one, else the one chosen last with /theme, else ``AUTO_THEME``."""
     if configured != AUTO_THEME:
         return configured
     try:
@@ -167,8 +161,7 @@ def theme_for(light: bool | None) -> str:
 
 
 def told_by_environment(environ: Mapping[str, str]) -> bool | None:
-    """Returns whether ``COLORFGBG`` tells of a light background; None where it tells nothing. Its last number is one of
-    the 16 colours: white ones are light."""
+    """Returns whether the last number of ``COLORFGBG``, one of the 16 colours, is a white one; None without it."""
     last = environ.get("COLORFGBG", "").rpartition(";")[2]
     return int(last) in (7, *range(9, 16)) if last.isdecimal() and int(last) < 16 else None
 
@@ -223,10 +216,7 @@ def _mixed(theme: Theme) -> dict[str, str]:
 
 
 class Paint:
-    """Styles for drawing, their colours named by theme variables (``muted``, ``context-tools``, ``primary``).
-
-    One per set of variables: a theme change makes a new one.
-    """
+    """Styles by the names of theme variables (``muted``, ``primary``). A theme change makes a new one."""
 
     def __init__(self, variables: dict[str, str]) -> None:
         self.variables = variables

@@ -49,7 +49,7 @@ async def measure(database: Path) -> dict[str, float]:
             out["letter"], out["letter_max"] = median(letters), max(letters)
             picker.search("")
             out["down"] = await milliseconds(run, lambda: picker.action_rows("move", 1))
-            out["end"] = await milliseconds(run, lambda: picker.action_rows("last", 0))
+            out["end"] = await milliseconds(run, lambda: picker.action_rows("move", 1_000_000))
     finally:
         store.close()
     return out

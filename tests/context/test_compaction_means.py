@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.compaction.notices import preview_text
-from agent_tui.context.compaction.plan import BREATH_STEPS, plan_clearing
-from agent_tui.context.compaction.planning import records_of
+from agent_tui.context.compaction.plan import BREATH_STEPS, plan_clearing, records_of
 from agent_tui.context.compaction.summary import MODEL_SECTIONS, NOTHING, assemble, check_text, merged, parse_sections
 from agent_tui.context.compaction.summary_parts import collect_files, file_lines, plan_lines, todo_lines, user_words
 from agent_tui.context.tokens import family_of

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.context.accounting.inputs import CompactionSettings
-from agent_tui.context.compaction.notices import done_text
-from agent_tui.context.compaction.planning import preview_text, records_of
+from agent_tui.context.compaction.notices import done_text, preview_text
+from agent_tui.context.compaction.plan import records_of
 from agent_tui.context.view import CLIP_MIN_CHARS, plan_clips
 from agent_tui.models.messages import CLEARED_RESULT, AttachmentPart, TextPart
 from agent_tui.models.usage import Cost

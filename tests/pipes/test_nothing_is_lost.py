@@ -16,14 +16,14 @@ from agent_tui.pipes.pipe import BadLineError, Language, UnknownNameError
 from agent_tui.providers.worker import protocol
 from agent_tui.providers.worker.client import RequestEncoder
 from agent_tui.providers.worker.serve import item_lines, merge
-from agent_tui.tools.mcp import lines as host_lines
+from agent_tui.tools.mcp import protocol as host_protocol
 from tests.support.filled import every_field, filled, local_fields, without_local
 
 LANGUAGES = {
     "to worker": protocol.TO_WORKER,
     "from worker": protocol.FROM_WORKER,
-    "to host": host_lines.TO_HOST,
-    "from host": host_lines.FROM_HOST,
+    "to host": host_protocol.TO_HOST,
+    "from host": host_protocol.FROM_HOST,
 }
 MESSAGES = [
     pytest.param(language, cls, id=f"{where}: {name}")

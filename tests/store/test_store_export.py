@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.errors import StoreError
-from agent_tui.models.codec import from_dict, message_from_dict, to_dict
+from agent_tui.models.codec import from_dict, to_dict
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -76,7 +76,7 @@ def test_the_export_is_complete(store: Store, session_id: str) -> None:
     assert export["session"]["id"] == session_id
     messages = {**store.messages.all(session_id), **store.messages.summaries(session_id)}
     told = {m["id"]: m for m in export["messages"]}
-    assert {key: message_from_dict(m) for key, m in told.items()} == messages
+    assert {key: from_dict(Message, m) for key, m in told.items()} == messages
     assert [key for key, m in told.items() if m["on_path"]] == ["a", "b", "c"]
     assert [key for key, m in told.items() if not m["in_tree"]] == ["sum"]
     assert told["b"]["parts"][0]["provider_metadata"] == SIGNATURE

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from agent_tui.errors import StoreError
-from agent_tui.models.codec import message_from_dict, to_dict
+from agent_tui.models.codec import from_dict, to_dict
+from agent_tui.models.messages import Message
 from agent_tui.models.session import SessionState
 from agent_tui.store import schema
 from agent_tui.store.database import Database
@@ -76,7 +77,7 @@ def require_as_before(path: Path) -> None:
             expected = {**session, "state": state, "kind": kind, "messages": count}
             assert store.export(session["id"])["session"] == expected
             # So is what they added to messages.
-            kept = [to_dict(message_from_dict(m)) for m in then["waiting"][session["id"]]]
+            kept = [to_dict(from_dict(Message, m)) for m in then["waiting"][session["id"]]]
             assert [to_dict(m) for m in store.waiting.all(session["id"])[0]] == kept
             assert all(is_within(m, now) for m, now in zip(then["waiting"][session["id"]], kept, strict=True))
             found = [message.id for message in store.messages.path(session["id"], session["head_id"])]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.planning import CompactionPlan, CompactionReason, plan_compaction, undo_target
+from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, undo_target
+from agent_tui.context.compaction.planning import plan_compaction
 from agent_tui.context.compaction.summary import MODEL_SECTIONS
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import message_text_for_count

@@ -11,7 +11,7 @@ from agent_tui.models.events import ContextChanged
 from agent_tui.models.steps import CacheForecast, ColdRequest
 from agent_tui.text.numbers import clock_time
 from agent_tui.ui.theme import Paint
-from agent_tui.ui.widgets.lines import StatusFacts, StatusLine
+from agent_tui.ui.widgets.drawn_lines import StatusFacts, StatusLine
 from tests.support.app import Running, running
 from tests.support.usages import sample_usage
 

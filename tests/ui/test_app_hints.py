@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.models.messages import Message, TextPart, user_message
-from agent_tui.ui.widgets import lines as activity
+from agent_tui.ui.widgets import drawn_lines as activity
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 

@@ -154,7 +154,7 @@ async def test_no_picker_minds_rows_that_went_away(tmp_path: Path) -> None:
             rows = picker.rows
             rows.action_last()
             rows.action_choose()
-            rows.post_message(RowList.Chosen(rows, 10_000))
+            rows.post_message(RowList.Chosen(10_000))
             picker.search("nothing is called like this")
             await run.pilot.pause()
             await run.pilot.press("enter", "escape")

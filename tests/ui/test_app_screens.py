@@ -349,6 +349,6 @@ async def test_a_hint_makes_way_for_what_goes_on(tmp_path: Path) -> None:
         run.app.activity.begin("Waiting for your permission")
         run.app.view.hint("Tool output open")
         assert run.app.activity.hint_text
-        run.app.activity._hint_over()
+        run.app.activity.hint("")
         await run.pilot.pause()
         assert "Waiting for your permission" in run.shown()

@@ -14,6 +14,7 @@ from textual.screen import Screen
 import agent_tui.ui.screens
 from agent_tui.ui.screens.picker import TALLEST, WIDEST, Picker, fitting
 from agent_tui.ui.screens.text import TextScreen
+from agent_tui.ui.screens.work import Followed
 from tests.support.app import Clock, shown
 from tests.support.scenes import SCENES, showcase_app, stage
 
@@ -36,7 +37,7 @@ def screens() -> set[type[Screen[Any]]]:
         importlib.import_module(module.name)
     while kinds:
         kinds += (kind := kinds.pop()).__subclasses__()
-        if kind.__module__.startswith("agent_tui.ui.screens.") and kind is not Picker:
+        if kind.__module__.startswith("agent_tui.ui.screens.") and kind not in (Picker, Followed):
             found.add(kind)
     return found
 

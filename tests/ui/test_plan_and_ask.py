@@ -32,7 +32,7 @@ def question(several: bool = False, choices: tuple[str, ...] = ("red", "green", 
     return QuestionAsked("q1", "Which colour?", choices, several)
 
 
-def panel(run: Running) -> QuestionPanel:
+def panel(run: Running) -> QuestionPanel[Any]:
     found = run.app.chat.questions.panel
     assert found is not None
     return found

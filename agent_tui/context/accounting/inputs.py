@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from agent_tui.context.accounting.fixed import Coverage, estimate_fixed_parts
@@ -36,26 +37,25 @@ class CompactionSettings:
 
 @dataclass(slots=True, frozen=True)
 class ContextInputs:
-    """The calculator's only arguments.
-
-    ``view`` is what would be sent now (``context.sent.view.build_view``); ``steps`` are all steps of the session,
-    oldest first; ``fixed`` are the prefix parts of the next request. ``ratio`` is the model's measured calibration
-    (``accounting.accuracy``), applied to all text that is estimated. ``replay`` is what was learned of the model's
-    server; what stays out of the prefix is found in the steps. So many leading steps are ``inherited`` from the session
-    this one was forked from: they measure, and cost nothing here.
-    """
+    """The calculator's only arguments."""
 
     model: ModelInfo
     view: Sequence[SentMessage]
+    """What would be sent now (``context.view.build_view``)."""
     steps: Sequence[Step] = ()
+    """All steps of the session, oldest first."""
     records: Sequence[CompactionRecord] = ()
     fixed: Sequence[FixedPart] = ()
+    """The prefix parts of the next request."""
     settings: CompactionSettings = field(default_factory=CompactionSettings)
     ratio: float = 1.0
+    """The model's measured calibration (``reports.growth_ratio``), applied to all text that is estimated."""
     fixed_fingerprint: str = ""
     effort: Effort = "off"
     replay: ReplayRule = field(default_factory=ReplayRule)
+    """What was learned of the model's server; what stays out of the prefix is found in the steps."""
     inherited: int = 0
+    """Leading steps of the session that this one was forked from: they measure, and cost nothing here."""
 
     def as_now(self) -> ContextInputs:
         """The same, which stays as it is when the session's own lists go on."""
@@ -211,7 +211,6 @@ def fixed_scale_at(number: int, step: Step, target: Target, family: Family) -> F
 
 
 def _in_conversation(step: Step, view: Sequence[SentMessage], records: Sequence[CompactionRecord]) -> bool:
-    """Returns whether the step's answer is sent, or stands behind a summary that is."""
     at, answer = step.sent_count, step.message_id
     if at < len(view) and view[at].message.id == answer:
         return True
@@ -224,7 +223,7 @@ Estimate = Callable[[Message, str, bool], MessageEstimate]
 """The estimate of a message with a key (which says as what it is sent), and whether it is the first result."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(frozen=True)
 class Ground:
     """The inputs, and what they say of the past and of the next request.
 
@@ -244,14 +243,18 @@ class Ground:
     rule: ReplayRule
     reasoning: ReasoningNow
     estimate: Estimate
-    ratio: float = field(init=False)
-    coarse_ratio: float = field(init=False)
-    coverage: Coverage = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ratio", clamp_ratio(self.inputs.ratio))
-        object.__setattr__(self, "coarse_ratio", coarse_ratio(self.inputs.ratio))
-        object.__setattr__(self, "coverage", Coverage(self.chain))
+    @cached_property
+    def ratio(self) -> float:
+        return clamp_ratio(self.inputs.ratio)
+
+    @cached_property
+    def coarse_ratio(self) -> float:
+        return coarse_ratio(self.inputs.ratio)
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        return Coverage(self.chain)
 
     @property
     def view(self) -> Sequence[SentMessage]:
@@ -287,10 +290,6 @@ def ground_of(inputs: ContextInputs) -> Ground:
     target, family = model.target, family_of(model.target)
     prefixes, results = prefixes_of(view), ResultStates(inputs.records)
     rule = rule_of(inputs, prefixes, results)
-
-    def estimate(message: Message, key: str, first: bool) -> MessageEstimate:
-        return estimate_message(message, family, first)
-
     return Ground(
         inputs=inputs,
         family=family,
@@ -301,7 +300,7 @@ def ground_of(inputs: ContextInputs) -> Ground:
         results=results,
         rule=rule,
         reasoning=reasoning_now(view, target, inputs.fixed_fingerprint, inputs.effort, rule),
-        estimate=estimate,
+        estimate=lambda message, _, first: estimate_message(message, family, first),
     )
 
 

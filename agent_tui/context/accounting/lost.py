@@ -128,7 +128,6 @@ def _shares(inputs: ContextInputs) -> dict[str, float]:
 
 
 def _back(ground: Ground, lost: dict[str, float], now: dict[str, float], inputs: ContextInputs) -> int:
-    """Tokens of what was lost that count again."""
     again = _shares(inputs)
     back = 0.0
     for message_id, missing in lost.items():
@@ -139,7 +138,6 @@ def _back(ground: Ground, lost: dict[str, float], now: dict[str, float], inputs:
 
 
 def _spoken_to(inputs: ContextInputs) -> ContextInputs:
-    """The same with the user's next message."""
     return replace(inputs, view=[*inputs.view, _sent("user", "next")])
 
 

@@ -180,7 +180,6 @@ def _share_of(ground: Ground, message_id: str, share: float) -> Change:
 
 
 def _share(ground: Ground, message: Message, share: float) -> Change:
-    """A share of an answer's reasoning."""
     if share == 0.0:
         return NO_CHANGE
     tokens, reported = reasoning_of(ground, message)
@@ -188,7 +187,6 @@ def _share(ground: Ground, message: Message, share: float) -> Change:
 
 
 def _message(ground: Ground, message_id: str) -> Message | None:
-    """An answer of the view; its step says where it is."""
     view, step = ground.view, ground.answered.get(message_id)
     at = step.sent_count if step is not None else len(view)
     if at < len(view) and view[at].message.id == message_id:
@@ -342,7 +340,6 @@ def _cost(ground: Ground, tally: Tally, index: int, state: str, ratio: float) ->
 
 
 def _open_answers(ground: Ground, end: int) -> list[str]:
-    """Answers since the last user message before an index."""
     answers: list[str] = []
     for index in range(end - 1, -1, -1):
         message = ground.view[index].message

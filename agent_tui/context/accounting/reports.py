@@ -80,7 +80,6 @@ def judge_usage(usage: TokenUsage, expected: ContextUsage, answer: int, surplus:
 
 
 def _followed(before: Surplus | None, reported: int, expected: int) -> Surplus:
-    """Returns what is known of the surplus after another report of one."""
     now = Surplus(reported, expected)
     if before is None:
         return now
@@ -272,7 +271,6 @@ def turns_left(
 
 
 def _turn_sizes(view: Sequence[SentMessage], chain: Sequence[Step], count: int, prune_ids: set[str]) -> list[int]:
-    """Inputs of the first measured step of each of the newest turns, oldest first."""
     sizes: list[int] = []
     for number in range(len(chain) - 1, -1, -1):
         step = chain[number]

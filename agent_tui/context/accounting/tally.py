@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import field, replace
 
@@ -12,7 +13,7 @@ from agent_tui.context.tokens import round_up
 from agent_tui.models.context import Basis, ContextRow
 from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, SummaryPart, ToolCallPart
 from agent_tui.models.requests import SentMessage
-from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId
+from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId, RowKind
 from agent_tui.records import dataclass
 from agent_tui.text.clean import printable_line
 from agent_tui.text.numbers import largest_remainder
@@ -117,57 +118,64 @@ def reasoning_of(ground: Ground, message: Message) -> tuple[int, bool]:
 
 
 @dataclass(slots=True)
+class _OfKind:
+    """The rows of one kind, and their sums."""
+
+    rows: list[ContextRow] = field(default_factory=list)
+    tokens: int = 0
+    estimated: int = 0
+    """In a measured group of one kind only the split is an estimate, not the sum."""
+    cached: int | None = 0
+    """What the provider read from its cache; None where that is not known."""
+    approximate: bool = False
+
+    def add(self, other: _OfKind) -> None:
+        self.rows += other.rows
+        self.tokens += other.tokens
+        self.estimated += other.estimated
+        self.cached = None if self.cached is None or other.cached is None else self.cached + other.cached
+        self.approximate |= other.approximate
+
+
+@dataclass(slots=True)
 class Tally:
-    """The rows of the messages ``[start, end)`` of a view by kind, and their sums. ``estimated`` is the part of a kind
-    that is estimate: in a measured group of one kind only the split is, not the sum. ``cached`` is what the provider
-    read from its cache; None where that is not known. ``text`` and ``given`` are the uncorrected estimates of what is
-    text and of what is not, kept only for what is not measured."""
+    """The rows of the messages ``[start, end)`` of a view by kind, and their sums."""
 
     start: int = 0
     end: int = 0
-    rows: dict[MessageRowId, list[ContextRow]] = field(default_factory=dict)
-    tokens: dict[MessageRowId, int] = field(default_factory=dict)
-    estimated: dict[MessageRowId, int] = field(default_factory=dict)
-    cached: dict[MessageRowId, int | None] = field(default_factory=dict)
-    approximate: set[MessageRowId] = field(default_factory=set)
+    kinds: defaultdict[MessageRowId, _OfKind] = field(default_factory=lambda: defaultdict(_OfKind))
     values: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Measured tokens of watched messages, and the key that they were sent with (``add_group``)."""
     total: int = 0
     text: float = 0.0
     given: float = 0.0
+    """The uncorrected estimates of what is text and of what is not, kept only for what is not measured."""
     misfit: int = 0
     """Measured less shown, where what was measured between two steps is less than the messages can have cost."""
 
+    @property
+    def approximate(self) -> bool:
+        """True when a message is not counted yet."""
+        return any(of.approximate for of in self.kinds.values())
+
     def copy(self) -> Tally:
-        return Tally(
-            self.start,
-            self.end,
-            {kind: list(rows) for kind, rows in self.rows.items()},
-            dict(self.tokens),
-            dict(self.estimated),
-            dict(self.cached),
-            set(self.approximate),
-            dict(self.values),
-            self.total,
-            self.text,
-            self.given,
-            self.misfit,
-        )
+        kinds = defaultdict(_OfKind, {kind: replace(of, rows=list(of.rows)) for kind, of in self.kinds.items()})
+        return replace(self, kinds=kinds, values=dict(self.values))
 
     def absorb(self, tokens: int) -> int:
         """Take ``tokens`` from the rows whose size is least sure: reasoning first, the newest first. Returns how many
         of them could not be taken. Rows are replaced, never changed: other tallies share them."""
-        for kind in sorted(self.rows, key=lambda k: (k != "reasoning", -self.tokens[k])):
-            rows = self.rows[kind]
-            for number in range(len(rows) - 1, -1, -1):
+        for _, of in sorted(self.kinds.items(), key=lambda item: (item[0] != "reasoning", -item[1].tokens)):
+            for number in range(len(of.rows) - 1, -1, -1):
                 if not tokens:
                     return 0
-                row = rows[number]
+                row = of.rows[number]
                 take = min(tokens, row.tokens)
                 if not take:
                     continue
                 left = row.tokens - take
                 read = None if row.cached_tokens is None else min(row.cached_tokens, left)
-                rows[number] = replace(
+                of.rows[number] = replace(
                     row,
                     tokens=left,
                     estimated_tokens=left,
@@ -175,62 +183,44 @@ class Tally:
                     cached_tokens=read,
                     cached=covered(left, read),
                 )
-                self.tokens[kind] -= take
-                self.estimated[kind] = min(self.tokens[kind], self.estimated[kind] + take)
-                known = self.cached[kind]
-                if known is not None and row.cached_tokens is not None and read is not None:
-                    self.cached[kind] = known - row.cached_tokens + read
+                of.tokens -= take
+                of.estimated = min(of.tokens, of.estimated + take)
+                if of.cached is not None and row.cached_tokens is not None and read is not None:
+                    of.cached += read - row.cached_tokens
                 self.total -= take
                 tokens -= take
         return tokens
 
     def add(self, kind: MessageRowId, row: ContextRow, estimated: int) -> None:
-        self.rows.setdefault(kind, []).append(row)
-        self.tokens[kind] = self.tokens.get(kind, 0) + row.tokens
-        self.estimated[kind] = self.estimated.get(kind, 0) + estimated
-        self._add_cached(kind, row.cached_tokens)
+        self.kinds[kind].add(_OfKind([row], row.tokens, estimated, row.cached_tokens, row.approximate))
         self.total += row.tokens
-        if row.approximate:
-            self.approximate.add(kind)
 
     def join(self, other: Tally) -> None:
         """Take over the rows of messages further on."""
-        for kind, rows in other.rows.items():
-            self.rows.setdefault(kind, []).extend(rows)
-            self.tokens[kind] = self.tokens.get(kind, 0) + other.tokens[kind]
-            self.estimated[kind] = self.estimated.get(kind, 0) + other.estimated[kind]
-            self._add_cached(kind, other.cached[kind])
-        self.approximate |= other.approximate
+        for kind, of in other.kinds.items():
+            self.kinds[kind].add(of)
         self.total += other.total
         self.misfit += other.misfit
         self.end = other.end
 
-    def _add_cached(self, kind: MessageRowId, tokens: int | None) -> None:
-        known = self.cached.get(kind, 0)
-        self.cached[kind] = None if tokens is None or known is None else known + tokens
-
     def kind_rows(self) -> list[ContextRow]:
         """The children of ``messages``: one row a kind, its messages below it in their order."""
-        rows: list[ContextRow] = []
-        for kind, named in MESSAGE_ROWS.items():
-            children = self.rows.get(kind)
-            if not children:
-                continue
-            tokens, estimated = self.tokens[kind], min(self.estimated[kind], self.tokens[kind])
-            rows.append(
-                ContextRow(
-                    id=kind,
-                    label=named.label,
-                    tokens=tokens,
-                    basis="estimated" if estimated == tokens and tokens else "derived",
-                    estimated_tokens=estimated,
-                    children=children,
-                    cached=covered(tokens, self.cached[kind]),
-                    cached_tokens=self.cached[kind],
-                    approximate=kind in self.approximate,
-                )
-            )
-        return rows
+        return [_kind_row(named, self.kinds[kind]) for kind, named in MESSAGE_ROWS.items() if kind in self.kinds]
+
+
+def _kind_row(named: RowKind, of: _OfKind) -> ContextRow:
+    estimated = min(of.estimated, of.tokens)
+    return ContextRow(
+        id=named.id,
+        label=named.label,
+        tokens=of.tokens,
+        basis="estimated" if estimated == of.tokens and of.tokens else "derived",
+        estimated_tokens=estimated,
+        children=of.rows,
+        cached=covered(of.tokens, of.cached),
+        cached_tokens=of.cached,
+        approximate=of.approximate,
+    )
 
 
 def add_group(

@@ -221,7 +221,6 @@ def preview_text(plan: CompactionPlan) -> str:
 
 
 def _lost(plan: CompactionPlan) -> str:
-    """The reasoning that would go, in words."""
     record_id = new_id("rec")
     message = plan.summary.message({}, record_id, 0.0) if plan.summary is not None else None
     return lost_text(plan.lost(records_of(plan, 0.0, "", record_id, message), message), would=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
@@ -12,7 +12,7 @@ from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.summary import INTRODUCTION, assemble, model_sections
 from agent_tui.context.compaction.summary_parts import file_lines
 from agent_tui.context.view import CLEARED_SUFFIX, INTERRUPTED_SUFFIX, build_view
-from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import APPROVED, Message, SummaryPart, new_id
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, Step
@@ -280,7 +280,7 @@ def message_tokens(usage: ContextUsage) -> dict[str, int]:
     costs: dict[str, int] = {}
     for row in usage.rows:
         if row.id == "messages":
-            for leaf in _leaves(row):
+            for leaf in row.leaves():
                 if leaf.message_id is not None:
                     costs[leaf.message_id] = costs.get(leaf.message_id, 0) + leaf.tokens
     return costs
@@ -307,10 +307,3 @@ def cut_at_or_before(cuts: Sequence[bool], index: int) -> int:
     while not cuts[index]:
         index -= 1
     return index
-
-
-def _leaves(row: ContextRow) -> Iterator[ContextRow]:
-    if not row.children:
-        yield row
-    for child in row.children:
-        yield from _leaves(child)

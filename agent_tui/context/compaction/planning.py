@@ -11,7 +11,7 @@ from dataclasses import replace
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.notices import preview_text, stuck_why
+from agent_tui.context.compaction.notices import stuck_why
 from agent_tui.context.compaction.plan import (
     GOAL_SHARE,
     Action,
@@ -25,7 +25,6 @@ from agent_tui.context.compaction.plan import (
     plan_clearing,
     pruned_just_now,
     records_of,
-    undo_target,
     unseen_from,
     valid_cuts,
 )
@@ -169,7 +168,6 @@ class Situation:
         return best
 
     def _last_answer(self) -> int:
-        """Returns where the newest answer begins, with the calls it belongs to."""
         last = next((i for i in range(self.tail - 1, -1, -1) if self.path[i].role == "assistant"), self.tail)
         return cut_at_or_before(self.cuts, last)
 
@@ -233,17 +231,6 @@ class Situation:
             plan_lines(self.path, cut, int(self.scale * PLAN_SHARE)),
         )
 
-
-__all__ = [
-    "CompactionPlan",
-    "CompactionReason",
-    "message_tokens",
-    "plan_compaction",
-    "plan_without_model",
-    "preview_text",
-    "records_of",
-    "undo_target",
-]
 
 WORTH_SUMMARISING = 0.10
 """A call is the better means only where what it would summarise takes at least this share of the limit."""

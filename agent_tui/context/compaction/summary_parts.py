@@ -157,7 +157,6 @@ def user_words(messages: Sequence[Message], budget: int, family: Family) -> tupl
 
 
 def _cost(message: Message, family: Family) -> int:
-    """Returns the cost of the words alone, without attachments."""
     text_only = all(isinstance(p, TextPart) for p in message.parts)
     raw = message.raw_tokens if text_only else None
     return estimate_message(replace(message, parts=[TextPart(message.text)], raw_tokens=raw), family).tokens

@@ -12,13 +12,8 @@ from typing import Literal, TypeAlias
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.compaction import notices
-from agent_tui.context.compaction.planning import (
-    CompactionPlan,
-    CompactionReason,
-    plan_compaction,
-    plan_without_model,
-    records_of,
-)
+from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, records_of
+from agent_tui.context.compaction.planning import plan_compaction, plan_without_model
 from agent_tui.context.compaction.summary import (
     MODEL_SECTIONS,
     check_size,

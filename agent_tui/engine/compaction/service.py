@@ -10,8 +10,9 @@ from dataclasses import replace
 from agent_tui.context.accounting.lost import lost_reasoning, lost_text
 from agent_tui.context.accounting.spending import ExpectedCall
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, undone_text
-from agent_tui.context.compaction.planning import CompactionReason, plan_compaction, preview_text, undo_target
+from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_text, undone_text
+from agent_tui.context.compaction.plan import CompactionReason, undo_target
+from agent_tui.context.compaction.planning import plan_compaction
 from agent_tui.engine.calls import stream_with_retries
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor

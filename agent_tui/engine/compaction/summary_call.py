@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from agent_tui.context.accounting.next_input import output_room
 from agent_tui.context.accounting.spending import ExpectedCall, priced_call
-from agent_tui.context.compaction.planning import CompactionPlan
+from agent_tui.context.compaction.plan import CompactionPlan
 from agent_tui.context.compaction.summary import (
     SummaryInput,
     prepare_input,

@@ -148,16 +148,10 @@ TIMEOUT = 3_600.0
 """Seconds a user's command may run: they can interrupt it."""
 
 
-async def run_shell(
-    command: str,
-    context: ToolContext,
-    conversation: Conversation,
-    publish: Emit,
-    added: Callable[[], None] = lambda: None,
-) -> None:
+async def run_shell(command: str, context: ToolContext, conversation: Conversation, publish: Emit) -> None:
     """Runs ``command`` without asking and outside the sandbox: it is the user's. Its output arrives as events and is
     added to the conversation with it, so the model sees it with the next message. Cancelling ends it; what it said so
-    far is kept. ``added`` is called once that is stored.
+    far is kept.
 
     Raises AgentError when the conversation is read-only or the command cannot be started.
     """
@@ -181,12 +175,10 @@ async def run_shell(
     except asyncio.CancelledError:
         text = context.secrets.mask("".join(kept))
         _add(conversation, publish, command, ToolOutcome(f"{text}\n[interrupted by the user]".lstrip("\n")))
-        added()
         raise
     except ToolError as error:
         outcome = ToolOutcome(context.secrets.mask(str(error)), is_error=True)
     _add(conversation, publish, command, outcome)
-    added()
 
 
 def _add(conversation: Conversation, publish: Emit, command: str, outcome: ToolOutcome) -> None:

@@ -216,9 +216,9 @@ class ToolRunner:
         waited = time.monotonic() - asked
         self._kept.pop(job.call.call_id, None)
         if not verdict.allowed:
-            text = f"{verdict.text}\n[It wanted {stopped.what}. While it could only look it said:]\n{looked.text}"
+            text = f"{verdict.text}\n[It wanted {stopped.what}. Its output while it could only look:]\n{looked.text}"
             return replace(looked, text=text, is_error=True, waited=waited)
-        emit(ToolOutput(job.call.call_id, "\n[again, and let]\n"))
+        emit(ToolOutput(job.call.call_id, "\n[begun again, with what was allowed]\n"))
         outcome = await self._execute(job, emit, verdict)
         return replace(outcome, waited=outcome.waited + waited)
 

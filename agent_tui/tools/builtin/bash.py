@@ -20,7 +20,7 @@ from agent_tui.models.messages import NO_OUTPUT, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line
-from agent_tui.tools.arguments import reject_surrogates, validate
+from agent_tui.tools.arguments import FLAG, NUMBER, TEXT, described, parameters, reject_surrogates, validate
 from agent_tui.tools.base import Intent, Keeping, ToolContext, ToolOutcome
 from agent_tui.tools.children.git_broker import GitBroker, launched
 from agent_tui.tools.children.job import Cleaned
@@ -31,7 +31,6 @@ from agent_tui.tools.sandbox.words import Stopped
 
 if TYPE_CHECKING:
     from agent_tui.tools.children.job import Job
-    from agent_tui.tools.children.jobs import Jobs
     from agent_tui.tools.sandbox.attempts import Attempts
     from agent_tui.tools.sandbox.jail import Jail
     from agent_tui.tools.sandbox.outputs import Outputs
@@ -67,33 +66,27 @@ class BashTool:
             "bash",
             "Run a command; no stdin, fresh shell each time, background processes are ended with it. "
             f"Of output over {config.output_limit} characters the middle is saved to a file.",
-            {
-                "type": "object",
-                "properties": {
-                    "command": {"type": "string"},
-                    "timeout": {
-                        "type": "number",
-                        "description": f"seconds, default {config.bash_timeout:g}, at most {MAX_TIMEOUT:g}",
-                    },
-                    "background": {"type": "boolean"},
-                    "outside": {"type": "boolean", "description": "leave the sandbox; asks the user"},
+            parameters(
+                {
+                    "command": TEXT,
+                    "timeout": described(NUMBER, f"seconds, default {config.bash_timeout:g}, at most {MAX_TIMEOUT:g}"),
+                    "background": FLAG,
+                    "outside": described(FLAG, "leave the sandbox; asks the user"),
                 },
-                "required": ["command"],
-            },
+                "command",
+            ),
         )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
         args = _bash_arguments(arguments)
-        line = " ".join(pictured(args.command).split())
-        summary = line if len(line) <= 100 else line[:99] + "…"
-        if args.background:
-            summary = f"in the background: {summary}"
-        display = {"kind": "command", "text": pictured(args.command)}
+        shown = pictured(args.command)
+        line = " ".join(shown.split())
+        where = "in the background: " if args.background else ""
         return Intent(
             "command",
-            summary,
+            where + (line if len(line) <= 100 else line[:99] + "…"),
             command=args.command,
-            display=display,
+            display={"kind": "command", "text": shown},
             outside=args.outside,
             goes_on=bool(args.background),
         )
@@ -113,10 +106,10 @@ class BashTool:
             if look < _LOOKS and found.rest is None and again:
                 # Nothing else stopped it, and what it wrote so far is what a build makes anew.
                 more += again
-                context.emit(f"\n[again, and let write {_names(again, root)}]\n")
+                context.emit(f"\n[begun again: it may now write in {_names(again, root)}]\n")
             elif look < _LOOKS and not sockets and await found.asks_for_no_more_than_sockets(context.jail):
                 sockets = True
-                context.emit("\n[again, and let use unix sockets of its own]\n")
+                context.emit("\n[begun again: it may now use unix sockets of its own]\n")
             else:
                 return replace(outcome, stopped=found.told(outcome.stopped, attempts.lent.written, root))
         return outcome
@@ -257,7 +250,6 @@ async def _start_in_background(
     if context.jobs is None:
         launch.close()
         raise ToolError("bash: nothing can run in the background here.")
-    domain = launch.domain
     job = await context.jobs.start(
         command,
         launch,
@@ -273,7 +265,7 @@ async def _start_in_background(
     lines = [f"{STARTED}{job.id}; you will be told when it ends. It ends with the session."]
     if (reach := job.info.reach) in PORTS:
         lines.append(PORTS[reach])
-    display = {"kind": "text", "summary": f"{job.id} runs in the background", "domain": domain}
+    display = {"kind": "text", "summary": f"{job.id} runs in the background", "domain": launch.domain}
     return ToolOutcome("\n".join(lines), display=display)
 
 
@@ -437,14 +429,7 @@ class JobsTool:
     schema = ToolSchema(
         "jobs",
         "New output and state of a command bash runs in the background; without id, all.",
-        {
-            "type": "object",
-            "properties": {
-                "id": {"type": "string"},
-                "wait": {"type": "number", "description": "seconds, for its end"},
-                "stop": {"type": "boolean"},
-            },
-        },
+        parameters({"id": TEXT, "wait": described(NUMBER, "seconds, for its end"), "stop": FLAG}),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -457,7 +442,7 @@ class JobsTool:
         if context.jobs is None:
             raise ToolError("jobs: nothing can run in the background here.")
         if args.id is None:
-            return _list_jobs(context.jobs)
+            return _list_jobs(context.jobs.all())
         job = context.jobs.get(args.id)
         if args.stop:
             await context.jobs.stop(args.id, "a call")
@@ -466,17 +451,11 @@ class JobsTool:
         return ToolOutcome(job.look(), is_error=job.failed, display={"kind": "text", "summary": job.state_line()})
 
 
-def _list_jobs(jobs: Jobs) -> ToolOutcome:
-    found = jobs.all()
-    lines = [_job_row(job) for job in found]
-    running = sum(job.info.state == "running" for job in found)
+def _list_jobs(jobs: Sequence[Job]) -> ToolOutcome:
+    lines = [" · ".join(filter(None, (job.state_line(), job.line, job.info.last_line))) for job in jobs]
+    running = sum(job.info.state == "running" for job in jobs)
     display: Metadata = {"kind": "text", "summary": f"{running} running"}
     return ToolOutcome("\n".join(lines) or "No background commands.", display=display)
-
-
-def _job_row(job: Job) -> str:
-    last = job.info.last_line
-    return f"{job.state_line()} · {job.line}{f' · {last}' if last else ''}"
 
 
 def _jobs_arguments(arguments: Metadata) -> JobsArguments:

@@ -13,7 +13,7 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line, plain_line
 from agent_tui.text.numbers import lines_in, plural
-from agent_tui.tools.arguments import validate
+from agent_tui.tools.arguments import FLAG, TEXT, described, listed, parameters, validate
 from agent_tui.tools.base import Intent, TodoItem, ToolContext, ToolOutcome
 from agent_tui.tools.output import cap
 
@@ -40,15 +40,15 @@ class AskTool:
     schema = ToolSchema(
         "ask",
         "Ask the user what only they can decide. They may also answer in their own words.",
-        {
-            "type": "object",
-            "properties": {
-                "question": {"type": "string"},
-                "choices": {"type": "array", "items": {"type": "string"}, "description": "2-6, your advice first"},
-                "several": {"type": "boolean", "description": "more than one may be chosen"},
+        parameters(
+            {
+                "question": TEXT,
+                "choices": described(listed(TEXT), "2-6, your advice first"),
+                "several": described(FLAG, "more than one may be chosen"),
             },
-            "required": ["question", "choices"],
-        },
+            "question",
+            "choices",
+        ),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -107,11 +107,7 @@ class PresentPlanTool:
     schema = ToolSchema(
         PLAN_TOOL,
         "In plan mode only: submit the finished plan for the user's approval.",
-        {
-            "type": "object",
-            "properties": {"plan": {"type": "string", "description": "Markdown"}},
-            "required": ["plan"],
-        },
+        parameters({"plan": described(TEXT, "Markdown")}, "plan"),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -172,23 +168,9 @@ class TodoTool:
     schema = ToolSchema(
         "todo",
         "Replace your todo list; use it for work of several steps.",
-        {
-            "type": "object",
-            "properties": {
-                "items": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "text": {"type": "string"},
-                            "status": {"enum": ["pending", "in_progress", "completed"]},
-                        },
-                        "required": ["text", "status"],
-                    },
-                }
-            },
-            "required": ["items"],
-        },
+        parameters(
+            {"items": listed(parameters({"text": TEXT, "status": {"enum": list(_BOXES)}}, "text", "status"))}, "items"
+        ),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -223,7 +205,7 @@ class SkillTool:
     schema = ToolSchema(
         "skill",
         "Load a skill's instructions.",
-        {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+        parameters({"name": TEXT}, "name"),
     )
 
     def __init__(self, find: Callable[[str], tuple[str, Path] | None], names: Callable[[], list[str]]) -> None:
@@ -259,14 +241,7 @@ class SubagentTool:
     schema = ToolSchema(
         "subagent",
         "Give a self-contained task, e.g. a broad search, to an agent with a fresh context; only its answer returns.",
-        {
-            "type": "object",
-            "properties": {
-                "description": {"type": "string", "description": "3-6 words"},
-                "prompt": {"type": "string"},
-            },
-            "required": ["description", "prompt"],
-        },
+        parameters({"description": described(TEXT, "3-6 words"), "prompt": TEXT}, "description", "prompt"),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import field, replace
+from itertools import islice
 from pathlib import Path
 
 from agent_tui.errors import ToolError
@@ -13,7 +15,7 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import plural
-from agent_tui.tools.arguments import reject_surrogates, validate
+from agent_tui.tools.arguments import FLAG, TEXT, listed, parameters, reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import in_thread
 from agent_tui.tools.files import text as files
@@ -58,6 +60,9 @@ class _EditPlan:
     replaced: int
 
 
+_EDIT = parameters({"old_string": TEXT, "new_string": TEXT, "replace_all": FLAG}, "old_string", "new_string")
+
+
 class EditTool:
     """Edits apply in order, each to the result of the one before it, and are written only if all of them fit."""
 
@@ -66,25 +71,7 @@ class EditTool:
         "edit",
         "Replace exact strings in a file, in order, all or none. old_string must occur exactly once "
         "unless replace_all.",
-        {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string"},
-                "edits": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "old_string": {"type": "string"},
-                            "new_string": {"type": "string"},
-                            "replace_all": {"type": "boolean"},
-                        },
-                        "required": ["old_string", "new_string"],
-                    },
-                },
-            },
-            "required": ["path", "edits"],
-        },
+        parameters({"path": TEXT, "edits": listed(_EDIT)}, "path", "edits"),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -129,9 +116,8 @@ def _unplaced(edits: list[Edit], name: str) -> Metadata:
 def _edit_arguments(arguments: Metadata) -> EditArguments:
     """A single edit written flat is what many models were trained on; it is taken too."""
     if not arguments.get("edits") and "old_string" in arguments:
-        flat = {k: arguments[k] for k in ("old_string", "new_string", "replace_all") if k in arguments}
-        rest = {k: v for k, v in arguments.items() if k not in flat}
-        arguments = {**rest, "edits": [flat]}
+        flat = {k: v for k, v in arguments.items() if k in ("old_string", "new_string", "replace_all")}
+        arguments = {k: v for k, v in arguments.items() if k not in flat} | {"edits": [flat]}
     args = validate(EditArguments, arguments, "edit")
     if not args.edits:
         raise ToolError("edit: edits is empty.")
@@ -148,7 +134,7 @@ def _plan_edits(path: Path, edits: list[Edit], context: ToolContext) -> _EditPla
     replaced = 0
     for number, edit in enumerate(edits, 1):
         where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
-        text, count = _apply_edit(text, edit, windows, f"{where}", name)
+        text, count = _apply_edit(text, edit, windows, where, name)
         replaced += count
     after = text.replace("\n", "\r\n") if windows else text
     return _EditPlan(before, after, info, replaced)
@@ -165,30 +151,20 @@ def _apply_edit(text: str, edit: Edit, windows: bool, where: str, name: str) -> 
         raise ToolError(f"{where}old_string and new_string are the same.")
     count = text.count(old)
     if count == 0:
-        raise ToolError(f"{where}old_string is not in {name}. Nothing was changed. {_why_not_found(text, old, new)}")
+        if len(new.strip()) >= _TELLING and new in text:
+            line = text.count("\n", 0, text.find(new)) + 1
+            why = f"new_string stands in line {line} already: the edit may have been made before."
+        else:
+            why = why_missing(text, old)
+        raise ToolError(f"{where}old_string is not in {name}. Nothing was changed. {why}")
     if count > 1 and not edit.replace_all:
-        lines = ", ".join(str(n) for n in _lines_of(text, old)[:5])
+        places = islice(re.finditer(re.escape(old), text), 5)
+        lines = ", ".join(str(text.count("\n", 0, place.start()) + 1) for place in places)
         raise ToolError(
             f"{where}old_string occurs {count} times in {name} (lines {lines}). "
             "Add surrounding lines to make it unique, or set replace_all. Nothing was changed."
         )
     return text.replace(old, new), count
-
-
-def _why_not_found(text: str, old: str, new: str) -> str:
-    if len(new.strip()) >= _TELLING and new in text:
-        line = text.count("\n", 0, text.find(new)) + 1
-        return f"new_string stands in line {line} already: the edit may have been made before."
-    return why_missing(text, old)
-
-
-def _lines_of(text: str, old: str) -> list[int]:
-    lines: list[int] = []
-    position = text.find(old)
-    while position >= 0 and len(lines) < 5:
-        lines.append(text.count("\n", 0, position) + 1)
-        position = text.find(old, position + len(old))
-    return lines
 
 
 @dataclass(slots=True)
@@ -205,11 +181,7 @@ class WriteTool:
     schema = ToolSchema(
         "write",
         "Create a file, or replace one you have read.",
-        {
-            "type": "object",
-            "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
-            "required": ["path", "content"],
-        },
+        parameters({"path": TEXT, "content": TEXT}, "path", "content"),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -218,10 +190,11 @@ class WriteTool:
         name = shown(path, context)
         if may_tell(path, context):
             _require_known(path, context)  # it would fail when it runs: nothing to ask the user about
-        before = "" if files.is_large(path) else _content(path)
+        large = files.is_large(path)
+        before = "" if large else _content(path)
         display = diff_display(before, files.style_of(before).applied(args.content), name)
-        if files.is_large(path):
-            display["text"] = f"[the {_size(path):,} bytes of the file are replaced by this]\n{display['text']}"
+        if large and (info := info_of(path)) is not None:
+            display["text"] = f"[the {info.st_size:,} bytes of the file are replaced by this]\n{display['text']}"
         return Intent("edit", f"write {pictured(name)}", [path], display=display)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
@@ -273,11 +246,6 @@ def _content(path: Path) -> str:
         return ""
 
 
-def _size(path: Path) -> int:
-    info = info_of(path)
-    return 0 if info is None else info.st_size
-
-
 @dataclass(slots=True)
 class ApplyPatchArguments:
     input: str
@@ -312,7 +280,7 @@ class ApplyPatchTool:
         "apply_patch",
         f"Change files by a patch in the V4A format, all or none: {BEGIN} … {END} with {UPDATE}, {ADD}, {DELETE} and "
         f"{MOVE} sections.",
-        {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]},
+        parameters({"input": TEXT}, "input"),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -395,12 +363,10 @@ def _looked_at(plan: _PatchPlan, path: Path, context: ToolContext) -> _PatchedFi
     """The file as the patch has left it so far."""
     if path not in plan.changes:
         name = pictured(shown(path, context))
-        if info_of(path) is not None:
-            before, info = files.load(path, name)
+        before, info = files.load(path, name) if info_of(path) is not None else (None, None)
+        if info is not None:
             files.require_unchanged(context, path, info)
-            plan.changes[path] = _PatchedFile(path, name, before, info, before)
-        else:
-            plan.changes[path] = _PatchedFile(path, name, None, None, None)
+        plan.changes[path] = _PatchedFile(path, name, before, info, before)
     return plan.changes[path]
 
 

@@ -13,7 +13,7 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import plural
-from agent_tui.tools.arguments import validate
+from agent_tui.tools.arguments import TEXT, parameters, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import Stop, in_thread
 from agent_tui.tools.output import cap
@@ -35,7 +35,7 @@ class FetchTool:
     schema = ToolSchema(
         "fetch",
         "Fetch a URL as Markdown.",
-        {"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]},
+        parameters({"url": TEXT}, "url"),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -56,8 +56,7 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
         if response.status not in (301, 302, 303, 307, 308) or not location:
             break
         following = parse_url(urljoin(url.text, location))
-        same = following.host == url.host and (following.port == url.port or (url.port, following.port) == (80, 443))
-        if not same:
+        if following.host != url.host or (following.port != url.port and (url.port, following.port) != (80, 443)):
             text = f"{url.text} redirects to {following.text}. Fetch that URL if you want it."
             return ToolOutcome(text, display={"kind": "text", "summary": "redirect"})
         url = following
@@ -86,9 +85,8 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
 
 def _text(body: bytes, content_type: str, url: Url) -> str:
     if b"\0" in body[:8192]:
-        raise ToolError(
-            f"{url.text} is binary ({pictured(content_type) or 'no type given'}); it cannot be shown as text."
-        )
+        kind = pictured(content_type) or "no type given"
+        raise ToolError(f"{url.text} is binary ({kind}); it cannot be shown as text.")
     found = re.search(rb"charset=[\"']?([\w-]+)", content_type.encode() + b" " + body[:2048])
     charset = found.group(1).decode() if found else "utf-8"
     try:

@@ -8,20 +8,19 @@ import json
 import re
 import shutil
 import stat
-import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import agent_tui
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.pipes.start import isolated
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.text.numbers import plural
-from agent_tui.tools.arguments import reject_surrogates, validate
+from agent_tui.tools.arguments import FLAG, INTEGER, TEXT, described, parameters, reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import environment
 from agent_tui.tools.children.process import ProcessGroup, Stop, in_thread
@@ -45,13 +44,7 @@ class ListTool:
     schema = ToolSchema(
         "list",
         "List a folder, leaving out what .gitignore excludes.",
-        {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string"},
-                "depth": {"type": "integer", "description": "levels, default 1"},
-            },
-        },
+        parameters({"path": TEXT, "depth": described(INTEGER, "levels, default 1")}),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -104,11 +97,7 @@ class GlobTool:
     schema = ToolSchema(
         "glob",
         "Find files by pattern, e.g. `**/*.py`, `src/*.{ts,tsx}`.",
-        {
-            "type": "object",
-            "properties": {"pattern": {"type": "string"}, "path": {"type": "string"}},
-            "required": ["pattern"],
-        },
+        parameters({"pattern": TEXT, "path": TEXT}, "pattern"),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -163,7 +152,6 @@ def _glob(base: Path, root: Path, pattern: Glob, prefix: str, stop: Stop) -> Too
 MAX_MATCHES = 200
 LINE_CHARACTERS = 500
 TIMEOUT = 60.0
-_SEARCHER = "agent_tui.tools.builtin.searcher"
 _MAX_EVENT = 32_000_000  # bytes of one line of a searcher's answer
 
 
@@ -180,18 +168,17 @@ class GrepArguments:
 RUST, PYTHON = "Rust's syntax: no lookaround", "Python's syntax"
 """Whose regular expressions the two searchers understand."""
 
-_PARAMETERS: Metadata = {
-    "type": "object",
-    "properties": {
-        "pattern": {"type": "string"},
-        "path": {"type": "string"},
-        "glob": {"type": "string", "description": "only these files, e.g. `*.py`"},
-        "ignore_case": {"type": "boolean"},
-        "files_only": {"type": "boolean"},
-        "context": {"type": "integer", "description": "lines around each match"},
+_PARAMETERS = parameters(
+    {
+        "pattern": TEXT,
+        "path": TEXT,
+        "glob": described(TEXT, "only these files, e.g. `*.py`"),
+        "ignore_case": FLAG,
+        "files_only": FLAG,
+        "context": described(INTEGER, "lines around each match"),
     },
-    "required": ["pattern"],
-}
+    "pattern",
+)
 
 
 class GrepTool:
@@ -218,6 +205,7 @@ class GrepTool:
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = validate(GrepArguments, arguments, "grep")
+        args.context = min(max(args.context, 0), 20)
         for name, value in (("pattern", args.pattern), ("glob", args.glob or "")):
             reject_surrogates(value, "grep", name)
             if "\0" in value:
@@ -227,10 +215,10 @@ class GrepTool:
         if info is None:
             raise ToolError(f"{pictured(shown(base, context))} does not exist.")
         folder, target = (base, ".") if stat.S_ISDIR(info.st_mode) else (base.parent, base.name)
-        around = min(max(args.context, 0), 20)
-        launch = await self._held_ripgrep(args, around, folder, target, context)
+        launch = await self._held_ripgrep(args, folder, target, context)
         if launch is None:
-            launch = free(_fallback(args, around, folder, target, context.root.resolve()), environment())
+            request = asdict(args) | {"folder": str(folder), "target": target, "root": str(context.root.resolve())}
+            launch = free(isolated("agent_tui.tools.builtin.searcher", json.dumps(request)), environment())
         relative = "" if args.path == "." else shown(folder, context).rstrip("/") + "/"
         prefix = "" if relative == "./" else relative
         answer = _Answer(prefix, args, context.config.output_limit, lambda name: context.hidden(folder / name))
@@ -253,14 +241,14 @@ class GrepTool:
         return answer.outcome()
 
     async def _held_ripgrep(
-        self, args: GrepArguments, around: int, folder: Path, target: str, context: ToolContext
+        self, args: GrepArguments, folder: Path, target: str, context: ToolContext
     ) -> Launch | None:
         """Ripgrep, held to look: it goes by names, and what holds commands keeps it from where a link leads that one of
         them puts in its way. None where it is missing, or the sandbox shows it not or not the folder: our own searcher
         goes by descriptors. Where nothing holds commands there is nothing to be led around."""
         if not self._ripgrep:
             return None
-        argv = _ripgrep(self._ripgrep, args, around, target)
+        argv = _ripgrep(self._ripgrep, args, target)
         if context.jail is None or not (await context.jail.ready()).holds("look"):
             return replace(free(argv, environment()), domain="look")
         sees = context.jail.sees
@@ -269,9 +257,10 @@ class GrepTool:
         return await context.jail.launch(argv, "look", folder)
 
 
-def _ripgrep(program: str, args: GrepArguments, around: int, target: str) -> list[str]:
+def _ripgrep(program: str, args: GrepArguments, target: str) -> list[str]:
     argv = [program, "--no-config", "--json", "--sort=path", "--hidden", "--glob=!.git", "--no-require-git"]
-    argv += ["--no-ignore-global", "--no-ignore-dot", "--no-follow", "--crlf", "--encoding=none", f"--context={around}"]
+    argv += ["--no-ignore-global", "--no-ignore-dot", "--no-follow", "--crlf", "--encoding=none"]
+    argv += [f"--context={args.context}"]
     if args.glob and "/" not in args.glob:
         # As a file type: unlike --glob it does not bring back what .gitignore excludes. Other globs are applied to
         # the answer.
@@ -279,23 +268,6 @@ def _ripgrep(program: str, args: GrepArguments, around: int, target: str) -> lis
     argv += ["--ignore-case"] if args.ignore_case else []
     argv += ["--max-count=1"] if args.files_only else []
     return [*argv, f"--regexp={args.pattern}", "--", "./" + target if target != "." else "."]
-
-
-def _fallback(args: GrepArguments, around: int, folder: Path, target: str, root: Path) -> list[str]:
-    # Isolated, with our own package put on the path by hand: the folder searched must not supply modules.
-    package = str(Path(agent_tui.__file__).resolve().parent.parent)
-    start = f"import sys; sys.path.append(sys.argv.pop(1)); from {_SEARCHER} import main; sys.exit(main())"
-    request = {
-        "pattern": args.pattern,
-        "glob": args.glob,
-        "ignore_case": args.ignore_case,
-        "files_only": args.files_only,
-        "context": around,
-        "folder": str(folder),
-        "target": target,
-        "root": str(root),
-    }
-    return [sys.executable, "-I", "-c", start, package, json.dumps(request)]
 
 
 async def _collect(group: ProcessGroup, answer: _Answer) -> int:

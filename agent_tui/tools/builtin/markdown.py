@@ -12,11 +12,10 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import urljoin
 
-import agent_tui
 from agent_tui.errors import ToolError
+from agent_tui.pipes.start import isolated
 from agent_tui.tools.word_sets import word_set
 
 SECONDS = 60
@@ -29,6 +28,7 @@ _BLOCKS = word_set(
     "address article aside blockquote dd details div dl dt figcaption figure header main p section summary table "
     "tbody thead ul ol tr"
 )
+_MARKS = {**dict.fromkeys(("code", "tt", "kbd"), "`"), "strong": "**", "b": "**", "em": "*", "i": "*"}
 _VOID = word_set("area base br col embed hr img input link meta source track wbr")
 
 
@@ -36,11 +36,9 @@ def converted(html: str, base: str) -> str:
     """``to_markdown`` in a process of its own, of bounded time and memory. Blocks. Raises ToolError."""
     from agent_tui.tools.sandbox.environment import child_env
 
-    package = str(Path(agent_tui.__file__).resolve().parent.parent)
-    start = f"import sys; sys.path.append(sys.argv.pop(1)); from {__name__} import main; main()"
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", start, package, base, str(SECONDS)],
+            isolated(__name__, base, str(SECONDS)),
             input=html.encode("utf-8", "surrogatepass"),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -53,16 +51,16 @@ def converted(html: str, base: str) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
-def main() -> None:
-    """Writes as Markdown what comes in as HTML; ``argv`` are its address and the seconds it may take."""
+def main(base: str, seconds: str) -> None:
+    """Writes as Markdown what comes in as HTML from the address ``base``."""
     import contextlib
     import resource
 
-    for what, limit in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, int(sys.argv[2]))):
+    for what, limit in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, int(seconds))):
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(what, (limit, limit))
     html = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
-    sys.stdout.buffer.write(to_markdown(html, sys.argv[1]).encode("utf-8", "replace"))
+    sys.stdout.buffer.write(to_markdown(html, base).encode("utf-8", "replace"))
 
 
 def to_markdown(html: str, base: str) -> str:
@@ -99,22 +97,18 @@ class _Converter(HTMLParser):
             return
         values = dict(attrs)
         if tag in _BLOCKS:
-            self._line("\n\n" if tag in ("p", "blockquote", "table", "section", "article") else "\n")
+            self._out.append("\n\n" if tag in ("p", "blockquote", "table", "section", "article") else "\n")
         if len(tag) == 2 and tag[0] == "h" and tag[1] in "123456":
-            self._line("\n\n" + "#" * int(tag[1]) + " ")
+            self._out.append("\n\n" + "#" * int(tag[1]) + " ")
         elif tag == "br":
             self._out.append("\n")
         elif tag == "hr":
-            self._line("\n\n---\n\n")
+            self._out.append("\n\n---\n\n")
         elif tag == "pre":
             self._pre += 1
-            self._line("\n\n```\n")
-        elif tag in ("code", "tt", "kbd") and not self._pre:
-            self._out.append("`")
-        elif tag in ("strong", "b"):
-            self._out.append("**")
-        elif tag in ("em", "i"):
-            self._out.append("*")
+            self._out.append("\n\n```\n")
+        elif tag in _MARKS:
+            self._mark(tag)
         elif tag in ("ul", "ol"):
             self._lists.append(0 if tag == "ol" else None)
         elif tag == "li":
@@ -134,16 +128,12 @@ class _Converter(HTMLParser):
                 self._silent.pop()
             return
         if tag in _BLOCKS or (len(tag) == 2 and tag[0] == "h"):
-            self._line("\n\n" if tag in ("p", "blockquote", "table") or tag[0] == "h" else "\n")
+            self._out.append("\n\n" if tag in ("p", "blockquote", "table") or tag[0] == "h" else "\n")
         if tag == "pre" and self._pre:
             self._pre -= 1
-            self._line("\n```\n\n")
-        elif tag in ("code", "tt", "kbd") and not self._pre:
-            self._out.append("`")
-        elif tag in ("strong", "b"):
-            self._out.append("**")
-        elif tag in ("em", "i"):
-            self._out.append("*")
+            self._out.append("\n```\n\n")
+        elif tag in _MARKS:
+            self._mark(tag)
         elif tag in ("ul", "ol") and self._lists:
             self._lists.pop()
         elif tag == "a" and self._links:
@@ -164,8 +154,9 @@ class _Converter(HTMLParser):
             text = text.lstrip()
         self._out.append(text)
 
-    def _line(self, text: str) -> None:
-        self._out.append(text)
+    def _mark(self, tag: str) -> None:
+        if _MARKS[tag] != "`" or not self._pre:
+            self._out.append(_MARKS[tag])
 
     def _item(self) -> None:
         mark = "- "

@@ -8,8 +8,8 @@ import os
 import sys
 from pathlib import Path
 
-import agent_tui
 from agent_tui.errors import ToolError
+from agent_tui.pipes.start import isolated
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.files.beneath import open_regular
 from agent_tui.tools.sandbox.environment import child_env
@@ -25,10 +25,6 @@ MEMORY = 1_500_000_000
 """Bytes of memory the library gets."""
 
 
-def is_pdf(start: bytes) -> bool:
-    return start.startswith(b"%PDF-")
-
-
 async def pdf_text(path: Path, name: str) -> str:
     """The text of all pages, each under a line with its number. Raises ToolError that says what to do instead."""
     if importlib.util.find_spec(LIBRARY) is None:
@@ -40,11 +36,8 @@ async def pdf_text(path: Path, name: str) -> str:
         size = os.fstat(file.fileno()).st_size
     if size > MAX_BYTES:
         raise ToolError(f"{name} is a PDF of more than {MAX_BYTES:,} bytes; take pages out of it with bash.")
-    # Isolated, with our own package put on the path by hand.
-    package = str(Path(agent_tui.__file__).resolve().parent.parent)
-    start = f"import sys; sys.path.append(sys.argv.pop(1)); from {__name__} import main; sys.exit(main())"
-    argv = [sys.executable, "-I", "-c", start, package, str(path)]
-    group = await ProcessGroup.start(free(argv, child_env(os.environ)), Path("/"), errors=False)
+    child = free(isolated(__name__, str(path)), child_env(os.environ))
+    group = await ProcessGroup.start(child, Path("/"), errors=False)
     try:
         async with asyncio.timeout(TIMEOUT):
             pieces: list[bytes] = []
@@ -67,8 +60,8 @@ async def pdf_text(path: Path, name: str) -> str:
 _LOCKED = 3
 
 
-def main() -> int:
-    """Writes the text of the PDF ``argv[1]``."""
+def main(path: str) -> int:
+    """Writes the text of the PDF."""
     import contextlib
     import resource
 
@@ -79,7 +72,7 @@ def main() -> int:
 
     written = 0
     try:
-        reader = PdfReader(open_regular(Path(sys.argv[1]), "the file"))
+        reader = PdfReader(open_regular(Path(path), "the file"))
         count = len(reader.pages)
         for number in range(count):
             text = reader.pages[number].extract_text().strip("\n")

@@ -15,9 +15,9 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, program_output
 from agent_tui.text.numbers import plural
-from agent_tui.tools.arguments import validate
+from agent_tui.tools.arguments import INTEGER, TEXT, described, parameters, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
-from agent_tui.tools.builtin.pdf import is_pdf, pdf_text
+from agent_tui.tools.builtin.pdf import pdf_text
 from agent_tui.tools.children.process import Stop, in_thread
 from agent_tui.tools.files import text as files
 from agent_tui.tools.files.beneath import open_regular, resolve, shown
@@ -96,15 +96,14 @@ class ReadTool:
     schema = ToolSchema(
         "read",
         "Read a text file, image, notebook or PDF. Lines come as `number<tab>text`.",
-        {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string"},
-                "offset": {"type": "integer", "description": "first line"},
-                "limit": {"type": "integer", "description": f"lines, default {DEFAULT_LINES}"},
+        parameters(
+            {
+                "path": TEXT,
+                "offset": described(INTEGER, "first line"),
+                "limit": described(INTEGER, f"lines, default {DEFAULT_LINES}"),
             },
-            "required": ["path"],
-        },
+            "path",
+        ),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -124,14 +123,14 @@ class ReadTool:
             if await in_thread(lambda stop: _is_pdf(path, name)):
                 text = await pdf_text(path, name)
                 return await in_thread(lambda stop: _as_text(text, PDF_NOTE, args, context, stop))
-            return await in_thread(lambda stop: _read(path, args, context, stop))
+            return await in_thread(lambda stop: _read(path, name, args, context, stop))
         except OSError as error:
-            raise ToolError(f"{pictured(shown(path, context))} cannot be read: {error.strerror}.") from None
+            raise ToolError(f"{name} cannot be read: {error.strerror}.") from None
 
 
 def _is_pdf(path: Path, name: str) -> bool:
     with open_regular(path, name) as file:
-        return is_pdf(file.read(8))
+        return file.read(8).startswith(b"%PDF-")
 
 
 def _as_text(text: str, what: str, args: ReadArguments, context: ToolContext, stop: Stop) -> ToolOutcome:
@@ -143,8 +142,7 @@ def _as_text(text: str, what: str, args: ReadArguments, context: ToolContext, st
     return outcome
 
 
-def _read(path: Path, args: ReadArguments, context: ToolContext, stop: Stop) -> ToolOutcome:
-    name = pictured(shown(path, context))
+def _read(path: Path, name: str, args: ReadArguments, context: ToolContext, stop: Stop) -> ToolOutcome:
     with open_regular(path, name) as file:
         info = os.fstat(file.fileno())
         start = file.read(8192)
@@ -167,8 +165,7 @@ def _read(path: Path, args: ReadArguments, context: ToolContext, stop: Stop) -> 
 def _lines(file: BinaryIO, size: int, args: ReadArguments, limit: int, stop: Stop) -> ToolOutcome:
     shown_lines: list[str] = []
     used = number = 0
-    cut = controls = False
-    more = False
+    cut = controls = more = False
     while chunk := file.readline(LINE_BYTES):
         if stop.is_set():
             raise ToolError("read: interrupted.")
@@ -198,9 +195,8 @@ def _lines(file: BinaryIO, size: int, args: ReadArguments, limit: int, stop: Sto
         notes.append(f"[lines are cut at {LINE_BYTES:,} bytes; use grep or bash for the rest]")
     if controls:
         notes.append("[control characters are shown as pictures such as ␛]")
-    return ToolOutcome(
-        "\n".join([*shown_lines, *notes]), display={"kind": "text", "summary": plural(len(shown_lines), "line")}
-    )
+    display = {"kind": "text", "summary": plural(len(shown_lines), "line")}
+    return ToolOutcome("\n".join([*shown_lines, *notes]), display=display)
 
 
 def _skip_line(file: BinaryIO, stop: Stop) -> int:
@@ -227,7 +223,5 @@ def _image(path: Path, name: str, data: bytes, media_type: str) -> ToolOutcome:
     if len(data) > PICTURE_BYTES:
         raise ToolError(f"{name} is an image of more than {PICTURE_BYTES:,} bytes; make it smaller first.")
     part = AttachmentPart(path.name, media_type, data=base64.b64encode(data).decode(), path=str(path))
-    text = f"{name}: {media_type}, {len(data):,} bytes, attached."
-    return ToolOutcome(
-        text, display={"kind": "text", "summary": f"{media_type}, {len(data):,} bytes"}, attachments=[part]
-    )
+    what = f"{media_type}, {len(data):,} bytes"
+    return ToolOutcome(f"{name}: {what}, attached.", display={"kind": "text", "summary": what}, attachments=[part])

@@ -33,13 +33,13 @@ _OVERLAP = 1 << 16  # a match across two pieces is found up to this length
 _SHOWN = 1 << 12  # bytes around a match that are sent
 
 
-def main() -> int:
-    """Searches a folder as the JSON in ``argv[1]`` says. Exit codes as grep's: 0 found, 1 not, 2 error."""
+def main(asked: str) -> int:
+    """Searches a folder as this JSON says. Exit codes as grep's: 0 found, 1 not, 2 error."""
     import resource
 
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    request: dict[str, Any] = json.loads(sys.argv[1])
+    request: dict[str, Any] = json.loads(asked)
     try:
         pattern = re.compile(request["pattern"].encode(), re.IGNORECASE if request["ignore_case"] else 0)
         glob = Glob(request["glob"]) if request["glob"] else None

@@ -16,7 +16,6 @@ import shlex
 import shutil
 import socket
 import stat
-import struct
 import subprocess
 import sys
 import tempfile
@@ -33,20 +32,17 @@ from agent_tui.tools.git.repository import as_config, find_git, outside_path, re
 from agent_tui.tools.sandbox import start
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, free
+from agent_tui.tools.sandbox.relay import END, ERR, FRAME, OUT, RESULT
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-
-OUT, ERR, RESULT, END = 1, 2, 3, 0
-"""Kinds of frames, as ``relay`` knows them."""
 
 MAX_REQUEST = 64_000_000
 """Bytes: all references of a repository are in it."""
 
 MAX_SAID = 20_000_000
 AT_ONCE, IN_ALL = 8, 200
-_FRAME = struct.Struct(">BI")
 _SEQUENCED = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 _PRIVATE = f"git-for-{os.getpid()}-"
 _RELAY = (sys.executable, "-I", "-S", str(start.FOLDER / "relay.py"))
@@ -393,7 +389,7 @@ class _Answer(asyncio.Protocol):
 
     async def send(self, kind: int, data: bytes) -> None:
         if self._transport is not None and not self.gone.is_set():
-            self._transport.write(_FRAME.pack(kind, len(data)) + data)
+            self._transport.write(FRAME.pack(kind, len(data)) + data)
             await self._free.wait()
 
     def close(self) -> None:

@@ -128,13 +128,16 @@ class ProcessGroup:
             spec["keep"] = {"output": output[0], "log": str(log.path), "limit": log.limit}
             passed.append(output[0])
         try:
-            process = _spawned(
+            # Not asyncio's, which would kill what is left running when the loop is closed.
+            process = subprocess.Popen(  # noqa: ASYNC220
                 starter("supervise", spec, launch.command),
-                cwd,
-                launch.env | ({_MARK: mark.partition("=")[2]} if mark else {}),
-                streams or (subprocess.DEVNULL, output[1]),
-                output[1] if errors else subprocess.DEVNULL,
-                passed,
+                cwd=cwd,
+                env=launch.env | ({_MARK: mark.partition("=")[2]} if mark else {}),
+                stdin=streams[0] if streams else subprocess.DEVNULL,
+                stdout=streams[1] if streams else output[1],
+                stderr=output[1] if errors else subprocess.DEVNULL,
+                start_new_session=True,
+                pass_fds=passed,
             )
         except (OSError, ValueError) as error:
             _close(output[0], status[0], control[1])
@@ -263,23 +266,6 @@ class ProcessGroup:
         """Stops taking output."""
         for transport in self._transports:
             transport.close()
-
-
-def _spawned(
-    argv: list[str], cwd: Path, env: dict[str, str], streams: tuple[int, int], errors: int, passed: list[int]
-) -> subprocess.Popen[bytes]:
-    """A process that is not asyncio's, which would kill what is left running when the loop is closed. Raises OSError,
-    ValueError."""
-    return subprocess.Popen(
-        argv,
-        cwd=cwd,
-        env=env,
-        stdin=streams[0],
-        stdout=streams[1],
-        stderr=errors,
-        start_new_session=True,
-        pass_fds=passed,
-    )
 
 
 def _close(*fds: int) -> None:

@@ -8,7 +8,8 @@ import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Literal
+from itertools import islice
+from typing import Literal, cast
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
@@ -21,6 +22,7 @@ CONTEXT_LINES = 3
 MAX_CHARACTERS = 100_000
 _MATCHED_LINES = 1_000  # beyond this the changed middle is shown as removed and added whole
 _MATCHED_CHARACTERS = 200_000
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")  # with its newline, where it has one
 
 
 def diff_display(before: str, after: str, path: str) -> Metadata:
@@ -49,36 +51,32 @@ def unified(before: str, after: str) -> tuple[list[str], int, int]:
     if before == after:
         return [], 0, 0
     start, end = _same(before, after)
-    head = _last_lines(before[:start])
-    tail = _first_lines(before[len(before) - end :])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
-    shift = before.count("\n", 0, start - len(head))
+    above = [f"{line}\n" for line in before[:start].rsplit("\n", CONTEXT_LINES + 1)[-CONTEXT_LINES - 1 : -1]]
+    below = [line.group() for line in islice(_LINE.finditer(before, len(before) - end), CONTEXT_LINES)]
+    shift = before.count("\n", 0, start) - len(above)
     added, removed = lines_in(new), lines_in(old)
-    context_before, context_after = _lines(head), _lines(tail)
     if added + removed <= _MATCHED_LINES and len(old) + len(new) <= _MATCHED_CHARACTERS:
-        old_lines, new_lines = _lines(old), _lines(new)
+        old_lines, new_lines = _LINE.findall(old), _LINE.findall(new)
         blocks = difflib.SequenceMatcher(None, old_lines, new_lines).get_opcodes()
         added = sum(m - k for tag, _, _, k, m in blocks if tag != "equal")
         removed = sum(j - i for tag, i, j, _, _ in blocks if tag != "equal")
     else:
-        old_lines, new_lines = _lines(old[:MAX_CHARACTERS]), _lines(new[:MAX_CHARACTERS])
+        old_lines, new_lines = _LINE.findall(old[:MAX_CHARACTERS]), _LINE.findall(new[:MAX_CHARACTERS])
         blocks = [("replace", 0, len(old_lines), 0, len(new_lines))]
-    a, b = len(context_before), len(context_after)
+    a, b = len(above), len(below)
     opcodes = [("equal", 0, a, 0, a)] if a else []
     opcodes += [(tag, i + a, j + a, k + a, m + a) for tag, i, j, k, m in blocks]
     if b:
         i, k = a + len(old_lines), a + len(new_lines)
         opcodes.append(("equal", i, i + b, k, k + b))
-    whole_old = [*context_before, *old_lines, *context_after]
-    return _hunks(whole_old, [*context_before, *new_lines, *context_after], opcodes, shift), added, removed
+    return _hunks([*above, *old_lines, *below], [*above, *new_lines, *below], opcodes, shift), added, removed
 
 
 def _same(before: str, after: str) -> tuple[int, int]:
     """Returns how many characters both have in common at the beginning and at the end, whole lines only."""
-    start = _prefix(before, after)
-    start = before.rfind("\n", 0, start) + 1
-    room = min(len(before), len(after)) - start
-    end = _suffix(before, after, room)
+    start = before.rfind("\n", 0, _prefix(before, after)) + 1
+    end = _prefix(before[start:][::-1], after[start:][::-1])
     # What is put aside at the end begins a line, in both.
     while end and not (_begins(before, len(before) - end) and _begins(after, len(after) - end)):
         newline = before.find("\n", len(before) - end)
@@ -102,42 +100,6 @@ def _prefix(one: str, other: str) -> int:
     return low
 
 
-def _suffix(one: str, other: str, room: int) -> int:
-    """The length of the common end, at most ``room``."""
-    low, high, a, b = 0, room, len(one), len(other)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[a - middle : a - low] == other[b - middle : b - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _last_lines(text: str) -> str:
-    position = len(text)
-    for _ in range(CONTEXT_LINES):
-        position = text.rfind("\n", 0, max(0, position - 1)) + 1
-    return text[position:]
-
-
-def _first_lines(text: str) -> str:
-    position = 0
-    for _ in range(CONTEXT_LINES):
-        newline = text.find("\n", position)
-        if newline < 0:
-            return text
-        position = newline + 1
-    return text[:position]
-
-
-def _lines(text: str) -> list[str]:
-    """Lines with their newlines."""
-    lines = [f"{line}\n" for line in text.split("\n")]
-    last = lines.pop()[:-1]
-    return [*lines, last] if last else lines
-
-
 _Opcode = tuple[str, int, int, int, int]
 
 
@@ -148,11 +110,9 @@ def _hunks(before: list[str], after: list[str], opcodes: list[_Opcode], shift: i
         c, d = group[0][3] + shift, group[-1][4] + shift
         lines.append(f"@@ -{_range(a, b)} +{_range(c, d)} @@")
         for tag, i, j, k, m in group:
-            if tag == "equal":
-                lines += [_line(" ", text) for text in before[i:j]]
-                continue
-            lines += [_line("-", text) for text in before[i:j]]
-            lines += [_line("+", text) for text in after[k:m]]
+            same = tag == "equal"
+            lines += [_line(" " if same else "-", text) for text in before[i:j]]
+            lines += [_line("+", text) for text in after[k:m] if not same]
     return lines
 
 
@@ -189,6 +149,7 @@ SHAPE = (
 )
 
 Sign = Literal[" ", "-", "+"]
+_SIGNS: tuple[Sign, ...] = (" ", "-", "+")
 PatchKind = Literal["add", "delete", "update"]
 
 
@@ -307,16 +268,11 @@ def _body(patch: FilePatch, lines: Sequence[str], at: int, end: int) -> int:
             patch.chunks.append(chunk)
         if line.strip() == END_OF_FILE:
             chunk.at_end = True
-        elif line.startswith("+"):
-            chunk.lines.append(("+", line[1:]))
-        elif line.startswith("-"):
-            chunk.lines.append(("-", line[1:]))
-        elif line.startswith(_NO_NEWLINE):
-            pass
-        elif line.startswith(" ") or not line:
-            if line or not _trailing(lines, at, end):
-                chunk.lines.append((" ", line[1:]))
-        else:
+        elif line.startswith(_SIGNS):
+            chunk.lines.append((cast(Sign, line[0]), line[1:]))
+        elif not line:
+            chunk.lines += [] if _trailing(lines, at, end) else [(" ", "")]
+        elif not line.startswith(_NO_NEWLINE):
             raise _wrong(at, line, "lines of a chunk begin with a space, - or +")
         at += 1
     patch.chunks = [chunk for chunk in patch.chunks if chunk.lines]

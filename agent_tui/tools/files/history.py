@@ -23,6 +23,7 @@ from agent_tui.paths import private_dir
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 from agent_tui.tools.files.beneath import Place, at, entered, info_of
+from agent_tui.tools.files.kept import TooMuchError
 from agent_tui.tools.files.text import replace
 from agent_tui.tools.git.repository import OwnGit, Repository, find_repository, own_git
 
@@ -47,10 +48,6 @@ _DEPTH = 40
 _Key = tuple[int, int, int]
 
 
-class TooMuchError(Exception):
-    """A history that is not kept; its text says why."""
-
-
 @dataclass(slots=True)
 class _State:
     """``objects`` are known by size and times, ``files`` by their content, ``folders`` and both of them by their
@@ -63,11 +60,10 @@ class _State:
 
 
 class KeptHistory:
-    """Of one repository: ``git`` is its own folder with objects and references, ``folder`` takes the copies. Not for
-    several threads at once."""
+    """Of one repository of the project in ``root``: ``git`` is its own folder with objects and references, links
+    resolved; ``folder`` takes the copies. Not for several threads at once."""
 
     def __init__(self, git: Path, folder: Path, root: Path) -> None:
-        """``git`` is its folder, links resolved; ``folder`` takes the copies; ``root`` is the project."""
         self._git, self._folder, self._root = git, folder, root
         self._before = _State()
         self._copied: set[str] = set()
@@ -207,13 +203,12 @@ class KeptHistory:
 
     def _damaged_objects(self, before: _State, now: _State) -> set[str]:
         """Those that are there and are not what they were: no object ever changes."""
-        found = set()
-        for name in before.objects.keys() & now.objects.keys():
-            if before.objects[name] == now.objects[name]:
-                continue
-            if before.objects[name][0] != now.objects[name][0] or not self._is_its_copy(name):
-                found.add(name)
-        return found
+        changed = {
+            name for name in before.objects.keys() & now.objects.keys() if before.objects[name] != now.objects[name]
+        }
+        return {
+            name for name in changed if before.objects[name][0] != now.objects[name][0] or not self._is_its_copy(name)
+        }
 
     def _is_its_copy(self, name: str) -> bool:
         try:
@@ -238,8 +233,7 @@ class KeptHistory:
         on = head.removeprefix("ref: ")
         unborn = on in gone and refs_now.get("HEAD", head) == head
         logged = {name for name in gone if f"logs/{name}" in now.files and f"logs/{name}" in before.files}
-        tops = ["refs", "objects"]
-        folders = {name for name in tops if name in before.modes and name not in now.modes}
+        folders = {"refs", "objects"} & (before.modes.keys() - now.modes.keys())
         if not (bad or unborn or logged or folders):
             return {}, set()
         wanted = bad | {name for name in before.files if _ours(name) and name not in now.files}

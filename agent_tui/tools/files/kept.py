@@ -31,7 +31,7 @@ _Key = tuple[int, int, int]
 
 
 class TooMuchError(Exception):
-    """A project that is not kept; its text says why."""
+    """A project, or a repository's history, that is not kept; its text says why."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -203,9 +203,8 @@ class KeptFiles:
 
     def _without_what_is_gone(self) -> None:
         """Gives the contents a new file where half of the old one is of files that have become others."""
-        if sum(kept.size for files in self._files.values() for kept in files.values() if kept.place is not None) > (
-            self._end // 2
-        ):
+        all_kept = (kept for files in self._files.values() for kept in files.values())
+        if sum(kept.size for kept in all_kept if kept.place is not None) > self._end // 2:
             return
         old, self._end = self._contents, 0
         self._contents = tempfile.TemporaryFile(dir=self._where, buffering=0)  # noqa: SIM115 - closed by close

@@ -109,18 +109,14 @@ def guarded(work: Callable[[], T], otherwise: str) -> T:
 
 
 def _too_large(part: AttachmentPart, limits: ImageLimits) -> bool:
-    return part.is_image and _fitting_always(limits).problem(part.data or "", part.media_type) is not None
-
-
-def _fitting_always(limits: ImageLimits) -> ImageLimits:
-    """The limits an image has to keep to so that it can stay, however many are added later."""
-    return replace(limits, side=limits.best_side, size=_room(limits))
+    # It has to be so small that it can stay, however many are added later.
+    lasting = replace(limits, side=limits.best_side, size=_room(limits))
+    return part.is_image and lasting.problem(part.data or "", part.media_type) is not None
 
 
 def _room(limits: ImageLimits) -> int | None:
     """Bytes after base64 that one image may have."""
-    known = [n for n in (limits.size, limits.total) if n is not None]
-    return min(known) if known else None
+    return min((n for n in (limits.size, limits.total) if n is not None), default=None)
 
 
 def raw_of(part: AttachmentPart) -> bytes:
@@ -221,7 +217,7 @@ def _encodings(picture: Image, photo: bool, types: frozenset[str]) -> Iterator[t
     place, is not taken along."""
     if not photo and "image/png" in types:
         yield saved(picture, "PNG"), "image/png"
-    flat = _on_white(picture)
+    flat = _flat(picture, WHITE) if picture.mode == "RGBA" else picture
     for quality in _QUALITIES:
         yield saved(flat, "JPEG", quality=quality), "image/jpeg"
 
@@ -230,15 +226,6 @@ def saved(picture: Image, form: str, **options: Any) -> bytes:
     out = io.BytesIO()
     picture.save(out, form, **options)
     return out.getvalue()
-
-
-def _on_white(picture: Image) -> Image:
-    if picture.mode != "RGBA":
-        return picture
-    pillow, _ = load_pillow()
-    flat: Image = pillow.new("RGB", picture.size, "white")
-    flat.paste(picture, mask=picture.getchannel("A"))
-    return flat
 
 
 @cache

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING
 
 from agent_tui.errors import AgentError
 from agent_tui.records import dataclass
-from agent_tui.tools.files import history, kept
 from agent_tui.tools.files.beneath import at, info_of
 from agent_tui.tools.files.history import KeptHistory
-from agent_tui.tools.files.kept import Change, KeptFiles
+from agent_tui.tools.files.kept import Change, KeptFiles, TooMuchError
 from agent_tui.tools.files.text import replace
 from agent_tui.tools.git.repository import find_repository
 from agent_tui.tools.sandbox.places import git_folders
@@ -303,15 +302,17 @@ class ProjectKeeping:
             return notes
 
     async def _record(self) -> None:
-        changed = await asyncio.to_thread(self._mended)
+        """Puts back what was destroyed, and records what has changed."""
+
+        def changes() -> list[Changed]:
+            self._mend()
+            return changed_since(self._changes())
+
+        changed = await asyncio.to_thread(changes)
         try:
             self._snapshots.changed(self._message, changed)
         except AgentError as error:
             self._say(f"what the command changed could not be recorded for /rewind: {error}")
-
-    def _mended(self) -> list[Changed]:
-        self._mend()
-        return changed_since(self._changes())
 
     def _changes(self) -> list[Change]:
         if self._left_out:
@@ -320,7 +321,7 @@ class ProjectKeeping:
             if self._files is None:
                 self._files = KeptFiles(self._root, self._folder)
             return self._files.look()
-        except (kept.TooMuchError, OSError) as error:
+        except (TooMuchError, OSError) as error:
             self._left_out = True
             self._say(f"/rewind does not bring back what commands change in this project: {error}")
             if self._files is not None:
@@ -339,7 +340,7 @@ class ProjectKeeping:
                 continue
             try:
                 known.look()
-            except history.TooMuchError as error:
+            except TooMuchError as error:
                 self._say(f"not all of the repository's history is kept: {error}")
             except OSError as error:
                 self._histories[git] = None
@@ -353,7 +354,7 @@ class ProjectKeeping:
             try:
                 if done := known.mend():
                     self._notes.append(f"[the repository's history was put back{where}: {done}]")
-            except (OSError, history.TooMuchError) as error:
+            except (OSError, TooMuchError) as error:
                 log.warning("The history of %s cannot be put back: %s", git, error)
                 self._notes.append(f"[the repository's history could not be put back{where}: {error}]")
 

@@ -55,12 +55,8 @@ def walk(base: Path, root: Path, depth: int | None = None) -> Iterator[Entry]:
     """Every file and folder below ``base`` not ignored, sorted by name within each folder, folders before what they
     hold. Ignore files from ``root`` down apply. ``base`` itself may be ignored: then only rules below it count.
     ``depth`` is the number of levels, None for all. Unreadable folders are passed over."""
-    return _walk(base, rules_above(base, root), depth)
-
-
-def _walk(base: Path, rules: list[Rules], depth: int | None) -> Iterator[Entry]:
     # A stack of our own: folders may be nested deeper than Python calls.
-    stack = [_Open(base, "", _scan(base), [*rules, *rules_of(base)])]
+    stack = [_Open(base, "", _scan(base), [*_rules_above(base, root), *rules_of(base)])]
     while stack:
         current = stack[-1]
         entry = next(current.entries, None)
@@ -87,7 +83,7 @@ def _scan(folder: Path) -> Iterator[tuple[str, bool]]:
     return iter(sorted(found, key=lambda entry: os.fsencode(entry[0])))
 
 
-def rules_above(base: Path, root: Path) -> list[Rules]:
+def _rules_above(base: Path, root: Path) -> list[Rules]:
     """Returns the rules of the ignore files of the folders above ``base``, from ``root`` down; nothing where they leave
     it out."""
     if base == root or not base.is_relative_to(root):

@@ -10,6 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
@@ -127,12 +128,6 @@ class RemoteReach:
     problem: str = ""
 
 
-@dataclass(slots=True, frozen=True)
-class _Seen:
-    addresses: frozenset[tuple[str, ...]]
-    settings: frozenset[tuple[str, str]]
-
-
 class Remotes:
     """The remotes of one session. ``folders`` are those that the model may write in: their repositories are looked at
     when the session begins, and what differs later is ``unfamiliar`` until it was shown and answered."""
@@ -140,7 +135,7 @@ class Remotes:
     def __init__(self, folders: Iterable[Path]) -> None:
         self.folders = tuple(folder.resolve() for folder in folders)
         self._path = outside_path(self.folders)
-        self._seen: dict[Path, _Seen] = {}
+        self._seen: dict[Path, set[tuple[str, ...]]] = {}
         self._begun = False
         self._lock = threading.Lock()
 
@@ -164,10 +159,7 @@ class Remotes:
         self._learn(place, [a for name in _names(settings) for a in _of(settings, name, folder)], settings)
 
     def _learn(self, place: Path, addresses: Iterable[Address], settings: Settings) -> None:
-        before = self._seen.get(place.resolve(), _Seen(frozenset(), frozenset()))
-        self._seen[place.resolve()] = _Seen(
-            before.addresses | {address.key for address in addresses}, before.settings | _pushed_by(settings)
-        )
+        self._seen.setdefault(place.resolve(), set()).update([a.key for a in addresses], _pushed_by(settings))
 
     def learn(self, reach: RemoteReach) -> None:
         """The user was shown what ``reach`` is about, and said yes."""
@@ -177,12 +169,11 @@ class Remotes:
     def unfamiliar(self, reach: RemoteReach) -> list[str]:
         """Returns the parts of a reach that the user has to see before it may happen: addresses and settings that were
         not there when the session began. What stands in the command itself they see anyway."""
-        seen = self._seen.get(reach.repository.resolve()) if reach.repository is not None else None
-        seen = seen or _Seen(frozenset(), frozenset())
+        seen = self._seen.get(reach.repository.resolve(), set()) if reach.repository is not None else set()
         plain = {address.key for address in reach.named}
-        found = [a.text for a in reach.addresses if a.key not in seen.addresses and a.key not in plain]
+        found = [a.text for a in reach.addresses if a.key not in seen and a.key not in plain]
         if reach.push is not None and not found:
-            found = [f"{key} = {value}" for key, value in sorted(_pushed_by(reach.settings) - seen.settings)]
+            found = [f"{key} = {value}" for key, value in sorted(_pushed_by(reach.settings) - seen)]
         return found
 
     def reach(self, argv: Sequence[str], folder: Path) -> RemoteReach:
@@ -223,14 +214,7 @@ class Remotes:
         # What the repository's submodules are fetched from beside it was there when the session began.
         known = [] if repository is None else self._of_modules(repository)
         asked = [address for address in (*found, *named, *known) if not self._inside(address)]
-        return RemoteReach(
-            reach.argv,
-            reach.folder,
-            reach.repository,
-            tuple(dict.fromkeys(asked)),
-            tuple(named),
-            settings=reach.settings,
-        )
+        return replace(reach, addresses=tuple(dict.fromkeys(asked)), named=tuple(named))
 
     def _of_modules(self, repository: Repository) -> list[Address]:
         found: list[Address] = []
@@ -238,7 +222,7 @@ class Remotes:
             seen = self._seen.get(place.resolve())
             settings = _settings(place, repository.tree or place, self._path) if seen is not None else ()
             addresses = [a for name in _names(settings) for a in _of(settings, name, place)]
-            found += [address for address in addresses if seen is not None and address.key in seen.addresses]
+            found += [address for address in addresses if seen is not None and address.key in seen]
         return found
 
     def _push(self, reach: RemoteReach, words: list[str], repository: Repository | None) -> RemoteReach:
@@ -281,16 +265,8 @@ class Remotes:
             return _refused(reach, "it has no remote with an address that is one")
         if any(self._inside(address) for address in found):
             return _refused(reach, "that remote lies in the project: it can be reached from the sandbox")
-        return RemoteReach(
-            reach.argv,
-            reach.folder,
-            reach.repository,
-            tuple(found),
-            tuple(named),
-            tuple(words),
-            settings,
-            objects,
-        )
+        addresses, plain = tuple(found), tuple(named)
+        return replace(reach, addresses=addresses, named=plain, push=tuple(words), settings=settings, objects=objects)
 
     def _named(self, words: Sequence[str], folder: Path) -> list[Address]:
         """The addresses in a command's words; a word alone is a remote, a branch or a folder."""

@@ -285,8 +285,11 @@ def _git(subject: Subject) -> _Need | None:
     plain = remote in ("named", "address") and words[0] == "git" and not command.assignments
     there = subject.folders == {standing.cwd} and words[1] != "-C"
     if not known or remote == "other" or not (standing.holds("work") or (plain and there)):
-        why = "for another folder than the project's" if plain else "in a way that may start other programs"
-        return _Need(f"{named} reaches a remote {why}", "free", never=True)
+        how = "for another folder than the project's" if plain else "in a way that may start other programs"
+        if not known or remote == "other":
+            how = "with words that are only known when it runs" if not known else "by a program of its own"
+        own = ", and would run as your own git, outside the sandbox" if standing.holds("work") else ""
+        return _Need(f"{named} reaches a remote {how}{own}", "free", never=True)
     # After `cd` it may run in any of them: what it reaches is looked up for each.
     remotes = tuple(RemoteGit(tuple(words), folder) for folder in sorted(subject.folders))
     if not plain or not there:

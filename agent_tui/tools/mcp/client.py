@@ -10,7 +10,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from agent_tui.errors import ToolError
 from agent_tui.pipes.pipe import BadLineError, ChildPipe, Refused, UnknownNameError
 from agent_tui.pipes.start import command as command_of
 from agent_tui.pipes.start import start
-from agent_tui.tools.mcp import lines
+from agent_tui.tools.mcp import protocol
 
 log = logging.getLogger(__name__)
 
@@ -41,15 +41,11 @@ class HostClient:
 
     def __init__(
         self,
-        on_server: Callable[[lines.ServerChange], None],
+        on_server: Callable[[protocol.ServerChange], None],
         on_down: Callable[[str], None],
-        *,
-        log_file: Path | None = None,
-        command: Sequence[str] = COMMAND,
+        log_file: Path | None,
     ) -> None:
-        self._on_server, self._on_down = on_server, on_down
-        self._log_file = log_file
-        self._command = tuple(command)
+        self._on_server, self._on_down, self._log_file = on_server, on_down, log_file
         self._pipe: ChildPipe | None = None
         self._servers: dict[str, McpServer] = {}
         self._pending: dict[int, tuple[asyncio.Future[object], Callable[[str], None]]] = {}
@@ -73,17 +69,17 @@ class HostClient:
         """Has the host run exactly these servers; it is started when there are any. Does not wait."""
         self._servers = dict(servers)
         if self.pid is not None:
-            self._configure()
+            self._write(protocol.Servers(self._servers))
         elif servers and not self._closed and (self._task is None or self._task.done()):
             self._deaths = 0
             self._task = asyncio.create_task(self._spawn(0.0), name="tool host")
 
     def reconnect(self, server: str) -> None:
-        self._write(lines.Reconnect(server))
+        self._write(protocol.Reconnect(server))
 
     async def ask(
         self,
-        question: lines.Request,
+        question: protocol.Request,
         kind: type[A],
         timeout: float,
         progress: Callable[[str], None] = lambda text: None,
@@ -106,7 +102,7 @@ class HostClient:
         finally:
             del self._pending[request]
             if not future.done() or future.cancelled():
-                self._write(lines.Cancel(), request)
+                self._write(protocol.Cancel(), request)
         if isinstance(answer, Refused):
             raise ToolError(answer.error)
         if not isinstance(answer, kind):
@@ -128,38 +124,34 @@ class HostClient:
         await asyncio.sleep(delay)
         environment = dict(os.environ)
         if self._log_file is not None:
-            environment[lines.LOG_VARIABLE] = str(self._log_file)
+            environment[protocol.LOG_VARIABLE] = str(self._log_file)
         try:
-            pipe = await ChildPipe.over(start(self._command, environment), self._line, self._death)
+            self._pipe = await ChildPipe.over(start(COMMAND, environment), self._line, self._death)
         except OSError as error:
             self._on_down(f"the tool host cannot be started: {error}")
             return
-        self._pipe = pipe
-        self._configure()
-
-    def _configure(self) -> None:
-        self._write(lines.Servers(self._servers))
+        self._write(protocol.Servers(self._servers))
 
     def _write(self, message: object, request: int = 0) -> None:
         if self._pipe is not None:
-            self._pipe.write(lines.TO_HOST.line(message, request))
+            self._pipe.write(protocol.TO_HOST.line(message, request))
 
     def _line(self, data: bytes) -> None:
         message: object
         try:
-            request, message = lines.FROM_HOST.read(data)
+            request, message = protocol.FROM_HOST.read(data)
         except UnknownNameError:
             raise
         except BadLineError as error:
             log.warning("The tool host sent what is ignored: %s", error)
             request, message = error.id, Refused(f"The tool host said what cannot be understood: {error}")
-        if isinstance(message, lines.ServerChange):
+        if isinstance(message, protocol.ServerChange):
             self._on_server(message)
-        elif isinstance(message, lines.Children):
+        elif isinstance(message, protocol.Children):
             self._children = message.pids
         elif message is not None and (entry := self._pending.get(request)) is not None:
             future, progress = entry
-            if isinstance(message, lines.Progress):
+            if isinstance(message, protocol.Progress):
                 progress(message.text)
             elif not future.done():
                 future.set_result(message)

@@ -13,7 +13,7 @@ from typing import Any
 from agent_tui.config import McpServer
 from agent_tui.errors import ConfigError
 from agent_tui.records import dataclass
-from agent_tui.tools.mcp.lines import ServerState
+from agent_tui.tools.mcp.protocol import ServerState
 
 FILE = ".mcp.json"
 MAX_FILE = 1_000_000
@@ -36,11 +36,10 @@ class Plan:
 
 
 def plan_servers(
-    configured: Mapping[str, McpServer], root: Path, trusted: bool, environ: Mapping[str, str] | None = None
+    configured: Mapping[str, McpServer], root: Path, trusted: bool, values: Mapping[str, str] = os.environ
 ) -> list[Plan]:
     """All servers by name; the configuration wins over ``.mcp.json``. Servers of a folder that is not trusted are
     named and left alone. What is wrong with an entry is its plan's detail; nothing is raised."""
-    values = os.environ if environ is None else environ
     plans: dict[str, Plan] = {}
     entries, problem = _read_file(root / FILE)
     if problem:
@@ -112,15 +111,13 @@ def _parse(entry: Any) -> McpServer:
     kind = entry.get("type", "")
     if kind not in ("", "stdio", "http", "streamable-http", "streamableHttp"):
         raise BadServer(f"type {str(kind)[:40]!r} is not supported; stdio and http are")
-    server = McpServer(
-        command=_text(entry, "command"),
-        args=_texts(entry, "args"),
-        env=_table(entry, "env"),
-        cwd=_text(entry, "cwd"),
-        url=_text(entry, "url"),
-        headers=_table(entry, "headers"),
-        enabled=not entry.get("disabled", False),
-    )
+    server = McpServer(enabled=not entry.get("disabled", False))
+    for key, (kind, what) in _KINDS.items():
+        value = entry.get(key)
+        if (value or (kind is str and value is not None)) and not _is_of_texts(value, kind):
+            raise BadServer(f"{key} must be {what}")
+        if value:
+            setattr(server, key, value)
     for key in ("timeout", "call_timeout"):
         seconds = entry.get(key)
         if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and seconds > 0:
@@ -128,49 +125,37 @@ def _parse(entry: Any) -> McpServer:
     return server
 
 
-def _text(entry: dict[str, Any], key: str) -> str | None:
-    value = entry.get(key)
-    if value is not None and not isinstance(value, str):
-        raise BadServer(f"{key} must be a text")
-    return value or None
+_KINDS: Mapping[str, tuple[type, str]] = {
+    **dict.fromkeys(("command", "cwd", "url"), (str, "a text")),
+    "args": (list, "a list of texts"),
+    **dict.fromkeys(("env", "headers"), (dict, "an object of texts")),
+}
 
 
-def _texts(entry: dict[str, Any], key: str) -> list[str]:
-    value = entry.get(key) or []
-    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-        raise BadServer(f"{key} must be a list of texts")
-    return value
-
-
-def _table(entry: dict[str, Any], key: str) -> dict[str, str]:
-    value = entry.get(key) or {}
-    if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-        raise BadServer(f"{key} must be an object of texts")
-    return value
+def _is_of_texts(value: Any, kind: type) -> bool:
+    parts = value.values() if isinstance(value, dict) else value
+    return isinstance(value, kind) and all(isinstance(part, str) for part in parts)
 
 
 def _expanded(server: McpServer, values: Mapping[str, str]) -> McpServer:
-    def text(value: str) -> str:
-        def fill(match: re.Match[str]) -> str:
-            found = values.get(match[1], match[2])
-            if found is None:
-                raise BadServer(f"the environment variable {match[1]} is not set")
-            return found
+    def fill(match: re.Match[str]) -> str:
+        found = values.get(match[1], match[2])
+        if found is None:
+            raise BadServer(f"the environment variable {match[1]} is not set")
+        return found
 
-        filled = _VARIABLE.sub(fill, value)
-        if "\0" in filled:
-            raise BadServer("holds a NUL character")
-        return filled
+    def filled(value: Any) -> Any:
+        match value:
+            case str():
+                text = _VARIABLE.sub(fill, value)
+                if "\0" in text:
+                    raise BadServer("holds a NUL character")
+                return text
+            case list():
+                return [filled(part) for part in value]
+            case dict():
+                return {key: filled(part) for key, part in value.items()}
+            case _:
+                return value
 
-    def optional(value: str | None) -> str | None:
-        return text(value) if value else None
-
-    return replace(
-        server,
-        command=optional(server.command),
-        args=[text(v) for v in server.args],
-        env={k: text(v) for k, v in server.env.items()},
-        cwd=optional(server.cwd),
-        url=optional(server.url),
-        headers={k: text(v) for k, v in server.headers.items()},
-    )
+    return replace(server, **{key: filled(getattr(server, key)) for key in _KINDS})

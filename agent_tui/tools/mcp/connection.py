@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, suppress
+from itertools import chain
 from typing import Any, TypeVar
 
 import mcp_types as types
@@ -19,7 +20,7 @@ from mcp_types import CONNECTION_CLOSED
 
 from agent_tui.config import McpServer
 from agent_tui.text.clean import plain
-from agent_tui.tools.mcp.lines import (
+from agent_tui.tools.mcp.protocol import (
     DATA_LIMIT,
     TEXT_LIMIT,
     Content,
@@ -41,30 +42,7 @@ LISTED = 1_000
 """Tools, resources or prompts of one server that are looked at."""
 
 
-def tool_result(result: types.CallToolResult) -> ToolAnswer:
-    """Structured content is shown where no text repeats it."""
-    texts, images = _content(result.content)
-    if result.structured_content is not None and not any(texts):
-        texts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
-    return ToolAnswer(_joined(texts), bool(result.is_error), images)
-
-
-def prompt_result(result: types.GetPromptResult) -> PromptAnswer:
-    """The prompt's messages one after the other."""
-    texts: list[str] = []
-    for message in result.messages:
-        found, _ = _content([message.content])
-        if message.role == "assistant":
-            found = [f"(assistant) {text}" for text in found]
-        texts += found
-    return PromptAnswer(_joined(texts))
-
-
-def resource_result(result: types.ReadResourceResult) -> Contents:
-    return Contents([_resource(entry) for entry in result.contents[:LISTED]])
-
-
-def tool_entry(tool: types.Tool) -> ToolEntry:
+def _tool_entry(tool: types.Tool) -> ToolEntry:
     claims = tool.annotations or types.ToolAnnotations()
     return ToolEntry(
         tool.name,
@@ -76,12 +54,12 @@ def tool_entry(tool: types.Tool) -> ToolEntry:
     )
 
 
-def resource_entry(resource: types.Resource) -> ResourceEntry:
+def _resource_entry(resource: types.Resource) -> ResourceEntry:
     name = resource.title or resource.name
     return ResourceEntry(resource.uri, name, resource.description or "", resource.mime_type or "")
 
 
-def prompt_entry(prompt: types.Prompt) -> PromptEntry:
+def _prompt_entry(prompt: types.Prompt) -> PromptEntry:
     arguments = [PromptArgument(a.name, bool(a.required)) for a in prompt.arguments or []]
     return PromptEntry(prompt.name, prompt.description or prompt.title or "", arguments)
 
@@ -117,13 +95,8 @@ def _resource(entry: types.TextResourceContents | types.BlobResourceContents) ->
     if isinstance(entry, types.TextResourceContents):
         return Content(entry.uri, entry.mime_type or "text/plain", text=_cut(entry.text))
     if len(entry.blob) > DATA_LIMIT:
-        text = f"[{len(entry.blob) * 3 // 4:,} bytes, too large to show]"
-        return Content(entry.uri, "text/plain", text=text)
+        return Content(entry.uri, "text/plain", text=f"[{len(entry.blob) * 3 // 4:,} bytes, too large to show]")
     return Content(entry.uri, entry.mime_type or "application/octet-stream", data=entry.blob)
-
-
-def _joined(texts: list[str]) -> str:
-    return _cut("\n".join(texts))
 
 
 def _cut(text: str) -> str:
@@ -170,9 +143,7 @@ class Connection:
     """``report`` gets each change: a state with its reason and, once connected, what the server offers."""
 
     def __init__(self, name: str, server: McpServer, report: Callable[[ServerChange], None]) -> None:
-        self.name = name
-        self.server = server
-        self._report = report
+        self.name, self.server, self._report = name, server, report
         self._client: Client | None = None
         self._link: Link | None = None
         self._lists: LenientLists | None = None
@@ -208,12 +179,9 @@ class Connection:
             self._say("starting", f"{reason}; connecting again")
             with suppress(TimeoutError):
                 async with asyncio.timeout(RETRIES[failures - 1]):
-                    await self._stopped()
-
-    async def _stopped(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            await self._wake.wait()
+                    while not self._stopping:
+                        self._wake.clear()
+                        await self._wake.wait()
 
     async def _session(self) -> tuple[bool, str]:
         """One connection from beginning to end: whether it came about, and why it ended."""
@@ -313,45 +281,49 @@ class Connection:
         can = client.server_capabilities
         offer = Entries(instructions=(client.instructions or "")[:INSTRUCTIONS_READ])
         if can.tools is not None:
-            offer.tools[:] = [tool_entry(t) for t in await _pages(client.list_tools, "tools")]
+            offer.tools.extend(map(_tool_entry, await _pages(client.list_tools, "tools")))
         # These two are extras: a server that fails to list them is still of use.
         if can.resources is not None:
             with suppress(MCPError):
-                found = await _pages(client.list_resources, "resources")
-                offer.resources[:] = [resource_entry(r) for r in found]
+                offer.resources.extend(map(_resource_entry, await _pages(client.list_resources, "resources")))
         if can.prompts is not None:
             with suppress(MCPError):
-                offer.prompts[:] = [prompt_entry(p) for p in await _pages(client.list_prompts, "prompts")]
+                offer.prompts.extend(map(_prompt_entry, await _pages(client.list_prompts, "prompts")))
         if self._lists is not None:
-            offer.left_out[:] = [name for names in self._lists.left_out.values() for name in names]
+            offer.left_out.extend(chain.from_iterable(self._lists.left_out.values()))
         return offer
 
     # Requests
 
     async def call(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> ToolAnswer:
+        """Structured content is shown where no text repeats it."""
+
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             share = f"{progress:g}/{total:g}" if total else f"{progress:g}"
             tell(f"{share} {message}".strip() if message else share)
 
-        async def ask(client: Client) -> ToolAnswer:
-            result = await client.call_tool(
-                tool, arguments, read_timeout_seconds=self.server.call_timeout, progress_callback=on_progress
+        seconds = self.server.call_timeout
+        result = await self._request(
+            lambda client: client.call_tool(
+                tool, arguments, read_timeout_seconds=seconds, progress_callback=on_progress
             )
-            return tool_result(result)
-
-        return await self._request(ask)
+        )
+        texts, images = _content(result.content)
+        if result.structured_content is not None and not any(texts):
+            texts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
+        return ToolAnswer(_cut("\n".join(texts)), bool(result.is_error), images)
 
     async def read(self, uri: str) -> Contents:
-        async def ask(client: Client) -> Contents:
-            return resource_result(await client.read_resource(uri))
-
-        return await self._request(ask)
+        result = await self._request(lambda client: client.read_resource(uri))
+        return Contents([_resource(entry) for entry in result.contents[:LISTED]])
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> PromptAnswer:
-        async def ask(client: Client) -> PromptAnswer:
-            return prompt_result(await client.get_prompt(name, arguments))
-
-        return await self._request(ask)
+        result = await self._request(lambda client: client.get_prompt(name, arguments))
+        texts: list[str] = []
+        for message in result.messages:
+            who = "(assistant) " if message.role == "assistant" else ""
+            texts += [f"{who}{text}" for text in _content([message.content])[0]]
+        return PromptAnswer(_cut("\n".join(texts)))
 
     async def _request(self, ask: Callable[[Client], Awaitable[A]]) -> A:
         """Asks the server. Raises CallFailed."""

@@ -19,7 +19,7 @@ from agent_tui.hardening import bound_memory, hide_memory
 from agent_tui.pipes.pipe import BadLineError, Refused, log_to_stderr, own_the_pipe, read_until_the_end
 from agent_tui.providers.secrets import redact
 from agent_tui.tools.children.process import descendants
-from agent_tui.tools.mcp import lines
+from agent_tui.tools.mcp import protocol
 from agent_tui.tools.mcp.names import no_server
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Host:
     def receive(self, data: bytes) -> None:
         """Takes one line. What cannot be understood is logged, and refused where it says whose it is."""
         try:
-            request, message = lines.TO_HOST.read(data)
+            request, message = protocol.TO_HOST.read(data)
         except BadLineError as error:
             log.warning("Ignored a line: %s", redact(str(error)))
             self._refuse(error.id, str(error))
@@ -51,27 +51,27 @@ class Host:
         match message:
             case None:
                 self._refuse(request, "unknown operation")
-            case lines.Servers(servers):
+            case protocol.Servers(servers):
                 self._configure(servers)
-            case lines.Reconnect(server):
+            case protocol.Reconnect(server):
                 self._reconnect(server)
-            case lines.Cancel():
+            case protocol.Cancel():
                 if task := self._requests.get(request):
                     task.cancel()
             case _:
                 self._requests[request] = asyncio.create_task(self._answer(request, message))
 
     def _send(self, message: object, request: int = 0) -> None:
-        self._write(lines.FROM_HOST.line(message, request))
+        self._write(protocol.FROM_HOST.line(message, request))
 
     def _refuse(self, request: int, error: str) -> None:
         if request:
             self._send(Refused(error), request)
 
-    def _report(self, change: lines.ServerChange) -> None:
+    def _report(self, change: protocol.ServerChange) -> None:
         self._send(change)
         # Should this process be killed, its parent ends the servers that are left.
-        self._send(lines.Children(sorted(descendants(os.getpid()))))
+        self._send(protocol.Children(sorted(descendants(os.getpid()))))
 
     def _configure(self, wanted: dict[str, McpServer]) -> None:
         for name, connection in list(self._connections.items()):
@@ -104,7 +104,7 @@ class Host:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _answer(self, request: int, message: lines.Request) -> None:
+    async def _answer(self, request: int, message: protocol.Request) -> None:
         try:
             self._send(await self._ask(request, message), request)
         except asyncio.CancelledError:
@@ -118,16 +118,16 @@ class Host:
         finally:
             self._requests.pop(request, None)
 
-    async def _ask(self, request: int, message: lines.Request) -> object:
+    async def _ask(self, request: int, message: protocol.Request) -> object:
         connection = self._connections.get(message.server)
         if connection is None:
             return Refused(no_server(message.server))
         match message:
-            case lines.CallTool(_, tool, arguments):
-                return await connection.call(tool, arguments, lambda text: self._send(lines.Progress(text), request))
-            case lines.ReadResource(_, uri):
+            case protocol.CallTool(_, tool, arguments):
+                return await connection.call(tool, arguments, lambda text: self._send(protocol.Progress(text), request))
+            case protocol.ReadResource(_, uri):
                 return await connection.read(uri)
-            case lines.FillPrompt(_, name, filled):
+            case protocol.FillPrompt(_, name, filled):
                 return await connection.prompt(name, filled)
 
     async def close(self) -> None:
@@ -171,7 +171,7 @@ async def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
 def main() -> None:
     hide_memory()
     bound_memory()
-    stdin, stdout = own_the_pipe(lines.LOG_VARIABLE)
+    stdin, stdout = own_the_pipe(protocol.LOG_VARIABLE)
     log_to_stderr("host", redact)
     asyncio.run(serve(stdin, stdout))
 

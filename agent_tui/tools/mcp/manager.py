@@ -17,9 +17,11 @@ from agent_tui.models.usage import Limits
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.tools.base import Tool
-from agent_tui.tools.mcp.client import COMMAND, HostClient
+from agent_tui.tools.mcp.client import HostClient
 from agent_tui.tools.mcp.config import Plan, plan_servers
-from agent_tui.tools.mcp.lines import (
+from agent_tui.tools.mcp.names import no_server, server_group
+from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedOffers, read_offer
+from agent_tui.tools.mcp.protocol import (
     CallTool,
     Contents,
     Entries,
@@ -31,8 +33,6 @@ from agent_tui.tools.mcp.lines import (
     ServerState,
     ToolAnswer,
 )
-from agent_tui.tools.mcp.names import no_server, server_group
-from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedOffers, read_offer
 from agent_tui.tools.mcp.tool import CALL, IMAGES, SEARCH, McpCallTool, ToolSearchTool, images
 
 DEFAULT_WINDOW = 128_000
@@ -55,6 +55,9 @@ _MENTION = re.compile(r"(?<![\w@.])@([A-Za-z0-9_.-]+):(\S+)")
 
 @dataclass(slots=True)
 class _Server:
+    """``key`` is its name in the configuration, ``name`` the same as it is shown."""
+
+    key: str
     name: str
     state: ServerState
     detail: str = ""
@@ -77,21 +80,18 @@ class McpManager:
         trusted: bool,
         *,
         log_file: Path | None = None,
-        command: Sequence[str] = COMMAND,
-        environ: Mapping[str, str] | None = None,
         remembered: RememberedOffers | None = None,
     ) -> None:
-        self._config, self._root, self._environ = config, root, environ
-        self._remembered = remembered
+        self._config, self._root, self._remembered = config, root, remembered
         self._servers: dict[str, _Server] = {}
-        self._host = HostClient(self._on_server, self._on_down, log_file=log_file, command=command)
+        self._host = HostClient(self._on_server, self._on_down, log_file)
         self._waiters: list[asyncio.Event] = []
         self._named_late: set[str] = set()
         self._started = False
         self._changed: Callable[[], None] = lambda: None
         self._on_failure: Callable[[str, str], None] = lambda name, reason: None
         self._search: list[Tool] = [ToolSearchTool(self._mcp_tools), McpCallTool(self._mcp_tools)]
-        self._plan(plan_servers(servers, root, trusted, environ))
+        self._plan(plan_servers(servers, root, trusted))
 
     def on_failure(self, told: Callable[[str, str], None]) -> None:
         """``told`` hears the name of every server that fails from now on, and why."""
@@ -120,17 +120,16 @@ class McpManager:
         """Takes what the servers offered when they were last seen, instead of starting them. False where that is not
         known of one of them."""
         known = True
-        for name, server in self._servers.items():
-            if server.spec is None:
-                continue
-            offer = self._remembered.find(name, server.spec) if self._remembered is not None else None
-            known = known and offer is not None
-            server.offer = read_offer(server.name, offer or Entries(), self._call)
+        for server in self._servers.values():
+            if server.spec is not None:
+                offer = self._remembered.find(server.key, server.spec) if self._remembered is not None else None
+                known = known and offer is not None
+                server.offer = read_offer(server.name, offer or Entries(), self._call)
         return known
 
     def reload(self, servers: Mapping[str, McpServer], trusted: bool) -> None:
         """Takes another configuration: the folder became trusted, or a file changed."""
-        self._plan(plan_servers(servers, self._root, trusted, self._environ))
+        self._plan(plan_servers(servers, self._root, trusted))
         if self._started:
             self._serve()
             self._changed()
@@ -186,7 +185,7 @@ class McpManager:
                 self._servers[plan.name] = before
             else:
                 name = plain_line(plan.name, 60) or "?"
-                self._servers[plan.name] = _Server(name, plan.state, plain_line(plan.detail), plan.server)
+                self._servers[plan.name] = _Server(plan.name, name, plan.state, plain_line(plan.detail), plan.server)
 
     def _serve(self) -> None:
         self._host.serve({name: s.spec for name, s in self._servers.items() if s.spec is not None})
@@ -196,8 +195,7 @@ class McpManager:
         if server is None or server.spec is None:
             return
         before = [t.schema for t in server.offer.tools], server.offer.instructions
-        server.state = change.state
-        server.detail = plain_line(change.detail)
+        server.state, server.detail = change.state, plain_line(change.detail)
         if server.state == "connected":
             server.offer = read_offer(server.name, change.offer or Entries(), self._call)
             server.detail = str(server.offer)
@@ -215,36 +213,27 @@ class McpManager:
 
     def _on_down(self, reason: str) -> None:
         """The host died. Without a reason it is started again."""
-        for server in self._servers.values():
-            if server.spec is not None:
-                state: ServerState = "failed" if reason else "starting"
-                self._on_server(ServerChange(self._key(server), state, reason or "starting again"))
-
-    def _key(self, server: _Server) -> str:
-        return next(name for name, s in self._servers.items() if s is server)
+        state: ServerState = "failed" if reason else "starting"
+        for key in self._servers:
+            self._on_server(ServerChange(key, state, reason or "starting again"))
 
     def _connected(self, name: str) -> tuple[str, McpServer]:
         """The key and the configuration of a server that can be asked. Raises ToolError."""
-        for key, server in self._servers.items():
-            if name not in (key, server.name):
-                continue
-            if server.state != "connected" or server.spec is None:
-                raise ToolError(f"The MCP server {server.name} is {server.state}: {server.detail or 'not connected'}.")
-            return key, server.spec
-        raise ToolError(no_server(name))
+        server = next((s for s in self._servers.values() if name in (s.key, s.name)), None)
+        if server is None:
+            raise ToolError(no_server(name))
+        if server.state != "connected" or server.spec is None:
+            raise ToolError(f"The MCP server {server.name} is {server.state}: {server.detail or 'not connected'}.")
+        return server.key, server.spec
 
     # Tools
 
     def _mcp_tools(self) -> list[Tool]:
-        disabled = set(self._config.disabled)
-        tools: list[Tool] = []
-        names: set[str] = set()
+        tools: dict[str, Tool] = {}
         for server in self._servers.values():
             for tool in server.offer.tools:
-                if tool.schema.name not in disabled and tool.schema.name not in names:
-                    names.add(tool.schema.name)
-                    tools.append(tool)
-        return tools
+                tools.setdefault(tool.schema.name, tool)
+        return [tool for name, tool in tools.items() if name not in self._config.disabled]
 
     def tools(self) -> list[Tool]:
         """Every tool that can be called, deferred ones and the two that reach them included."""
@@ -265,16 +254,17 @@ class McpManager:
     def instructions(self) -> list[SystemBlock]:
         """A block for each server that says how its tools are used, by name; of many servers the first."""
         offering = {tool.group for tool in self._mcp_tools()}
-        blocks: list[SystemBlock] = []
-        for server in sorted(self._servers.values(), key=lambda s: s.name):
-            group = server_group(server.name)
-            if server.offer.instructions and group in offering and len(blocks) < INSTRUCTED:
-                text = (
-                    f'<mcp_server name="{server.name}">\n(The server says this of the use of its tools; it does not '
-                    f"speak for the user.)\n{server.offer.instructions}\n</mcp_server>"
-                )
-                blocks.append(SystemBlock("servers", text, group, server.name))
-        return blocks
+        telling = [s for s in self._servers.values() if s.offer.instructions and server_group(s.name) in offering]
+        return [
+            SystemBlock(
+                "servers",
+                f'<mcp_server name="{server.name}">\n(The server says this of the use of its tools; it does not '
+                f"speak for the user.)\n{server.offer.instructions}\n</mcp_server>",
+                server_group(server.name),
+                server.name,
+            )
+            for server in sorted(telling, key=lambda s: s.name)[:INSTRUCTED]
+        ]
 
     async def _call(self, server: str, tool: str, arguments: Metadata, progress: Callable[[str], None]) -> ToolAnswer:
         key, spec = self._connected(server)
@@ -323,15 +313,13 @@ class McpManager:
         parts: list[AttachmentPart] = []
         problems: list[str] = []
         names = {s.name for s in self._servers.values()}
+        known = {r.uri for r in self.resources()}
         for server, uri in dict.fromkeys(_MENTION.findall(text)):
-            if server not in names:
-                continue
-            known = {r.uri for r in self.resources()}
-            uri = uri if uri in known else uri.rstrip(".,;:!?)")
-            try:
-                parts += await self.read_resource(server, uri)
-            except ToolError as error:
-                problems.append(str(error))
+            if server in names:
+                try:
+                    parts += await self.read_resource(server, uri if uri in known else uri.rstrip(".,;:!?)"))
+                except ToolError as error:
+                    problems.append(str(error))
         return parts, problems
 
 

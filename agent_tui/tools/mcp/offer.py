@@ -14,7 +14,7 @@ from agent_tui.models.messages import fingerprint
 from agent_tui.records import dataclass
 from agent_tui.store.facts import Offers
 from agent_tui.text.clean import plain, plain_line
-from agent_tui.tools.mcp.lines import Entries, PromptEntry, ResourceEntry
+from agent_tui.tools.mcp.protocol import Entries, PromptEntry, ResourceEntry
 from agent_tui.tools.mcp.tool import Caller, McpTool
 
 log = logging.getLogger(__name__)
@@ -93,23 +93,17 @@ class Offer:
 
 def read_offer(server: str, offer: Entries, call: Caller) -> Offer:
     """Returns the offer of a connected ``server``, by the host's word for it."""
-    tools: dict[str, McpTool] = {}
-    for entry in offer.tools:
-        tool = McpTool(server, entry, call)
-        tools.setdefault(tool.schema.name, tool)
+    made = [McpTool(server, entry, call) for entry in offer.tools]
+    tools = {tool.schema.name: tool for tool in reversed(made)}
+    # Its instructions cannot end the block that they are sent in.
+    said = plain(offer.instructions, INSTRUCTIONS_LIMIT).strip()
     return Offer(
         sorted(tools.values(), key=lambda t: t.schema.name),
         [_resource(server, entry) for entry in offer.resources],
         [_prompt(server, entry) for entry in offer.prompts],
-        _instructions(offer.instructions),
+        re.sub(r"<(?=/?\s*mcp_server)", "‹", said, flags=re.IGNORECASE),
         [plain_line(name, 40) for name in offer.left_out],
     )
-
-
-def _instructions(text: str) -> str:
-    said = plain(text, INSTRUCTIONS_LIMIT).strip()
-    # It cannot end the block it stands in.
-    return re.sub(r"<(?=/?\s*mcp_server)", "‹", said, flags=re.IGNORECASE)
 
 
 def _resource(server: str, entry: ResourceEntry) -> McpResource:

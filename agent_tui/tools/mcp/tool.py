@@ -8,8 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import field
-from typing import Protocol
+from dataclasses import asdict, field
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata
@@ -17,10 +16,10 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, plain, plain_line, program_output
 from agent_tui.text.numbers import plural
-from agent_tui.tools.arguments import parse_arguments, validate
+from agent_tui.tools.arguments import INTEGER, TEXT, parameters, parse_arguments, validate
 from agent_tui.tools.base import Intent, ServerTool, Tool, ToolContext, ToolOutcome
-from agent_tui.tools.mcp.lines import Image, ToolAnswer, ToolEntry
 from agent_tui.tools.mcp.names import DESCRIPTION_LIMIT, safe_schema, server_group, tool_name
+from agent_tui.tools.mcp.protocol import Image, ToolAnswer, ToolEntry
 from agent_tui.tools.output import cap
 
 SEARCH, CALL = "tool_search", "mcp_call"
@@ -58,11 +57,7 @@ class ToolSearchTool:
             SEARCH,
             f"Find more tools, of MCP servers ({self._servers()}), by what they do or by server; call what it finds "
             f"with {CALL}.",
-            {
-                "type": "object",
-                "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
-                "required": ["query"],
-            },
+            parameters({"query": TEXT, "limit": INTEGER}, "query"),
         )
 
     def _servers(self) -> str:
@@ -83,7 +78,7 @@ class ToolSearchTool:
         display: Metadata = {"kind": "text", "summary": f"{len(found)} of {len(tools)} tools"}
         if not found:
             return ToolOutcome(f"No tool matches. Servers: {self._servers()}. Try other words.", display=display)
-        lines = [json.dumps(_entry(tool), ensure_ascii=False, separators=(",", ":")) for tool in found]
+        lines = [json.dumps(asdict(tool.schema), ensure_ascii=False, separators=(",", ":")) for tool in found]
         return ToolOutcome(f"Call one with {CALL}(name, arguments):\n" + "\n".join(lines), display=display)
 
 
@@ -94,11 +89,7 @@ class McpCallTool:
     schema = ToolSchema(
         CALL,
         f"Call a tool that {SEARCH} found.",
-        {
-            "type": "object",
-            "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
-            "required": ["name", "arguments"],
-        },
+        parameters({"name": TEXT, "arguments": {"type": "object"}}, "name", "arguments"),
     )
 
     def __init__(self, tools: Callable[[], Sequence[Tool]]) -> None:
@@ -126,19 +117,14 @@ class McpCallTool:
 def rank(query: str, tools: Sequence[Tool]) -> list[Tool]:
     """The tools that match any word of the query, best first. Words in the name count most, then the description,
     then the names of the arguments."""
-    wanted = set(_words(query))
+    wanted = _words(query)
     scored: list[tuple[float, str, Tool]] = []
     for tool in tools:
         schema = tool.schema
         properties = schema.parameters.get("properties")
-        places = (
-            (4.0, set(_words(schema.name))),
-            (2.0, set(_words(schema.description))),
-            (1.0, set(_words(" ".join(properties) if isinstance(properties, dict) else ""))),
-        )
-        score = 0.0
-        for word in wanted:
-            score += max((weight * _fit(word, words) for weight, words in places), default=0.0)
+        arguments = " ".join(properties) if isinstance(properties, dict) else ""
+        places = ((4.0, _words(schema.name)), (2.0, _words(schema.description)), (1.0, _words(arguments)))
+        score = sum(max(weight * _fit(word, words) for weight, words in places) for word in wanted)
         if query.strip() == schema.name:
             score += 100.0
         if score > 0:
@@ -149,54 +135,33 @@ def rank(query: str, tools: Sequence[Tool]) -> list[Tool]:
 def _fit(word: str, words: set[str]) -> float:
     if word in words:
         return 1.0
-    return (
-        0.5 if len(word) > 2 and any(w.startswith(word) or (len(w) > 3 and word.startswith(w)) for w in words) else 0.0
-    )
+    near = len(word) > 2 and any(w.startswith(word) or (len(w) > 3 and word.startswith(w)) for w in words)
+    return 0.5 if near else 0.0
 
 
-def _words(text: str) -> list[str]:
+def _words(text: str) -> set[str]:
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
-    return [word for word in _WORD.findall(spaced.lower()) if word != "mcp"]
-
-
-def _entry(tool: Tool) -> Metadata:
-    schema = tool.schema
-    return {"name": schema.name, "description": schema.description, "parameters": schema.parameters}
+    return set(_WORD.findall(spaced.lower())) - {"mcp"}
 
 
 IMAGES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 _SHOWN = 4_000
 
 
-class Caller(Protocol):
-    def __call__(
-        self, server: str, tool: str, arguments: Metadata, progress: Callable[[str], None]
-    ) -> Awaitable[ToolAnswer]:
-        """Calls a tool on its server. Raises ToolError."""
-        ...
+Caller = Callable[[str, str, Metadata, Callable[[str], None]], Awaitable[ToolAnswer]]
+"""Calls a tool: its server, its name, its arguments, and who hears of the progress. Raises ToolError."""
 
 
 class McpTool:
     """A tool of an MCP server. The server's claims about it are shown, and alone never a reason not to ask."""
 
     def __init__(self, server: str, entry: ToolEntry, call: Caller) -> None:
-        self.server = server
-        self.tool = entry.name
+        self.server, self.tool, self.group = server, entry.name, server_group(server)
         self._called = ServerTool(server, entry.name, only_looks=entry.read_only, open_world=entry.open_world)
-        self._claims = _claims(entry)
-        self._call = call
-        self._schema = ToolSchema(
+        self._claims, self._call = _claims(entry), call
+        self.schema = ToolSchema(
             tool_name(server, self.tool), plain(entry.description, DESCRIPTION_LIMIT), safe_schema(entry.schema)
         )
-        self._group = server_group(server)
-
-    @property
-    def schema(self) -> ToolSchema:
-        return self._schema
-
-    @property
-    def group(self) -> str:
-        return self._group
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
         line = json.dumps(arguments, ensure_ascii=False) if arguments else ""
@@ -232,10 +197,10 @@ def outcome(answer: ToolAnswer, name: str, context: ToolContext) -> ToolOutcome:
     parts = [plural(capped.lines, "line")] if capped.lines else []
     if attachments:
         parts.append(plural(len(attachments), "image"))
-    is_error = answer.is_error
-    summary = "error" if is_error else ", ".join(parts) or "done"
+    summary = "error" if answer.is_error else ", ".join(parts) or "done"
     display: Metadata = {"kind": "text", "summary": summary} | capped.counted()
-    return ToolOutcome(capped.text or ("[no text]" if attachments else "[no output]"), is_error, display, attachments)
+    text = capped.text or ("[no text]" if attachments else "[no output]")
+    return ToolOutcome(text, answer.is_error, display, attachments)
 
 
 def images(found: Sequence[Image], name: str) -> tuple[list[AttachmentPart], list[str]]:
@@ -252,7 +217,6 @@ def images(found: Sequence[Image], name: str) -> tuple[list[AttachmentPart], lis
         except (binascii.Error, ValueError):
             notes.append("[an image that is not valid base64]")
             continue
-        attachments.append(
-            AttachmentPart(f"{name}-{len(attachments) + 1}.{IMAGES[kind]}", kind, data=base64.b64encode(raw).decode())
-        )
+        numbered = f"{name}-{len(attachments) + 1}.{IMAGES[kind]}"
+        attachments.append(AttachmentPart(numbered, kind, data=base64.b64encode(raw).decode()))
     return attachments, notes

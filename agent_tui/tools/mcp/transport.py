@@ -243,8 +243,7 @@ class Link:
     """The way to one server. ``status`` is the HTTP status of the newest answer, where there is one."""
 
     def __init__(self, server: McpServer, ended: Callable[[], None]) -> None:
-        self._server = server
-        self._ended = ended
+        self._server, self._ended = server, ended
         self.errors = ErrorOutput()
         self.status: int | None = None
 
@@ -262,13 +261,9 @@ class Link:
         if program is None:
             there = Path(server.cwd or "", server.command or "").is_file()
             raise PermissionError(server.command) if there else FileNotFoundError(server.command)
-        command = starter("supervise", {"quiet": True}, [server.command or "", *server.args])
+        supervisor, *arguments = starter("supervise", {"quiet": True}, [server.command or "", *server.args])
         parameters = StdioServerParameters(
-            command=command[0],
-            args=command[1:],
-            env=server.env,
-            cwd=server.cwd,
-            encoding_error_handler="replace",
+            command=supervisor, args=arguments, env=server.env, cwd=server.cwd, encoding_error_handler="replace"
         )
         stderr = await self.errors.open()
         bound_lines()

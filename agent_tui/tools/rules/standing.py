@@ -159,24 +159,17 @@ class SessionRules:
 
     def for_host(self, host: str) -> bool | None:
         """Returns whether commands may reach a host; None where no rule names it."""
-
-        def named(rules: Sequence[Rule]) -> bool:
-            patterns = [rule.pattern for rule in rules if rule.tool == "network" and rule.pattern]
-            return any(fnmatch.fnmatchcase(host, pattern.lower()) for pattern in patterns)
-
-        if named(self._deny):
-            return False
-        return True if named(self._granted) else None
+        return self._of_network(lambda pattern: bool(pattern) and fnmatch.fnmatchcase(host, pattern.lower()))
 
     def for_registries(self) -> bool | None:
         """The same of where packages come from."""
+        return self._of_network(lambda pattern: pattern in ("", "registries"))
 
-        def named(rules: Sequence[Rule]) -> bool:
-            return any(rule.tool == "network" and rule.pattern in (None, "registries") for rule in rules)
-
-        if named(self._deny):
-            return False
-        return True if named(self._granted) else None
+    def _of_network(self, named: Callable[[str], bool]) -> bool | None:
+        for rules, reached in ((self._deny, False), (self._granted, True)):
+            if any(rule.tool == "network" and named(rule.pattern or "") for rule in rules):
+                return reached
+        return None
 
     @property
     def grant_network(self) -> bool:

@@ -95,6 +95,7 @@ class Outputs:
         self.granted: Callable[[], Sequence[Path]] = tuple
         self._repository = find_repository(self._root)
         self._commit = self._repository.commit if self._repository is not None else ""
+        self._tree = self._repository.tree if self._repository is not None else None
         self._begun = dict(self._ignore_files())
         self._ignored: dict[Path, bool] = {}
         self._known: dict[Path, None] = {}
@@ -102,9 +103,8 @@ class Outputs:
 
     def _ignore_files(self) -> Iterator[tuple[Path, str]]:
         """Those at the top, as they are: they may not be committed."""
-        tree = self._repository.tree if self._repository is not None else None
-        for folder in (self._root, *self._root.parents) if tree is not None else ():
-            if tree is not None and folder.is_relative_to(tree):
+        for folder in (self._root, *self._root.parents):
+            if self._tree is not None and folder.is_relative_to(self._tree):
                 yield folder, read_small(folder / ".gitignore", folder, _IGNORE_BYTES)
 
     # What may be written
@@ -177,7 +177,7 @@ class Outputs:
         inside = [path for path in paths if self._is_inside(path)]
         inside = [path for path in inside if not is_protected(path.relative_to(self._root))]
         inside = [path for path in inside if not named or path in granted or self._place_of(path) == path]
-        if not inside or self._repository is None or self._repository.tree is None:
+        if not inside or self._repository is None or self._tree is None:
             return []
         # A repository in the project has rules of its own, and none of them is asked.
         inside = [path for path in inside if not any(os.path.lexists(way / ".git") for way in self._ways(path))]
@@ -187,7 +187,7 @@ class Outputs:
             for path in inside:
                 if path not in self._ignored:
                     with contextlib.suppress(subprocess.TimeoutExpired):  # it is asked again the next time
-                        self._ignored[path] = self._is_ignored(git, path)
+                        self._ignored[path] = self._is_ignored(git, path, self._tree)
             inside = [path for path in inside if self._ignored.get(path) or path.name == LOCK]
             names = [str(path.relative_to(self._root)) for path in inside]
             tracked = git.run(self._root, "ls-files", "-z", "--", *names, timeout=_SECONDS) if inside else b""
@@ -199,10 +199,8 @@ class Outputs:
     def _ways(self, path: Path) -> list[Path]:
         return [path, *(way for way in path.parents if self._is_inside(way))]
 
-    def _is_ignored(self, git: OwnGit, path: Path) -> bool:
+    def _is_ignored(self, git: OwnGit, path: Path, tree: Path) -> bool:
         """By git's own word, in a folder that has nothing but the ignore files of then. Raises TimeoutExpired."""
-        assert self._repository is not None and self._repository.tree is not None
-        tree = self._repository.tree
         name = str(path.relative_to(tree))
         if self._commit and git.answer(tree, "ls-tree", "-z", self._commit, "--", name, timeout=_SECONDS) != b"":
             return False
@@ -211,15 +209,14 @@ class Outputs:
             for way in [way for way in path.parents if way.is_relative_to(tree)]:
                 folder = base / way.relative_to(tree)
                 folder.mkdir(parents=True, exist_ok=True)
-                (folder / ".gitignore").write_text(self._said_in(git, way), "utf-8", "surrogateescape")
+                (folder / ".gitignore").write_text(self._said_in(git, way, tree), "utf-8", "surrogateescape")
             (base / name).mkdir()
             there = ("--no-literal-pathspecs", "--work-tree", str(base), "check-ignore", "-q", "--no-index")
             return git.answer(base, *there, "--", f"./{name}", timeout=_SECONDS) is not None
 
-    def _said_in(self, git: OwnGit, folder: Path) -> str:
+    def _said_in(self, git: OwnGit, folder: Path, tree: Path) -> str:
         if folder not in self._begun:
-            assert self._repository is not None and self._repository.tree is not None
-            name = (folder / ".gitignore").relative_to(self._repository.tree)
+            name = (folder / ".gitignore").relative_to(tree)
             text = git.answer(folder.parent, "cat-file", "blob", f"{self._commit}:{name}", timeout=_SECONDS)
             self._begun[folder] = (text or b"").decode("utf-8", "surrogateescape")
         return self._begun[folder]

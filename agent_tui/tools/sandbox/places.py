@@ -42,10 +42,10 @@ TOOLCHAINS: Mapping[str, str] = {
     ".pyenv": f"{_ENV_MANAGER} pyenv.d",
     **dict.fromkeys((".rbenv", ".goenv", ".nodenv", ".jenv", ".phpenv"), _ENV_MANAGER),
     ".nvm": "versions alias nvm.sh nvm-exec bash_completion",
-    ".fnm": "node-versions aliases",
+    **dict.fromkeys((".fnm", ".local/share/fnm"), "node-versions aliases"),
     ".volta": "bin tools",
     ".n": f"n {_PREFIX}",
-    ".rustup": "toolchains settings.toml",
+    **dict.fromkeys((".rustup", ".local/share/rustup"), "toolchains settings.toml"),
     ".cargo": "bin registry/index registry/cache registry/src git/db git/checkouts env",
     ".asdf": "bin lib libexec plugins shims installs completions asdf.sh",
     ".sdkman": "bin candidates src",
@@ -67,13 +67,9 @@ TOOLCHAINS: Mapping[str, str] = {
     ".local/share/pnpm": "bin global nodejs store .tools pnpm pnpx",
     ".local/share/uv": "python tools",
     **dict.fromkeys((".local/share/mise", ".local/share/rtx"), "installs shims plugins"),
-    ".local/share/fnm": "node-versions aliases",
     ".local/share/nvm": "v*",
-    ".local/share/virtualenvs": " ".join(f"*/{part}" for part in _PREFIX.split()),
-    ".virtualenvs": " ".join(f"*/{part}" for part in _PREFIX.split()),
-    ".local/share/rustup": "toolchains settings.toml",
+    **dict.fromkeys((".virtualenvs", ".local/share/virtualenvs"), " ".join(f"*/{part}" for part in _PREFIX.split())),
     ".local/share/pypoetry": "venv python",
-    ".local/share/hatch": "env pythons",
     **dict.fromkeys((".local/share/mamba", "micromamba"), f"bin pkgs {_ENVIRONMENTS}"),
     **dict.fromkeys(
         ("miniconda3", "anaconda3", "miniforge3", "mambaforge"),
@@ -95,12 +91,11 @@ TOOLCHAINS: Mapping[str, str] = {
     ".mix": "archives elixir escripts",
     ".hex": "packages",
     ".pixi": f"bin {_ENVIRONMENTS}",
-    ".swiftly": "bin toolchains",
-    ".local/share/swiftly": "bin toolchains",
+    **dict.fromkeys((".swiftly", ".local/share/swiftly"), "bin toolchains"),
     ".krew": "bin store",
     ".poetry": "bin lib venv",
     ".rye": "py shims tools self uv",
-    ".hatch": "env pythons",
+    **dict.fromkeys((".hatch", ".local/share/hatch"), "env pythons"),
     ".moon": "bin tools",
     ".proto": "bin shims tools plugins",
     ".fvm": "versions",
@@ -140,18 +135,8 @@ PROTECTED = (*sorted(set(root_places()) - _OWN_STORE), ".hg/hgrc")
 HOME_PROTECTED = (
     *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile"),
     *(".zlogin", ".zlogout", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".pam_environment", ".pythonrc"),
-    *(
-        ".local/bin",
-        "bin",
-        ".cargo/bin",
-        ".pyenv",
-        ".nvm",
-        ".gitconfig",
-        ".tmux.conf",
-        ".screenrc",
-        ".emacs",
-        ".emacs.d",
-    ),
+    *(".local/bin", "bin", ".cargo/bin", ".pyenv", ".nvm", ".gitconfig", ".tmux.conf", ".screenrc", ".emacs"),
+    ".emacs.d",
 )
 """The same, where the home itself is the project."""
 
@@ -309,13 +294,12 @@ def _usual_secrets(below: Path, _: int) -> tuple[Path, ...]:
 def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
     """Returns the places that stay read-only in a writable folder, whether they exist or not."""
     names = PROTECTED + (HOME_PROTECTED if folder == home() else ())
-    own = [path for path in policy.protected if path.is_relative_to(folder) and path != folder]
     found = [git / name for git in git_folders(folder) for name in GIT_PROTECTED]
     if is_git(folder):
         return found
     if (folder / ".git").is_file() or (folder / ".git").is_symlink():
         found = [folder / ".git"]  # of a linked worktree or a submodule: it says where the repository is
-    return list(dict.fromkeys([*found, *(folder / name for name in names), *_spelled(folder), *led_to(folder), *own]))
+    return list(dict.fromkeys([*found, *(folder / name for name in names), *_spelled(folder), *led_to(folder)]))
 
 
 def _spelled(folder: Path) -> list[Path]:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Protocol
 
 from agent_tui.paths import private_dir
@@ -32,13 +31,12 @@ class SandboxPolicy:
 
     ``root`` is the project, ``writable`` are further folders that ``work`` may write in, ``readable`` may be read
     besides. ``network`` is that of ``work``: only ``allow`` opens it, ``ask`` means that a question comes first;
-    ``loopback`` is what it has of this machine's while that is closed. ``protected`` paths are read-only in every
-    writable folder, whether they exist or not, and come on top of those
-    every project has. ``hidden`` paths cannot be read at all. ``scratch`` is a private folder: temporary files and
-    caches live below it; it is made when it is missing. Commands write in the folders of
-    ``private``, not in itself: a link in the place of one of them would lead the next command out. ``shared`` is the
-    network whose ports ``work`` has while the other one is closed; without it every command has one of its own.
-    ``outputs`` are places in the project that ``look`` may write, too; ``sockets``: it may use unix sockets.
+    ``loopback`` is what it has of this machine's while that is closed. ``hidden`` paths cannot be read at all.
+    ``scratch`` is a private folder: temporary files and caches live below it; it is made when it is missing. Commands
+    write in the folders of ``private``, not in itself: a link in the place of one of them would lead the next command
+    out. ``shared`` is the network whose ports ``work`` has while the other one is closed; without it every command has
+    one of its own. ``outputs`` are places in the project that ``look`` may write, too; ``sockets``: it may use unix
+    sockets.
     """
 
     root: Path
@@ -47,7 +45,6 @@ class SandboxPolicy:
     readable: tuple[Path, ...] = ()
     network: Network = "ask"
     loopback: Loopback = "own"
-    protected: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
     shared: SessionNetwork | None = None
     outputs: tuple[Path, ...] = ()
@@ -166,9 +163,7 @@ class Launch:
     def __enter__(self) -> Launch:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self.close()
 
 

@@ -56,11 +56,15 @@ def _stay_behind(spec: dict) -> None:  # type: ignore[type-arg]
     os.closerange(3, status if status is not None else 1 << 20)
     if status is not None:
         os.closerange(status + 1, 1 << 20)
+    _leave_streams()
+    _end_as(_outlive(child))
+
+
+def _leave_streams() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(nothing, fd)
     os.close(nothing)
-    _end_as(_outlive(child))
 
 
 def _outlive(child: int) -> int:
@@ -151,11 +155,8 @@ class Supervisor:
         if failure and self._status is None:
             os.write(2, f"{self._argv[0]}: {os.strerror(int(failure))}\n".encode(errors="replace"))
         if self._control is not None or self._spec.get("quiet"):
-            nothing = os.open(os.devnull, os.O_RDWR)
             # The command's streams are its own: whoever reads them must see their end when it ends.
-            for fd in (0, 1, 2):
-                os.dup2(nothing, fd)
-            os.close(nothing)
+            _leave_streams()
         self._reap()
 
     def _become(self, started: int, parent: int) -> None:
@@ -250,10 +251,7 @@ class Supervisor:
         if number != signal.SIGKILL and self._spec.get("carrier"):
             family.discard(self._child)
         for pid in family:
-            try:
-                os.kill(pid, number)
-            except OSError:
-                continue
+            _send(pid, number)
         return family if self._linux or self._code is not None else family | self._group(number)
 
     def _group(self, number: int) -> set[int]:

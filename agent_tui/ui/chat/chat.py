@@ -13,7 +13,7 @@ from agent_tui.history import History
 from agent_tui.ui.chat.composing import Completing, Copying, Drafts, Editor, Pasting
 from agent_tui.ui.chat.key_actions import Finding, Interrupts
 from agent_tui.ui.chat.questions import Questions
-from agent_tui.ui.chat.screens import Screens, ThemeChoice
+from agent_tui.ui.chat.screens import Screens
 from agent_tui.ui.chat.sending import Sender
 from agent_tui.ui.chat.session import SessionView
 from agent_tui.ui.chat.view import AgentHolder, MainView, Part
@@ -32,13 +32,11 @@ AgentFactory: TypeAlias = "Callable[[], Awaitable[Agent]]"
 log = logging.getLogger(__name__)
 
 EVERY = 2.0
-"""Seconds between two looks at files that are part of every request. A look asks the file system about a handful of
-paths, in a thread, and draws nothing; what changed is told by the agent as an event."""
+"""Seconds between two looks at files that are part of every request: a handful of paths, in a thread."""
 
 
 class Freshness(Part):
-    """Looks whether such files have changed, but only while the user looks, too: not when the terminal has lost the
-    focus, and not while the agent works."""
+    """Looks whether such files have changed, while the user looks, too, and the agent does not work."""
 
     def __init__(self, view: MainView) -> None:
         super().__init__(view)
@@ -90,10 +88,9 @@ class Chat:
         self.session = SessionView(view, self.questions, files, settings.context.auto_compact)
         self.sender = Sender(view, self.questions, self.session, self.copying)
         self.interrupts = Interrupts(view, self.sender, self.finding, self.copying)
-        themes = ThemeChoice(view, paths.themes, paths.state)
         self.screens = Screens(
             view,
-            themes,
+            paths,
             self.finding,
             self.sender,
             self.session,
@@ -154,9 +151,8 @@ class Chat:
             self.sender.send(Written(first_prompt, []))
 
     async def open(self, factory: AgentFactory, choose: bool) -> None:
-        """Makes the agent, shows its events and starts it. What waited for it is sent then; where the user is to
-        ``choose`` a session first, once that is open, and it comes back into the prompt where none is. Raises what goes
-        wrong."""
+        """Makes the agent, shows its events and starts it; then what waited for it is sent, or comes back into the
+        prompt where the user is to ``choose`` a session and does not. Raises what goes wrong."""
         agent = self.holder.opening = await factory()
         from agent_tui.ui.chat.router import Router
 
@@ -165,6 +161,6 @@ class Chat:
         self.holder.opened()
         self.session.facts_changed()
         if choose:
-            self.screens.choose_session(agent, self.sender.agent_ready)
+            self.screens.choose_session(agent, then=self.sender.agent_ready)
         else:
             self.sender.agent_ready()

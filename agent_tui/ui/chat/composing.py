@@ -40,7 +40,8 @@ class Completing(Part):
     async def _propose(self, query: Query) -> None:
         shell = shell_lines(self._view.history) if query.kind == "shell" else []
         found = await propose(query, self._agent, self.files, shell)
-        if self._view.prompt.query_now == query:
+        completer = self._view.prompt.completer
+        if completer is not None and completer.query == query:
             self._view.completions.show_proposals(found, query)
 
 
@@ -139,8 +140,7 @@ class Drafts(Part):
         self._history.save_draft("")
 
     def bring_back(self) -> None:
-        """Puts the kept draft into the prompt. What was typed before it could be seen is a message of its own: the
-        draft is the newest of the history then."""
+        """Puts the kept draft into the prompt; where something was typed already, into the history."""
         draft = self._history.load_draft()
         if not draft:
             return
@@ -173,8 +173,7 @@ class Editor(Part):
             self._view.prompt.set_text(changed)
 
     async def changed(self, text: str, name: str) -> str | None:
-        """Lets the user edit ``text`` in the editor, in a file called ``name``, and returns the new text; None where it
-        stays as it is."""
+        """Lets the user edit a text in a file called ``name``; None where it stays as it is."""
         from agent_tui.commands.desktop import edit_text
 
         try:

@@ -32,7 +32,7 @@ class Interrupts(Part):
     @property
     def working(self) -> bool:
         """True when there is something to interrupt."""
-        return self._sender.is_preparing or self._view.holder.busy
+        return bool(self._sender.preparing) or self._view.holder.busy
 
     def interrupt(self) -> None:
         if self._sender.cancel():
@@ -41,10 +41,7 @@ class Interrupts(Part):
             self._view.activity.begin("Interrupting", "")
 
     def cancel(self) -> None:
-        """Ctrl+C: copy a selection, else interrupt, else clear, else twice quits.
-
-        The key comes here first. What was typed before it has its turn before it is carried out.
-        """
+        """Ctrl+C: copy a selection, else interrupt, else clear, else twice quits. Keys typed before it go first."""
         self._view.prompt.call_later(self._cancel)
 
     def _cancel(self) -> None:
@@ -103,8 +100,7 @@ class Finding(Part):
             await self._view.screen.mount(FindBar(), before=self._view.queue_view)
 
     async def go_on(self, query: str, message_id: str | None) -> None:
-        """Goes on here with what was searched in all sessions: opens the bar with it, at that message where it is
-        shown."""
+        """Opens the bar with what was searched in all sessions, at that message where it is shown."""
         from agent_tui.text.search import search_words
         from agent_tui.ui.widgets.find import FindBar
 
@@ -129,8 +125,10 @@ class Finding(Part):
         if text:
             self.show(self._view.transcript.find(text))
         else:
+            from agent_tui.ui.transcript import FindState
+
             self._view.transcript.clear_find()
-            self._show(0, 0, True)
+            self.show(FindState("", 0, 0, True))
 
     def step(self, by: int) -> None:
         """To the next match, or the one before."""
@@ -138,12 +136,8 @@ class Finding(Part):
         self.show(transcript.find_next() if by > 0 else transcript.find_prev())
 
     def show(self, state: FindState) -> None:
-        self._show(state.current, state.total, state.complete)
-
-    def _show(self, current: int, total: int, complete: bool) -> None:
-        bar = self.bar
-        if bar is not None:
-            bar.show_count(current, total, complete)
+        if (bar := self.bar) is not None:
+            bar.show_count(state.current, state.total, state.complete)
 
 
 def next_mode(agent: Agent, session: SessionView, view: MainView) -> None:

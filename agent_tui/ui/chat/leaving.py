@@ -1,5 +1,4 @@
-"""Makes the lines for the terminal once the screen is gone: the conversation, where that is wanted, and the way
-back."""
+"""The lines for the terminal once the screen is gone: the conversation, where that is wanted, and the way back."""
 
 from __future__ import annotations
 
@@ -8,15 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from agent_tui.models.messages import (
-    TOLD,
-    AttachmentPart,
-    Message,
-    SummaryPart,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
+from agent_tui.models.messages import TOLD, AttachmentPart, Message, SummaryPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.text.clean import clean, one_line
 from agent_tui.ui.flow.lines import chop, wrap
 
@@ -30,16 +21,15 @@ _FENCES = ("```", "~~~")
 
 
 def way_back(agent: Agent, again: Sequence[str]) -> list[str]:
-    """A line with the command that goes on with the session; none where there is nothing to go on with, or the session
-    is another program's. ``again`` is how the program was called, as far as that has to be said anew."""
+    """A line with the command that goes on with the session, where there is one of ours to go on with. ``again`` is how
+    the program was called, as far as that has to be said anew."""
     if not agent.conversation.path or agent.conversation.read_only:
         return []
     return [f"Go on with this session: {shlex.join([*again, '--resume', agent.conversation.info.id])}"]
 
 
 def scrollback(agent: Agent, width: int) -> list[str]:
-    """The conversation as lines of at most ``width`` cells, at most ``MOST_LINES`` of them: of a longer one the end,
-    below a line that says how to have the rest."""
+    """The conversation in lines of ``width`` cells: at most its last ``MOST_LINES``, below a line that says so."""
     newest: list[list[str]] = []
     room = MOST_LINES
     for message in reversed(agent.conversation.path):

@@ -29,8 +29,7 @@ class Pictures(Part):
         """What the screen draws with."""
 
     def begin(self, in_page: bool) -> None:
-        """The transcript stands: asks tmux and the terminal, where there is a reason to. ``in_page``: it is a page of
-        the browser instead of a terminal."""
+        """Asks tmux and the terminal, where there is a reason to. ``in_page``: a page of the browser stands for it."""
         self._in_page = in_page
         self._view.begin(self._find, group="pictures")
 
@@ -130,8 +129,8 @@ class Pictures(Part):
         self._app.push_screen(self._screen)
 
     def _sized(self, anew: bool) -> Canvas:
-        """Finds out what the screen draws with, keeps it and returns it. ``anew``: its size is another one, and with it
-        what xterm takes as sixels, which is told a moment later."""
+        """Keeps and returns what the screen draws with. ``anew``: the size is another one, and with it xterm's
+        limit."""
         from agent_tui.engine.terminal import LIMITS
 
         if anew and self._replies is not None and self._replies.largest is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from agent_tui.ui.chat.view import Part
 from agent_tui.ui.keys import TypingGuard
@@ -27,7 +27,7 @@ class Questions(Part):
         self._pasting = pasting
         self._editor = editor
         self.open: list[Asked] = []
-        self.panel: QuestionPanel | None = None
+        self.panel: QuestionPanel[Any] | None = None
         self.guard = TypingGuard(view.clock)
         self._own: dict[str, asyncio.Future[bool]] = {}
 
@@ -132,7 +132,7 @@ class Questions(Part):
         else:
             self._view.hint(hint)
 
-    def _panel(self, asked: Asked) -> tuple[QuestionPanel, str, str]:
+    def _panel(self, asked: Asked) -> tuple[QuestionPanel[Any], str, str]:
         """The panel for a question, what goes on meanwhile, and how one gets there from the midst of typing."""
         from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
         from agent_tui.ui.widgets.panels import AskPanel, PermissionPanel, PlanPanel
@@ -140,7 +140,7 @@ class Questions(Part):
         guard, typed = self.guard, self._typed
         match asked:
             case PermissionAsked():
-                panel: QuestionPanel = PermissionPanel(asked, guard, typed, self.answer)
+                panel: QuestionPanel[Any] = PermissionPanel(asked, guard, typed, self.answer)
                 hint = "A permission is asked: Tab goes there, y / a / n answer"
                 return panel, "Waiting for your permission", hint
             case PlanPresented():
@@ -161,8 +161,7 @@ class Questions(Part):
             view.hint("")
 
     def go_there(self) -> bool:
-        """Tab in the prompt; False when nothing is asked. In the midst of typing it does not make the next key an
-        answer."""
+        """Tab in the prompt; False when nothing is asked. Amid typing the next key is no answer yet."""
         if self.panel is None:
             return False
         self.guard.accidental()

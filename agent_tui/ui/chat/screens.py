@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from agent_tui.errors import AgentError
@@ -13,6 +12,7 @@ from agent_tui.ui.chat.view import Part
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
+    from agent_tui.paths import Paths
     from agent_tui.ui.chat.key_actions import Finding
     from agent_tui.ui.chat.sending import Sender
     from agent_tui.ui.chat.session import SessionView
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 
 
 class Screens(Part):
-    """Opens the other screens; those that need the agent say so while it is still starting. ``rebound`` are the user's
-    own keys."""
+    """Opens the other screens, also while the agent is still starting. ``rebound`` are the user's own keys."""
 
     def __init__(
         self,
         view: MainView,
-        themes: ThemeChoice,
+        paths: Paths,
         finding: Finding,
         sender: Sender,
         session: SessionView,
@@ -37,7 +36,7 @@ class Screens(Part):
         rebound: dict[str, str],
     ) -> None:
         super().__init__(view)
-        self._themes = themes
+        self._paths = paths
         self._finding = finding
         self._sender = sender
         self._session = session
@@ -72,7 +71,7 @@ class Screens(Part):
 
                 app.push_screen(ContextScreen(agent))
             case "sessions":
-                self._open_sessions(agent, data)
+                self.choose_session(agent, data)
             case "models":
                 from agent_tui.ui.screens.models import ModelPicker
 
@@ -139,20 +138,17 @@ class Screens(Part):
     def _open_themes(self, name: str) -> None:
         from agent_tui.ui.screens.themes import ThemePicker
 
-        if name and self._themes.wear(name):
+        if name and self._wear(name):
             return
-        picker = ThemePicker(self._themes.load(), self._themes.current, name)
+        picker = ThemePicker(self._load_themes(), self._app.theme, name)
         if picker.entries(name):
-            self._app.push_screen(picker, self._themes.keep)
+            self._app.push_screen(picker, self._keep_theme)
         else:
             names = ", ".join(one_line(theme, 60) for theme in sorted(picker.themes))
             self._view.say("warning", f"No theme is called {one_line(name, 60)}. There are: {names}.")
 
-    def choose_session(self, agent: Agent, then: Callable[[bool], None]) -> None:
+    def choose_session(self, agent: Agent, search: str = "", then: Callable[[bool], None] | None = None) -> None:
         """Asks which session to go on with; ``then`` learns whether that one is open now."""
-        self._open_sessions(agent, "", then)
-
-    def _open_sessions(self, agent: Agent, search: str, then: Callable[[bool], None] | None = None) -> None:
         from agent_tui.ui.screens.sessions import SessionPicker
 
         self._app.push_screen(SessionPicker(agent, search), partial(self._resume, agent, then))
@@ -183,11 +179,11 @@ class Screens(Part):
             self._view.hint(NOTHING_TO_REWIND)
             return
 
-        def done(answer: WayBack | None) -> None:
-            if answer is not None:
-                self._work(partial(self._rewind, agent, answer))
+        self._app.push_screen(RewindPicker(agent, self._view.clock), partial(self._go_back, agent))
 
-        self._app.push_screen(RewindPicker(agent, clock=self._view.clock), done)
+    def _go_back(self, agent: Agent, choice: WayBack | None) -> None:
+        if choice is not None:
+            self._work(partial(self._rewind, agent, choice))
 
     async def _rewind(self, agent: Agent, choice: WayBack) -> None:
         from agent_tui.commands.sessions import moved_text
@@ -207,37 +203,26 @@ class Screens(Part):
         if moved.text and self._view.prompt.is_empty:
             self._view.prompt.set_text(moved.text)
 
+    # Themes
 
-class ThemeChoice(Part):
-    """Wears and keeps themes. ``folder`` holds the user's own, ``state`` which was chosen."""
-
-    def __init__(self, view: MainView, folder: Path, state: Path) -> None:
-        super().__init__(view)
-        self._folder = folder
-        self._state = state
-
-    @property
-    def current(self) -> str:
-        return self._app.theme
-
-    def load(self) -> Themes:
+    def _load_themes(self) -> Themes:
         """All themes there are, ready to be worn."""
         from agent_tui.ui.theme import load_themes
 
-        found = load_themes(self._folder)
+        found = load_themes(self._paths.themes)
         for theme in found.themes.values():
             self._app.register_theme(theme)
         return found
 
-    def wear(self, name: str) -> bool:
+    def _wear(self, name: str) -> bool:
         """Changes to a theme by its name and keeps it; False when there is none of that name."""
         from agent_tui.config import AUTO_THEME
         from agent_tui.ui.theme import load_themes
 
         if name == AUTO_THEME:
-            self.keep(name)
+            self._keep_theme(name)
             return True
-        found = load_themes(self._folder)
+        found = load_themes(self._paths.themes)
         for problem in found.problems:
             self._view.say("warning", problem)
         theme = found.themes.get(name)
@@ -245,20 +230,20 @@ class ThemeChoice(Part):
             return False
         self._app.register_theme(theme)
         self._app.theme = name
-        self.keep(name)
+        self._keep_theme(name)
         return True
 
-    def keep(self, name: str | None) -> None:
+    def _keep_theme(self, name: str | None) -> None:
         """Remembers the theme for the next start, and says whether that works; nothing for None."""
         from agent_tui.config import AUTO_THEME
         from agent_tui.ui.theme import keep_choice, wanted_theme
 
         if not name:
             return
-        problem = keep_choice(name, self._state)
+        problem = keep_choice(name, self._paths.state)
         if problem is not None:
             self._view.say("warning", problem)
-        elif wanted_theme(self._view.settings.theme, self._state) != name:
+        elif wanted_theme(self._view.settings.theme, self._paths.state) != name:
             configured = one_line(self._view.settings.theme, 60)
             self._view.hint(f"Theme {one_line(name, 60)} until you leave: the configuration names {configured}")
         elif name == AUTO_THEME:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
@@ -52,11 +53,6 @@ class Sender(Part):
         self._order = asyncio.Lock()
         self._behind: str | None = None
 
-    @property
-    def is_preparing(self) -> bool:
-        """True when a message is on its way to the agent."""
-        return bool(self.preparing)
-
     def send(self, typed: Written, steer: bool = False) -> None:
         """Takes what was typed. Returns at once; the work is done in a task."""
         agent = self._agent
@@ -103,17 +99,15 @@ class Sender(Part):
         agent = self._agent
         if agent is None:
             return
-        before = ""
-        for waits in agent.waiting.listed:
-            if waits.id == message_id:
-                break
-            before = waits.id
-        kind = next((waits.kind for waits in agent.waiting.listed if waits.id == message_id), None)
+        listed = list(agent.waiting.listed)
+        place = next((n for n, waits in enumerate(listed) if waits.id == message_id), None)
         taken = agent.turns.take_back(message_id)
         if taken is None:
             self._view.hint("It waits no more: it was just sent")
             return
-        self._behind = before if kind == "queued" else None
+        self._behind = None
+        if place is not None and listed[place].kind == "queued":
+            self._behind = listed[place - 1].id if place else ""
         self._view.prompt.give_back(taken)
 
     def cancel(self) -> bool:
@@ -138,11 +132,8 @@ class Sender(Part):
         text = outgoing.typed.text
         try:
             if is_command(text, agent):
-                if split(text)[0] in LONG_COMMANDS:
+                async with contextlib.nullcontext() if split(text)[0] in LONG_COMMANDS else self._order:
                     await self.command(text)
-                else:
-                    async with self._order:
-                        await self.command(text)
             elif text.startswith("!") and text[1:].strip():
                 self._view.transcript.follow_end()
                 await agent.shell(text[1:].strip())
@@ -239,8 +230,8 @@ class Sender(Part):
         self._session.facts_changed()
 
     async def _attached(self, agent: Agent, text: str, given: Sequence[AttachmentPart] = ()) -> list[AttachmentPart]:
-        """Reads what goes with a message: ``given``, and the files that ``text`` names with ``@``. Says what cannot be
-        read, asks for what lies outside the project."""
+        """Reads what goes with a message: ``given``, and files that ``text`` names with ``@``; asks for those
+        outside."""
         from agent_tui.commands.mentions import collect
 
         if "@" in text and not agent.turns.busy:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import one_line
 from agent_tui.ui.chat.view import Part
-from agent_tui.ui.widgets.lines import StatusFacts
+from agent_tui.ui.widgets.drawn_lines import StatusFacts
 
 if TYPE_CHECKING:
     from agent_tui.completion import FileIndex
@@ -94,7 +94,6 @@ class SessionView(Part):
         self._foretold, self._hinted = reason, text
 
     def jobs_changed(self, running: int) -> None:
-        """So many commands run in the background now."""
         self._facts.jobs = running
         self._view.status.update_facts(self._facts)
 

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.color import Color
+from rich.ansi import AnsiDecoder
 from rich.style import Style
 
 from agent_tui.models.events import ContextChanged, Event, JobsChanged, SessionChanged, TurnEnded
@@ -19,7 +19,7 @@ from agent_tui.text.cells import shorten
 from agent_tui.text.clean import colour_runs, newlines, plain_line
 from agent_tui.text.numbers import duration
 from agent_tui.ui.theme import Paint, Piece, width_of
-from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.drawn_lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +40,8 @@ MOST_BYTES = 1 << 16
 
 
 class StatusCommand:
-    """``command`` gets on its standard input what ``agent-tui context --json`` would print; the first line that it
-    writes is given to ``show``. That it failed is told once."""
+    """``command`` reads what ``agent-tui context --json`` would print; its first line is given to ``show``. That it
+    failed is told once."""
 
     def __init__(
         self,
@@ -91,10 +91,13 @@ class StatusCommand:
 
     def _failed(self, error: Exception) -> None:
         self._show("")
-        if not self._told:
-            self._told = True
-            log.warning("The status command failed", exc_info=error)
-            self._say("warning", f"ui.status_command: {plain_line(self._why(error))}. It goes on being asked.")
+        if self._told:
+            return
+        self._told = True
+        log.warning("The status command failed", exc_info=error)
+        late = f"it took more than {duration(self._patience)} and was ended"
+        why = late if isinstance(error, TimeoutError) else str(getattr(error, "strerror", None) or error)
+        self._say("warning", f"ui.status_command: {plain_line(why)}. It goes on being asked.")
 
     async def _line(self) -> str:
         """Its first line. Raises OSError, TimeoutError, and ValueError for a command that failed."""
@@ -113,8 +116,7 @@ class StatusCommand:
         return newlines(said).strip("\n").partition("\n")[0]
 
     async def _started(self) -> asyncio.subprocess.Process:
-        """The shell. Who leaves while it starts has it ended as well, with what it has started by then: cancelled,
-        asyncio would end the shell alone."""
+        """The shell; cancelled while it starts, it is ended with what it has started (asyncio would end it alone)."""
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_shell(
                 self._command,
@@ -131,11 +133,6 @@ class StatusCommand:
             with contextlib.suppress(OSError):
                 await _end(await starting)
             raise
-
-    def _why(self, error: Exception) -> str:
-        if isinstance(error, TimeoutError):
-            return f"it took more than {duration(self._patience)} and was ended"
-        return str(getattr(error, "strerror", None) or error)
 
     async def _context(self) -> bytes:
         from agent_tui.commands.report import ContextReport
@@ -192,61 +189,19 @@ class OwnLine(Lines):
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         pieces: list[Piece] = []
-        room = width
         for said, style in styled(self.text):
-            if room <= 0:
-                break
-            piece = (shorten(said, room), paint("muted") + style)
-            pieces.append(piece)
-            room -= width_of([piece])
+            if (room := width - width_of(pieces)) > 0:
+                pieces.append((shorten(said, room), paint("muted") + style))
         return pieces
 
 
 def styled(text: str) -> Iterator[Piece]:
-    """The pieces of a line of a program's output in the styles it gave them."""
-    style = Style()
+    """The pieces of a line of a program's output in the styles it gave them; none that blinks or hides."""
+    decoder = AnsiDecoder()
     for codes, said in colour_runs(text):
-        style = _after(style, codes)
-        yield said, style
-
-
-_ON = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strike"}
-_OFF = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("reverse",), 29: ("strike",)}
-
-
-def _after(style: Style, codes: Sequence[int]) -> Style:
-    """A style after SGR codes; those that are not known change nothing."""
-    left = list(codes)
-    while left:
-        code = left.pop(0)
-        if code == 0:
-            style = Style()
-        elif code in _ON:
-            style += Style(**{_ON[code]: True})  # type: ignore[arg-type]
-        elif code in _OFF:
-            style += Style(**dict.fromkeys(_OFF[code], False))  # type: ignore[arg-type]
-        elif code in (38, 48) and (color := _color(left)) is not None:
-            style += Style(color=color) if code == 38 else Style(bgcolor=color)
-        elif 30 <= code <= 37 or 90 <= code <= 97:
-            style += Style(color=Color.from_ansi(code - 30 if code < 90 else code - 82))
-        elif 40 <= code <= 47 or 100 <= code <= 107:
-            style += Style(bgcolor=Color.from_ansi(code - 40 if code < 100 else code - 92))
-        elif code in (39, 49):
-            style = _without(style, front=code == 39)
-    return style
-
-
-def _color(left: list[int]) -> Color | None:
-    """The colour that follows 38 or 48, taken from the codes that are left."""
-    kind = left.pop(0) if left else 0
-    numbers = [left.pop(0) for _ in range({5: 1, 2: 3}.get(kind, 0)) if left]
-    if any(number > 255 for number in numbers):
-        return None
-    if kind == 5 and len(numbers) == 1:
-        return Color.from_ansi(numbers[0])
-    return Color.from_rgb(*numbers) if kind == 2 and len(numbers) == 3 else None
-
-
-def _without(style: Style, *, front: bool) -> Style:
-    kept = Style(color=None if front else style.color, bgcolor=style.bgcolor if front else None)
-    return style.without_color + kept
+        if codes:
+            decoder.decode_line(f"\x1b[{';'.join(map(str, codes))}m")
+        style = decoder.style
+        front, back = (None if color is None or color.is_default else color for color in (style.color, style.bgcolor))
+        shown = Style(color=front, bgcolor=back, blink=False, blink2=False, conceal=False)
+        yield said, style.without_color + shown

@@ -13,7 +13,7 @@ from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.terminal.driver import Window
 from agent_tui.ui.textual_private.drawing import DrawsFrames
 from agent_tui.ui.textual_private.terminal import ask_terminal, write_to_terminal
-from agent_tui.ui.widgets.lines import Activity, StatusLine
+from agent_tui.ui.widgets.drawn_lines import Activity, StatusLine
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -66,9 +66,8 @@ class Blank(Widget):
 
 
 class AgentHolder:
-    """Holds the agent, from its making to its end. ``opening`` is the agent from its making on, also while it still
-    opens its session; ``agent`` from then on. ``farewell`` are lines to be said once the screen is gone: what
-    ``last_words`` makes of the agent that was closed, and what goes on without it."""
+    """Holds the agent: ``opening`` from its making on, ``agent`` once its session is open. ``farewell`` is said when
+    the screen is gone: what ``last_words`` makes of the agent that was closed, and what goes on without it."""
 
     def __init__(self, last_words: Callable[[Agent], list[str]] = lambda agent: []) -> None:
         self._last_words = last_words
@@ -102,9 +101,8 @@ class AgentHolder:
 class MainView:
     """The parts of the main screen, and lines for the user on it.
 
-    Only what the first frame shows is made at once. ``transcript``, ``queue_view`` and ``completions`` are there from
-    ``furnish`` on, which comes right after the first frame: their modules cost as much time as the whole start of the
-    prompt.
+    ``transcript``, ``queue_view`` and ``completions`` are there from ``furnish`` on, right after the first frame:
+    their modules cost as much time as the whole start of the prompt.
     """
 
     transcript: Transcript
@@ -183,8 +181,8 @@ class MainView:
         self.transcript.add_notice(level, text)
 
     def phase(self, phase: str, *, waits: bool = False) -> None:
-        """Sets what the line above the prompt says while the agent works, or ``waits`` for the user: then it says that,
-        whatever goes on beside it, until the user has ``answered``."""
+        """Sets what the line above the prompt says while the agent works, or ``waits`` for the user: that stays until
+        ``answered``."""
         if phase != self.activity.phase and (waits or not self.activity.waits):
             self._begin(phase, waits)
 

@@ -70,8 +70,8 @@ Place = tuple[int, int]
 
 
 class Insertion(NamedTuple):
-    """``insert`` replaces the line from ``start`` to the cursor. ``gap``: a blank was put behind it; ``runs``: it is
-    a command that needs nothing more."""
+    """``insert`` replaces the line from ``start`` to the cursor. ``gap``: with a blank behind; ``runs``: as a
+    command."""
 
     start: int
     insert: str
@@ -124,8 +124,7 @@ class Completer:
         self.close()
 
     def choose(self, line: str, column: int, sending: bool) -> Insertion | None:
-        """The chosen proposal, and the popup closes. When Enter was pressed (``sending``), what is typed as a whole
-        already is to be sent instead: None."""
+        """The chosen proposal; closes the popup. None where Enter (``sending``) is to send what is typed as a whole."""
         proposal, query = self.offered.current if self.offered else None, self.query
         if proposal is None or query is None:
             return None
@@ -143,7 +142,6 @@ class Completer:
         self._gap = end if choice.gap else None
 
     def closes_gap(self, place: Place, character: str) -> bool:
-        """Returns whether the blank that was put behind a completed file is to go: where lines of it are named
-        (``:10-40``), a sentence goes on with a sign, or a blank is typed."""
+        """Returns whether the blank behind a completed file is to go: before ``:10-40``, a sign, another blank."""
         gap, self._gap = self._gap, None
         return gap is not None and gap == place and character in GAP_CLOSERS

@@ -69,10 +69,8 @@ class Placeholders:
         return Written("".join([*pieces, text[at:]]), images, pasted)
 
     def restore(self, typed: Written) -> str:
-        """The text of a message that comes back into the prompt, its pastes and images behind placeholders again.
-
-        What the text names with ``@`` is read again when it is sent.
-        """
+        """The text of a message that comes back into the prompt, its pastes and images behind placeholders again. What
+        the text names with ``@`` is read again when it is sent."""
         text, parts, pasted = typed
         for start, end in reversed(pasted):
             text = text[:start] + self.collapse(text[start:end]) + text[end:]
@@ -90,12 +88,8 @@ class Placeholders:
         return [hit.span() for hit in PLACEHOLDER.finditer(text) if hit[0] in self.texts or hit[0] in self.images]
 
     def before(self, line: str, column: int) -> int | None:
-        """Returns the column at which the placeholder begins that ends at ``column`` of a line; None when none of ours
-        does."""
-        for hit in PLACEHOLDER.finditer(line):
-            if hit.end() == column and (hit[0] in self.texts or hit[0] in self.images):
-                return hit.start()
-        return None
+        """Returns the column at which the placeholder of ours begins that ends at ``column``; None without one."""
+        return next((start for start, end in self.places(line) if end == column), None)
 
     def clear(self) -> None:
         self.texts.clear()

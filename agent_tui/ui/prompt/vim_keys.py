@@ -182,8 +182,7 @@ class VimKeys:
         self._show()
 
     def _selection(self) -> Selection:
-        """Returns the part that the text area is to show as selected; the cell under the cursor is drawn as the
-        cursor."""
+        """Returns what the text area shows as selected; the cell under the cursor is drawn as the cursor."""
         vim = self.vim
         if not vim.selecting:
             return Selection.cursor(vim.cursor)

@@ -35,8 +35,7 @@ ENTERS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "\r": "alt+enter"}
 
 
 class Host(NamedTuple):
-    """The calls of the prompt that have to be answered before the next key: a message would come too late for keys that
-    arrive in a burst."""
+    """The calls that have to be answered before the next key: a message would come too late for keys in a burst."""
 
     typed: Callable[[], None]
     """A key was pressed here. Tab is none: it leaves."""
@@ -57,8 +56,7 @@ class Host(NamedTuple):
 
 
 class Prompt(Guarded, TextArea, inherit_css=True):
-    """The text field in which the user types. It knows nothing of sessions: it hands its text to its host, which it is
-    given."""
+    """The text field in which the user types. It knows nothing of sessions and hands its text to its host."""
 
     host: Host
 
@@ -118,10 +116,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.placeholders = Placeholders()
         self.vim: VimKeys | None = None
         super().__init__(
-            id="prompt",
-            highlight_cursor_line=False,
-            placeholder=Content(PLACEHOLDER),
-            max_checkpoints=200,
+            id="prompt", highlight_cursor_line=False, placeholder=Content(PLACEHOLDER), max_checkpoints=200
         )
         self.cursor_blink = False
 
@@ -160,8 +155,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.set_text(f"{text}\n{typed}" if typed else text)
 
     def take(self) -> Written:
-        """Takes what was typed, with pastes in place, and its images, and returns it; the prompt is empty afterwards.
-        Empty lines around it are left out."""
+        """Empties the prompt and returns what was typed, with pastes and images, without empty lines around it."""
         typed = self.placeholders.expand(self.text.strip("\n"))
         self.close_completions()
         self.load_text("")
@@ -240,7 +234,9 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             event.character = None
         if event.key != "tab":
             self.host.typed()
-        if self.vim is not None and not self._is_alone(event.key) and self.vim.takes(event.key, event.character):
+        # Alt and a letter may be bound as one key; else it is Esc and then the letter.
+        bound_as_one = event.key.startswith("alt+") and event.key in self.screen.active_bindings
+        if self.vim is not None and not bound_as_one and self.vim.takes(event.key, event.character):
             event.prevent_default()
             event.stop()
         elif event.character == "?" and self.is_empty:
@@ -255,21 +251,12 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             if event.key == "enter":
                 # Not a character here: the binding decides, so that it can be bound to something else.
                 event.prevent_default()
-            action = self._bound(event.key)
-            if action is not None:
+            action = action_of(self, event.key)
+            if action is not None and not action.startswith("app."):
                 # Textual runs bindings when the key has gone up to the app: keys that came with it are text by then.
                 event.prevent_default()
                 event.stop()
                 await self.app.run_action(action, self)
-
-    def _is_alone(self, key: str) -> bool:
-        """Returns whether a key is Alt and a letter, bound as one key, and not Esc and then the letter."""
-        return key.startswith("alt+") and key in self.screen.active_bindings
-
-    def _bound(self, key: str) -> str | None:
-        """The prompt's own action for a key, as the user bound it."""
-        action = action_of(self, key)
-        return None if action is not None and action.startswith("app.") else action
 
     async def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
@@ -308,7 +295,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.post_message(self.Asked("panel"))
 
     def action_escape(self) -> None:
-        if self.completer is not None and self.completer.offered:
+        if self.completer is not None and self.offered:
             self.completer.dismiss()
         else:
             self.post_message(self.Asked("escape"))
@@ -380,9 +367,6 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.set_class(self.document.get_line(0).startswith("!"), "-shell")
 
     def watch_selection(self) -> None:
-        self._look_for_query()
-
-    def _look_for_query(self) -> None:
         if self.completer is None:
             return
         query = None
@@ -398,11 +382,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         from agent_tui.ui.prompt.completing import Completer
 
         self.completer = Completer(popup)
-        self._look_for_query()
-
-    @property
-    def query_now(self) -> Query | None:
-        return self.completer.query if self.completer is not None else None
+        self.watch_selection()
 
     @property
     def offered(self) -> Completions | None:

@@ -1,4 +1,4 @@
-"""Lists what each call read from the provider's cache and what it should have read, newest first, with why and the
+"""Lists what each call read from the provider's cache and what it should have read, newest first, with why and
 price."""
 
 from __future__ import annotations

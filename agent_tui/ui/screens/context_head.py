@@ -13,7 +13,7 @@ from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import largest_remainder
 from agent_tui.ui.theme import Paint, Piece
-from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.drawn_lines import Lines
 
 LEAST = 8
 _BRACKETS = re.compile(r" \(.*\)")
@@ -21,8 +21,7 @@ BETWEEN = " · "
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Text in lines of at most ``width`` cells (at least ``LEAST``): broken between its parts, which `` · `` divides,
-    where they fit a line, else between words."""
+    """Text in lines of at most ``width`` cells (at least ``LEAST``), broken between its `` · `` parts or words."""
     return joined(text.split(BETWEEN), BETWEEN, width)
 
 
@@ -45,8 +44,7 @@ def joined(parts: Iterable[str], between: str, width: int) -> list[str]:
 
 
 def fitting(text: str, most: int, width: int) -> list[str]:
-    """The parts of a text, which `` · `` divides, in at most ``most`` lines: each whole, without what stands in its
-    brackets where there is no room for that, or left out."""
+    """The `` · `` parts of a text in at most ``most`` lines: whole, without their brackets, or left out."""
     kept: list[str] = []
     for part in text.split(BETWEEN):
         for said in dict.fromkeys((part, _BRACKETS.sub("", part))):
@@ -79,8 +77,7 @@ LIMIT = "limit"
 
 
 def segments(usage: ContextUsage) -> Iterator[tuple[str, int]]:
-    """Row ids with their tokens, from left to right. Messages are one segment, and each kind of them that has a colour
-    of its own another."""
+    """Row ids with their tokens, from left to right; kinds of messages with a colour of their own stand apart."""
     for row in usage.rows:
         if row.id != MESSAGES.id:
             yield row.id, row.tokens
@@ -93,8 +90,8 @@ def segments(usage: ContextUsage) -> Iterator[tuple[str, int]]:
 
 
 def bar_cells(usage: ContextUsage, width: int) -> list[tuple[str, int]]:
-    """(row id, ``free``, ``limit`` or ``reserve``; cells) from left to right, ``width`` cells in all. What has tokens
-    has a cell. The limit is one cell between free and reserve."""
+    """(row id, ``free``, ``limit`` or ``reserve``; cells), ``width`` in all. What has tokens has a cell; so has the
+    limit."""
     parts = [(name, tokens) for name, tokens in segments(usage) if tokens > 0]
     if usage.window is not None and usage.free is not None and usage.reserve is not None:
         if usage.over:
@@ -125,7 +122,6 @@ class Head(Lines):
         super().__init__(id="head", height=3)
         self._usage: ContextUsage | None = None
         self._words: list[tuple[str, str]] = []
-        self._thick = 1
         self._headings = ""
 
     def show(self, moment: ContextReport, width: int, thick: int, gap: int, most: int, most_told: int) -> int:
@@ -134,32 +130,25 @@ class Head(Lines):
         ``most`` lines, and what is told of a step where there would be more than ``most_told``. Returns how many lines
         it takes.
         """
-        self._usage, self._thick = moment.usage, thick
+        self._usage = moment.usage
         title = [(line, "title") for line in wrapped(one_line(moment.title, 300), width)] if moment.title else []
         words = [(line, "words") for line in joined(moment.sentences(), " ", width)]
-        known = moment.facts()
         told = [line for said in moment.told for line in wrapped(one_line(said, 1_000), width)]
         if moment.problem:
-            self._set(
-                [
-                    *title,
-                    *((line, "words") for line in wrapped(moment.problem, width)),
-                    *((line, "told") for line in told),
-                ][: max(1, most)]
-            )
-            return len(self._words)
+            words = [(line, "words") for line in wrapped(moment.problem, width)]
+            return self._set([*title, *words, *((line, "told") for line in told)][: max(1, most)])
         above = [*title, *words, *[("", "bar")] * thick]
         rest = len(above) + gap + 1
         shown = [(line, "told") for line in shortened(told, most_told - rest, width)]
-        shown += [(line, "facts") for line in fitting(known, most - rest - len(shown), width)]
-        self._set([*above, *shown, *[("", "facts")] * gap, ("", "headings")])
-        return len(self._words)
+        shown += [(line, "facts") for line in fitting(moment.facts(), most - rest - len(shown), width)]
+        return self._set([*above, *shown, *[("", "facts")] * gap, ("", "headings")])
 
-    def _set(self, words: list[tuple[str, str]]) -> None:
+    def _set(self, words: list[tuple[str, str]]) -> int:
         self._words = words
-        if self.line_count != len(self._words):
-            self.set_height(len(self._words))
+        if self.line_count != len(words):
+            self.set_height(len(words))
         self.refresh()
+        return len(words)
 
     def name_columns(self, text: str) -> None:
         """The names of the columns of the rows below."""
@@ -169,19 +158,12 @@ class Head(Lines):
         if self._usage is None or y >= len(self._words):
             return []
         text, kind = self._words[y]
-        match kind:
-            case "bar":
-                return self.bar(self._usage, width, paint)
-            case "headings":
-                return [(self._headings, paint("muted"))]
-            case "told":
-                return [(text, paint("foreground"))]
-            case "title":
-                return [(text, paint("accent", bold=True))]
-            case "words":
-                return [(text, paint("error" if self._usage.over else "foreground", bold=True))]
-            case _:
-                return [(text, paint("muted"))]
+        if kind == "bar":
+            return self.bar(self._usage, width, paint)
+        words = "error" if self._usage.over else "foreground"
+        color = {"told": "foreground", "title": "accent", "words": words}.get(kind, "muted")
+        text = self._headings if kind == "headings" else text
+        return [(text, paint(color, bold=kind in ("title", "words")))]
 
     def bar(self, usage: ContextUsage, width: int, paint: Paint) -> list[Piece]:
         plain, few = self.app.no_color, self.app.current_theme.ansi

@@ -12,7 +12,7 @@ from textual.message import Message
 from agent_tui.commands.context_texts import compaction_text
 from agent_tui.commands.report import ContextReport, cached_tokens, estimated, total_mark
 from agent_tui.context.accounting.usage import row_shares, window_shares
-from agent_tui.context.past_reasons import identity, pairs
+from agent_tui.context.past_reasons import Pair, identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
 from agent_tui.models.steps import CompactionRecord
@@ -45,8 +45,7 @@ class Columns:
 
 
 def columns(width: int, compared: bool, shares: bool = True) -> Columns:
-    """The columns of a line of ``width`` cells. ``compared``: with differences to another moment; ``shares``: the
-    window is known."""
+    """The columns of a line of ``width`` cells. ``compared``: to another moment; ``shares``: the window is known."""
     left = width - TOKENS
     change = CHANGE if compared and left >= LEAST_LABEL + CHANGE else 0
     share = SHARE if shares and left - change >= LEAST_LABEL + SHARE else 0
@@ -62,12 +61,14 @@ def columns(width: int, compared: bool, shares: bool = True) -> Columns:
 def headings(cells: Columns) -> str:
     """The names of the columns, above them. What was cached is of the last request; the price is without any cache."""
     line = f"{'':<{cells.label}}{'tokens':>{TOKENS}}"
-    for name, size in (("change", cells.change), ("of window", cells.share)):
-        line += name.rjust(size) if size else ""
-    line += "how known".rjust(cells.basis) if cells.basis else ""
-    for name, size in (("cached last", cells.cached), ("full price", cells.cost)):
-        line += name.rjust(size) if size else ""
-    return line
+    named = {
+        "change": cells.change,
+        "of window": cells.share,
+        "how known": cells.basis,
+        "cached last": cells.cached,
+        "full price": cells.cost,
+    }
+    return line + "".join(name.rjust(size) for name, size in named.items() if size)
 
 
 Kind = Literal["row", "gone", "free", "reserve", "over", "note", "gap", "heading", "compaction"]
@@ -95,11 +96,8 @@ class Shown:
 
 
 def flatten(usage: ContextUsage, opened: set[str], before: ContextUsage | None = None) -> list[Shown]:
-    """The lines to show, in order. Only opened rows are walked, so 10 000 closed messages cost nothing.
-
-    Rows without tokens, children or deferred tools are left out. With ``before`` each line has its change since, and
-    what went since has a line; the changes add up as the tokens do.
-    """
+    """The lines to show, in order. Only opened rows are walked, so 10 000 closed messages cost nothing. With ``before``
+    each line has its change since, and what went since has a line; the changes add up as the tokens do."""
     shares = window_shares(usage)
     lines: list[Shown] = []
     tops: Sequence[int | None] = [None] * len(usage.rows) if shares is None else shares.rows
@@ -124,8 +122,7 @@ def _rest(kind: Literal["free", "reserve", "over"], label: str, tokens: int, ten
 
 
 class _Walk:
-    """Adds the lines of rows and of what is open below them. It makes no more than a line of each: there may be tens of
-    thousands."""
+    """Adds the lines of rows and of what is open below them; one line of each, for there may be tens of thousands."""
 
     def __init__(self, lines: list[Shown], opened: set[str]) -> None:
         self._lines = lines
@@ -143,26 +140,20 @@ class _Walk:
         """The rows of one level, by names that they keep however others come and go."""
         met: dict[str, int] = {}
         start = f"{parent}/" if parent else ""
-
-        def key(row: ContextRow) -> str:
-            name = start + identity(row)
-            number = met[name] = met.get(name, 0) + 1
-            return name if number == 1 else f"{name}#{number}"
-
-        if before is None:
-            for row, share in zip(now, shares, strict=True):
-                self._row(row, key(row), depth, kind_id, share, None, None)
-            return
         left = iter(shares)
-        for pair in pairs(now, before):
-            if pair.now is not None:
-                children = [] if pair.before is None else pair.before.children
-                self._row(pair.now, key(pair.now), depth, kind_id, next(left), pair.change, children)
-            elif pair.before is not None and pair.change:
-                label = pair.before.label if pair.count == 1 else f"{pair.count:,} that went"
-                name = f"{start}gone/{identity(pair.before)}"
-                own = kind_id or pair.before.id
-                self._lines.append(Shown(name, "gone", depth, label, 0, 0, kind_id=own, change=pair.change))
+        for pair in (Pair(row, None) for row in now) if before is None else pairs(now, before):
+            row, old = pair.now, pair.before
+            change = None if before is None else pair.change
+            if row is not None:
+                key = start + identity(row)
+                number = met[key] = met.get(key, 0) + 1
+                key = key if number == 1 else f"{key}#{number}"
+                known = None if before is None else old.children if old is not None else []
+                self._row(row, key, depth, kind_id, next(left), change, known)
+            elif old is not None and change:
+                label = old.label if pair.count == 1 else f"{pair.count:,} that went"
+                name, own = f"{start}gone/{identity(old)}", kind_id or old.id
+                self._lines.append(Shown(name, "gone", depth, label, 0, 0, kind_id=own, change=change))
 
     def _row(
         self,
@@ -198,19 +189,14 @@ def compaction_lines(records: Iterable[CompactionRecord], opened: set[str]) -> l
     if not operations:
         return []
     is_open = COMPACTIONS in opened
-    lines = [
-        Shown("gap", "gap", 0, ""),
-        Shown(COMPACTIONS, "heading", 0, f"Compactions ({len(operations)})", open=is_open),
-    ]
-    if is_open:
-        newest = sorted(operations.values(), key=lambda r: r.created, reverse=True)
-        lines += [Shown(f"{COMPACTIONS}/{r.operation_id}", "compaction", 1, "", record=r) for r in newest]
-    return lines
+    heading = Shown(COMPACTIONS, "heading", 0, f"Compactions ({len(operations)})", open=is_open)
+    newest = sorted(operations.values(), key=lambda r: r.created, reverse=True) if is_open else ()
+    lines = (Shown(f"{COMPACTIONS}/{r.operation_id}", "compaction", 1, "", record=r) for r in newest)
+    return [Shown("gap", "gap", 0, ""), heading, *lines]
 
 
 def row_cost(row: ContextRow, prices: Prices | None, total: int) -> float | None:
-    """Dollars of a row in a request of ``total`` tokens of which nothing is in the cache. How much of a single row the
-    next request will find there cannot be said; that of all of them is above the rows."""
+    """Dollars of a row in a request of ``total`` tokens of which nothing is in the cache."""
     rates = prices.rates(total) if prices is not None else None
     return None if rates is None or rates.input is None else row.tokens * rates.input
 
@@ -230,14 +216,12 @@ def reason(line: Shown) -> str:
 
 
 def hint(line: Shown, room: int) -> str:
-    """Returns a hint that may as well be left out: where a file is, what is the largest part. At most ``room``
-    cells."""
+    """Returns a hint of at most ``room`` cells: where a file is, what is the largest part."""
     row = line.row
-    text = ""
     if row is None or room < 4:
-        return text
+        return ""
+    text = one_line(row.path or "", 400)
     if row.path:
-        text = one_line(row.path, 400)
         text = text if cell_len(text) <= room else text.rpartition("/")[2]
     elif line.depth == 0 and not line.open and len(row.children) > 1:
         largest = max(row.children, key=lambda child: child.tokens)
@@ -246,8 +230,7 @@ def hint(line: Shown, room: int) -> str:
 
 
 def note(line: Shown, room: int) -> str:
-    """Returns the note that there is room for at the end of a line. A single message's reason is told in short where it
-    does not fit: Enter shows it."""
+    """Returns the note that there is room for; a message's reason in short where it does not fit: Enter shows it."""
     why = reason(line)
     if not why:
         return hint(line, room)
@@ -258,8 +241,7 @@ def note(line: Shown, room: int) -> str:
 
 
 def with_notes(lines: Iterable[Shown], room: int, width: int, now: float) -> Iterator[Shown]:
-    """The lines, each reason that does not fit ``room`` cells at the end of its own wrapped below it. ``width`` cells
-    are a line's."""
+    """The lines of ``width`` cells, each reason that does not fit ``room`` cells at the end wrapped below its own."""
     for line in lines:
         row = line.row
         if row is not None:

@@ -42,8 +42,7 @@ class Travel:
         self.at: int | None = None
 
     def go(self, by: int) -> str:
-        """Goes ``by`` steps further, backwards where that is negative; behind the last step is now. A line for the user
-        where there is nowhere to go."""
+        """Goes ``by`` steps further; behind the last step is now. A line for the user where there is nowhere to go."""
         count = self.history.count
         here = count + 1 if self.at is None else self.at
         wanted = max(1, here + by)
@@ -77,8 +76,7 @@ READY = 0.3
 
 
 class ContextScreen(Guarded, Screen[None]):
-    """Reads nothing but the calculator's answer; opens without a network call and stays live, but at a step of the past
-    that ← and → go to."""
+    """Reads nothing but the calculator's answer; stays live, but at a step of the past that ← and → go to."""
 
     DEFAULT_CSS = """
     ContextScreen { background: $background; layout: vertical; overflow: hidden; }

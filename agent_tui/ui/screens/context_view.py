@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from typing import Literal
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -19,7 +19,7 @@ from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_head import Head, wrapped
 from agent_tui.ui.screens.context_rows import ContextRows, Shown
 from agent_tui.ui.theme import Paint, Piece, width_of
-from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.drawn_lines import Lines
 from agent_tui.ui.widgets.rows import RowList
 
 NAME = 13
@@ -65,28 +65,26 @@ def beside(entries: Sequence[Entry], width: int) -> list[Line]:
 
 @dataclass(slots=True, frozen=True)
 class Placed:
-    """The lines of the bookkeeping in one of its three places. ``side`` is how many cells the column beside the rows
-    has."""
+    """The lines of the bookkeeping in one of its places. ``side``: cells of the column beside the rows."""
 
+    where: Literal["beside", "below", "folded"]
+    lines: list[Line]
     side: int = 0
-    beside: list[Line] = field(default_factory=list)
-    below: list[Line] = field(default_factory=list)
-    folded: list[Line] = field(default_factory=list)
 
 
 def place(entries: Sequence[Entry], fold: list[Line], width: int, height: int, room: int) -> Placed:
-    """The place for a screen of ``width`` and ``height`` cells with ``room`` lines for rows and bookkeeping: where all
-    of it can be seen, else folded."""
+    """The place on a screen of ``width`` × ``height`` with ``room`` lines for rows and it: where all is seen, else
+    folded."""
     if width >= WIDE:
         side = min(SIDE[1], max(SIDE[0], width * 3 // 10))
         lines = beside(entries, side - 4)
         if len(lines) <= room:
-            return Placed(side, lines)
+            return Placed("beside", lines, side)
     if height >= TALL:
         lines = below(entries, width - 2)
         if len(lines) + 2 + LEAST_ROWS <= room:
-            return Placed(below=lines)
-    return Placed(folded=fold if height >= LOW else [])
+            return Placed("below", lines)
+    return Placed("folded", fold if height >= LOW else [])
 
 
 class Words(Lines):
@@ -104,10 +102,10 @@ class Words(Lines):
 
     def show(self, placed: Placed) -> None:
         """The lines of a place, as wide and as high as they are there."""
-        self.lines = placed.beside or placed.below or placed.folded
-        self.set_class(bool(placed.side), "-beside")
-        self.set_class(bool(placed.below), "-below")
-        self.set_height(len(self.lines) + bool(placed.below))
+        self.lines = placed.lines
+        self.set_class(placed.where == "beside", "-beside")
+        self.set_class(placed.where == "below", "-below")
+        self.set_height(len(self.lines) + (placed.where == "below"))
         self.styles.width = placed.side or "100%"
         if placed.side:
             self.styles.height = "100%"
@@ -131,13 +129,7 @@ KEYS = (
     ("s", "stats"),
 )
 CLOSE = ("Esc", "close")
-PAST_KEYS = (
-    ("← →", "steps"),
-    ("w", "changes"),
-    ("Enter", "open"),
-    ("e", "export"),
-    ("Shift+← →", "ten steps"),
-)
+PAST_KEYS = (("← →", "steps"), ("w", "changes"), ("Enter", "open"), ("e", "export"), ("Shift+← →", "ten steps"))
 NOW = ("Esc", "back to now")
 """The keys at a step of the past."""
 
@@ -154,9 +146,8 @@ class Foot(Lines):
 
     def at(self, past: bool) -> None:
         """Sets whether a step of the past is shown: other keys are of use there."""
-        if past != self._past:
-            self._past = past
-            self.refresh()
+        self._past = past
+        self.refresh()
 
     def say(self, text: str) -> bool:
         """Shows a line until the next one; empty for the keys. True when it is another."""
@@ -190,8 +181,7 @@ LEAST_WIDTH = 3
 
 
 class Covered(Widget):
-    """A widget that only holds others, which cover it: one blank line is all there is below them, cut at their edges
-    once."""
+    """A widget that only holds others, which cover it: all there is below them is one blank line."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
         return [Strip.blank(crop.width)] * crop.height

@@ -75,19 +75,15 @@ class HelpRow:
 
 def help_rows(agent: Agent | None, rebound: dict[str, str], keys_first: bool) -> list[HelpRow]:
     """Everything there is to know, in sections."""
-    commands = [HelpRow(c.usage, c.summary, command=c.name, doc=_doc(c.doc, c.aliases)) for c in load().values()]
+    commands = [HelpRow("Commands", "", heading=True)]
+    commands += [HelpRow(c.usage, c.summary, command=c.name, doc=_doc(c.doc, c.aliases)) for c in load().values()]
     if agent is not None:
         commands += [HelpRow(f"/{own.name}", own.description) for own in agent.project.user_commands()]
-    keys = []
+    keys = [HelpRow("Keys", "", heading=True)]
     for key in KEY_HELP:
-        own = rebound.get(key.id, "") if key.id else ""
         doc = f"Its name in [keys] of the configuration is {key.id}." if key.id else ""
-        keys.append(HelpRow(own or key.keys, key.what, doc=doc))
-    sections = [("Keys", keys), ("Commands", commands)] if keys_first else [("Commands", commands), ("Keys", keys)]
-    rows: list[HelpRow] = []
-    for title, section in sections:
-        rows += [HelpRow(title, "", heading=True), *section]
-    return rows
+        keys.append(HelpRow((key.id and rebound.get(key.id)) or key.keys, key.what, doc=doc))
+    return keys + commands if keys_first else commands + keys
 
 
 def _doc(doc: str, aliases: tuple[str, ...]) -> str:

@@ -45,7 +45,6 @@ class ModelPicker(Picker[ModelSpec, str]):
             self.infos[agent.models.spec.key] = agent.models.info
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.run_worker(self._describe(), exit_on_error=False)
 
     async def _describe(self) -> None:
@@ -68,15 +67,11 @@ class ModelPicker(Picker[ModelSpec, str]):
     def draw(self, entry: ModelSpec, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         current = entry.key == self.agent.models.spec.key
         info = self.infos.get(entry.key)
-        window, price = "", ""
-        if info is not None:
-            window = tokens(info.limits.window, False) if info.limits.window else "unknown"
-            price = _price(info)
+        window = tokens(info.limits.window, False) if info and info.limits.window else "unknown" if info else ""
+        price = _price(info) if info is not None else ""
         key_width = min(self._key, max(10, width // 3))
         tail = fit(window, WINDOW, right=True) + fit(price, PRICE if width > 56 else 0, right=True)
-        model = one_line(entry.model, 100) if entry.model != entry.key else ""
-        if entry.model == "demo":
-            model = DEMO
+        model = DEMO if entry.model == "demo" else one_line(entry.model, 100) if entry.model != entry.key else ""
         return [
             ("● " if current else "  ", paint("accent")),
             (fit(one_line(entry.key, 60), key_width), paint("primary" if here else "foreground", bold=here)),
@@ -91,25 +86,18 @@ class ModelPicker(Picker[ModelSpec, str]):
         info = self.infos.get(entry.key)
         if info is None:
             return ""
-        facts = [
-            f"window {tokens(info.limits.window, False)} ({info.limits.origin})"
-            if info.limits.window
-            else "unknown window"
-        ]
-        if info.limits.max_input:
-            facts.append(f"input at most {tokens(info.limits.max_input, False)}")
-        if info.limits.max_output:
-            facts.append(f"output at most {tokens(info.limits.max_output, False)}")
-        if info.reasoning:
-            facts.append("thinks")
-        if info.images:
-            facts.append("sees images")
-        lines = [" · ".join(facts)]
-        if info.problem:
-            lines.append(one_line(info.problem, 300))
+        limits = info.limits
+        facts = (
+            f"window {tokens(limits.window, False)} ({limits.origin})" if limits.window else "unknown window",
+            f"input at most {tokens(limits.max_input, False)}" if limits.max_input else "",
+            f"output at most {tokens(limits.max_output, False)}" if limits.max_output else "",
+            "thinks" if info.reasoning else "",
+            "sees images" if info.images else "",
+        )
         if entry.key not in self.lost:
             self.lost[entry.key] = lost_text(self.agent.models.lost_by(info), would=True)
-        return "\n".join([*lines, self.lost[entry.key]]).rstrip()
+        lines = (" · ".join(filter(None, facts)), one_line(info.problem or "", 300), self.lost[entry.key])
+        return "\n".join(filter(None, lines))
 
     def chosen(self, entry: ModelSpec) -> None:
         self.dismiss(entry.key)

@@ -1,12 +1,11 @@
-"""A screen to choose one thing from many: a search line, rows that are drawn only when seen, a footer of keys.
-
-Here also the simplest of them, for what was typed before."""
+"""A screen to choose one thing from many: a search line, rows that are drawn only when seen, a footer of keys; and the
+simplest of them, for what was typed before."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from rich.cells import cell_len
 from textual import events, on
@@ -24,7 +23,7 @@ from agent_tui.text.clean import clean, one_line
 from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint, Piece
-from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.drawn_lines import Lines
 from agent_tui.ui.widgets.rows import RowList
 
 T = TypeVar("T")
@@ -112,8 +111,8 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         Binding("down,ctrl+j,ctrl+n", "rows('move', 1)", "Down", show=False, priority=True),
         Binding("pageup", "rows('page', -1)", "Page up", show=False, priority=True),
         Binding("pagedown", "rows('page', 1)", "Page down", show=False, priority=True),
-        Binding("ctrl+home", "rows('first', 0)", "First", show=False, priority=True),
-        Binding("ctrl+end", "rows('last', 0)", "Last", show=False, priority=True),
+        Binding("ctrl+home", "rows('move', -1_000_000)", "First", show=False, priority=True),
+        Binding("ctrl+end", "rows('move', 1_000_000)", "Last", show=False, priority=True),
     ]
 
     def __init__(self, search: str = "") -> None:
@@ -194,8 +193,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         self.fit(event.size)
 
     def fit(self, screen: Size) -> None:
-        """Makes the dialog as large as what is in it, within the screen. It grows with what is found and never shrinks
-        while one types."""
+        """Makes the dialog as large as what is in it, within the screen; it never shrinks while one types."""
         tiny, frame = self.has_class("-tiny"), self.query_one("#frame", Vertical)
         if tiny:
             frame.styles.width, frame.styles.height = "100%", "100%"
@@ -229,13 +227,21 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         index = self.rows.cursor
         return self.shown[index] if index < len(self.shown) else None
 
+    def look_again(self, index: int | None = None) -> None:
+        """Shows what there is now of what is searched for; the cursor goes to a row, or stays."""
+        self.shown = self.entries(self.searched)
+        self._show(index)
+
+    def _show(self, index: int | None) -> None:
+        self.rows.set_count(len(self.shown), index)
+        self.fit(self.size)
+        self.say_empty()
+
     def search(self, text: str, *, first: bool = False) -> None:
         """Shows what matches; the cursor stands where the screen wants it at ``first``, else on the best."""
         self.searched = text
         self.shown = self.entries(text)
-        self.rows.set_count(len(self.shown), self.start_at() if first else 0)
-        self.fit(self.size)
-        self.say_empty()
+        self._show(self.start_at() if first else 0)
         self._preview()
 
     def say_empty(self, why: str = "") -> None:
@@ -246,17 +252,11 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         some = self._had or self.searched.strip()
         self.query_one("#none", Static).update(Content(why or (self.NO_MATCH if some else self.EMPTY)))
 
-    def action_rows(self, what: str, by: int) -> None:
-        rows = self.rows
-        match what:
-            case "move":
-                rows.action_move(by)
-            case "page":
-                rows.action_page(by)
-            case "first":
-                rows.action_first()
-            case "last":
-                rows.action_last()
+    def action_rows(self, what: Literal["move", "page"], by: int) -> None:
+        if what == "move":
+            self.rows.action_move(by)
+        else:
+            self.rows.action_page(by)
 
     def action_close(self) -> None:
         self.dismiss(None)

@@ -31,7 +31,7 @@ from agent_tui.ui.safety import Guarded
 from agent_tui.ui.terminal import pictures as kitty
 from agent_tui.ui.terminal.pictures import FEW_NUMBER, FEW_RGB, NUMBER, Overlay, Place, encoded, showing
 from agent_tui.ui.theme import Paint, Piece, paint_of, strip_of
-from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.drawn_lines import Lines
 
 MOST_PIXELS = 800_000
 """Pixels of a picture that is sent; where a protocol can, the terminal makes it larger."""
@@ -50,8 +50,8 @@ Box: TypeAlias = tuple[int, int]
 
 @dataclass(slots=True, frozen=True)
 class Canvas:
-    """The means with which a terminal draws pictures. ``cell`` is in pixels, wide and high; ``colors`` and ``largest``
-    (pixels) are what a sixel picture may have. ``wrapped``: through tmux, which has ``few_colors`` or all."""
+    """What a terminal draws pictures with. ``cell`` is in pixels, wide and high; ``colors`` and ``largest`` (pixels)
+    are a sixel picture's. ``wrapped``: through tmux, which has ``few_colors`` or all."""
 
     way: Way
     cell: Size
@@ -63,8 +63,8 @@ class Canvas:
 
 @dataclass(slots=True, frozen=True)
 class Drawing:
-    """Over ``box`` cells: a sequence that draws from the cursor on, or lines of cells, of which some need a sequence to
-    be sent before. ``number`` is kitty's. ``was`` is the image's size."""
+    """Over ``box`` cells: a sequence that draws from the cursor on, or lines of cells, of which some need a sequence
+    before. ``number`` is kitty's. ``was`` is the image's size."""
 
     box: Box
     was: Size
@@ -74,8 +74,8 @@ class Drawing:
 
 
 def drawing(part: AttachmentPart, canvas: Canvas, room: Box, background: Rgb) -> Drawing:
-    """The picture as large as it is, or as fits into ``room``. Takes time, a second at most for what terminals show:
-    call in a thread. Raises PictureError."""
+    """The picture as large as it is, or as fits into ``room``. Takes up to a second: call in a thread. Raises
+    PictureError."""
     if canvas.way == "sixel":
         return _sixels(part, canvas, room, background)
     if canvas.way == "inline" and canvas.wrapped:
@@ -114,14 +114,12 @@ def _placeholders(part: AttachmentPart, canvas: Canvas, room: Box) -> Drawing:
     room = min(room[0], kitty.MOST_COLUMNS), min(room[1], kitty.MOST_COLUMNS)
     made = preview(part, *_pixels(canvas, room), MOST_BYTES, png=True)
     columns, rows = _covered(made.was, canvas, room)
-    number, rgb = (FEW_NUMBER, FEW_RGB) if canvas.few_colors else (NUMBER, _rgb(NUMBER))
+    number, rgb = (
+        (FEW_NUMBER, FEW_RGB) if canvas.few_colors else (NUMBER, (NUMBER >> 16, NUMBER >> 8 & 255, NUMBER & 255))
+    )
     style = Style(color=Color.from_rgb(*rgb))
     lines = [Strip([Segment(kitty.cell(y, x), style) for x in range(columns)], columns) for y in range(rows)]
     return Drawing((columns, rows), made.was, "".join(kitty.sending(number, made.data, columns, rows)), lines, number)
-
-
-def _rgb(number: int) -> Rgb:
-    return number >> 16, number >> 8 & 255, number & 255
 
 
 def _sixels(part: AttachmentPart, canvas: Canvas, room: Box, background: Rgb) -> Drawing:
@@ -149,12 +147,11 @@ def _blocks(part: AttachmentPart, room: Box, background: Rgb) -> Drawing:
 
 def _line(made: Dots, top: int, background: Rgb) -> Strip:
     width, height = made.size
-    upper = _row(made, top)
     lower = _row(made, top + 1) if top + 1 < height else [background] * width
-    segments = []
-    for (above, below), cells in groupby(zip(upper, lower, strict=True)):
-        style = Style(color=Color.from_rgb(*above), bgcolor=Color.from_rgb(*below))
-        segments.append(Segment(UPPER * len(list(cells)), style))
+    segments = [
+        Segment(UPPER * len(list(cells)), Style(color=Color.from_rgb(*above), bgcolor=Color.from_rgb(*below)))
+        for (above, below), cells in groupby(zip(_row(made, top), lower, strict=True))
+    ]
     return Strip(segments, width)
 
 
@@ -196,19 +193,13 @@ class Room(Widget):
         if self.drawn is not None and self.drawn.lines:
             left, top = self.place_of(self.drawn)
             if 0 <= y - top < len(self.drawn.lines):
-                return Strip.join([Strip.blank(left, style), self.drawn.lines[y - top]]).adjust_cell_length(
-                    width, style
-                )
+                line = Strip.join([Strip.blank(left, style), self.drawn.lines[y - top]])
+                return line.adjust_cell_length(width, style)
         elif self.words and y == self.size.height // 2:
-            return centered(self.words, width, self)
+            text = shorten(self.words, max(1, width - 2))
+            left = (width - cell_len(text)) // 2
+            return strip_of([(" " * left, Style()), (text, paint_of(self.app)("muted"))], width, style)
         return Strip.blank(width, style)
-
-
-def centered(words: str, width: int, widget: Widget) -> Strip:
-    """A line of words in the middle."""
-    text = shorten(words, max(1, width - 2))
-    left = (width - cell_len(text)) // 2
-    return strip_of([(" " * left, Style()), (text, paint_of(widget.app)("muted"))], width, widget.rich_style)
 
 
 class Caption(Lines):
@@ -220,19 +211,14 @@ class Caption(Lines):
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         what, keys = self._told()
-        text = shorten(what, max(1, width - 2)) if y == 0 else _whole(keys, max(1, width - 2))
-        return [(f" {text}", paint("foreground" if y == 0 else "muted"))]
-
-
-def _whole(texts: Sequence[str], width: int) -> str:
-    """The first of them that fits."""
-    return next((text for text in texts if cell_len(text) <= width), shorten(texts[-1], width))
+        room = max(1, width - 2)
+        whole = what if y == 0 else next((text for text in keys if cell_len(text) <= room), keys[-1])
+        return [(f" {shorten(whole, room)}", paint("foreground" if y == 0 else "muted"))]
 
 
 class PictureScreen(Guarded, Screen[None]):
-    """Shows ``parts``, one at a time, first number ``index``. ``canvas`` tells what can be drawn with now, and is told
-    whether the size is another one; ``why`` is said where that is only blocks; ``root`` is the project, to which paths
-    are relative."""
+    """Shows ``parts``, one at a time, first number ``index``. ``canvas`` tells what can be drawn with, and is told
+    whether the size is another one; ``why`` is said where that is only blocks; ``root`` is the project."""
 
     DEFAULT_CSS = "PictureScreen { background: $background; layout: vertical; overflow: hidden; }"
     AUTO_FOCUS = None
@@ -280,18 +266,6 @@ class PictureScreen(Guarded, Screen[None]):
         if focus and self._canvas(False).wrapped:
             self.again()
 
-    def on_resize(self) -> None:
-        self.again()
-
-    def on_screen_resume(self) -> None:
-        self.again()
-
-    def on_screen_suspend(self) -> None:
-        self.wipe()
-
-    def on_unmount(self) -> None:
-        self.wipe()
-
     def again(self) -> None:
         """Draws it anew: another one, another size, or the terminal was somebody else's."""
         self.wipe()
@@ -307,6 +281,9 @@ class PictureScreen(Guarded, Screen[None]):
             self.app.screen.refresh()
             if self._canvas(False).wrapped:
                 self.app.call_after_refresh(redraw_tmux)
+
+    on_resize = on_screen_resume = again
+    on_screen_suspend = on_unmount = wipe
 
     async def _work(self) -> None:
         """One at a time, however fast the keys are."""
@@ -348,18 +325,18 @@ class PictureScreen(Guarded, Screen[None]):
 
     def _told(self) -> tuple[str, Sequence[str]]:
         part = self.parts[self.index]
-        facts = [one_line(part.name, 200)]
         path = in_project(part.path, self._root) if part.path else ""
-        if path and path not in part.name:
-            facts.append(one_line(path, 200))
-        if self._was is not None:
-            facts.append(f"{self._was[0]} × {self._was[1]}")
-        facts += [one_line(part.media_type, 60), size(len(part.data or "") * 3 // 4)]
-        if len(self.parts) > 1:
-            facts.append(f"{self.index + 1} of {len(self.parts)}")
+        facts = (
+            one_line(part.name, 200),
+            one_line(path, 200) if path not in part.name else "",
+            f"{self._was[0]} × {self._was[1]}" if self._was is not None else "",
+            one_line(part.media_type, 60),
+            size(len(part.data or "") * 3 // 4),
+            f"{self.index + 1} of {len(self.parts)}" if len(self.parts) > 1 else "",
+        )
         keys = " · ".join([TURN, KEYS] if len(self.parts) > 1 else [KEYS])
         short = [f"{keys} · {why}" for why in (self._why, self._why.partition("; ")[0], DOCTOR)] if self._why else []
-        return " · ".join(facts), [*short, keys]
+        return " · ".join(filter(None, facts)), [*short, keys]
 
     def action_turn(self, by: int) -> None:
         index = min(max(0, self.index + by), len(self.parts) - 1)

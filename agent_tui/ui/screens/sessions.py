@@ -20,7 +20,7 @@ from agent_tui.commands.sessions import branch_text, files_text, first_words, he
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message
-from agent_tui.models.session import Branch, IndexState, SessionHit, SessionInfo
+from agent_tui.models.session import Branch, IndexState, SessionHit
 from agent_tui.records import dataclass
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import clean, one_line
@@ -66,11 +66,9 @@ class ResumeAt(NamedTuple):
 
 
 class SessionPicker(Picker[SessionHit, ResumeAt]):
-    """Answers what is to be resumed. Ctrl+A shows all projects' sessions or this project's alone.
-
-    Searches run in a thread that it has as long as it is open, and hits come as they are found, so that no key waits
-    for them; a letter ends the search of the one before. Until the first hits are there the rows stay what they were.
-    """
+    """Answers what is to be resumed. Searches run in a thread that it has as long as it is open, and hits come as they
+    are found; a letter ends the search of the one before. Until the first hits are there the rows stay what they
+    were."""
 
     TITLE_TEXT = "Resume a session"
     PLACEHOLDER = "search titles, your messages and answers"
@@ -105,12 +103,12 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._entered = False
 
     def entries(self, search: str) -> Sequence[SessionHit]:
-        """Returns the sessions that are there without a search, newest first."""
+        """The sessions that are there without a search: this project's, then others', newest first."""
         if self.everywhere not in self._listed:
             found = self.agent.store.sessions.all(None if self.everywhere else self.project)
             found = [s for s in found if s.messages or s.id != self.agent.conversation.info.id]
-            here, there = _parted(found, self.project)
-            self._listed[self.everywhere] = [SessionHit(info, created=info.updated) for info in (*here, *there)]
+            found.sort(key=lambda info: info.project != self.project)
+            self._listed[self.everywhere] = [SessionHit(info, created=info.updated) for info in found]
         return self._listed[self.everywhere]
 
     def search(self, text: str, *, first: bool = False) -> None:
@@ -243,24 +241,24 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
 
     def preview(self, entry: SessionHit) -> str:
         info = entry.session
-        said = entry.line if entry.message_id is not None else " ".join(clean(info.preview).split())
-        facts = [one_line(info.model, 60), plural(info.messages, "message"), info.id]
+        unread = ""
         try:
             others = self.agent.store.messages.tree_size(info.id)[1]
         except StoreError:
-            facts.append("parts of it cannot be read")
-            others = 0
-        if others:
-            facts[1] += f" and {plural(others, 'more branch', 'more branches')}"
-        if info.copied:
-            facts.insert(1, "a fork of another session")
-        if entry.left_behind:
-            facts.insert(0, "on another branch (/rewind goes there)")
-        if entry.message_id is not None:
-            facts.insert(0, one_line(info.title, 80))
-        if info.project != self.project:
-            facts.insert(0, one_line(info.project, 200))
-        return f"{shorten(said, 300) or 'no text'}\n{' · '.join(f for f in facts if f)}"
+            others, unread = 0, "parts of it cannot be read"
+        branches = f" and {plural(others, 'more branch', 'more branches')}" if others else ""
+        facts = (
+            one_line(info.project, 200) if info.project != self.project else "",
+            one_line(info.title, 80) if entry.message_id is not None else "",
+            "on another branch (/rewind goes there)" if entry.left_behind else "",
+            one_line(info.model, 60),
+            "a fork of another session" if info.copied else "",
+            plural(info.messages, "message") + branches,
+            info.id,
+            unread,
+        )
+        said = entry.line if entry.message_id is not None else " ".join(clean(info.preview).split())
+        return f"{shorten(said, 300) or 'no text'}\n{' · '.join(filter(None, facts))}"
 
     def chosen(self, entry: SessionHit) -> None:
         query = self.searched if search_words(self.searched) else ""
@@ -276,11 +274,6 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
     def action_all(self) -> None:
         self.everywhere = not self.everywhere
         self.search(self.search_text)
-
-
-def _parted(found: Sequence[SessionInfo], project: str) -> tuple[list[SessionInfo], list[SessionInfo]]:
-    """This project's, and the others."""
-    return [s for s in found if s.project == project], [s for s in found if s.project != project]
 
 
 def _how(state: IndexState) -> str:
@@ -319,8 +312,7 @@ DEEPEST = 3
 
 @dataclass(slots=True, frozen=True)
 class WayBack:
-    """The answer of the screen: go back to before ``message`` of the user's, or to where ``branch`` ends; ``files``
-    too; or a ``fork`` there instead."""
+    """Go back to before ``message``, or to where ``branch`` ends; ``files`` too; or a ``fork`` there instead."""
 
     message: Message | None = None
     branch: Branch | None = None
@@ -342,15 +334,15 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
         Binding("shift+tab", "branch(-1)", "Previous branch", show=False, priority=True),
     ]
 
-    def __init__(self, agent: Agent, search: str = "", clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(search)
+    def __init__(self, agent: Agent, clock: Callable[[], float]) -> None:
+        super().__init__()
         self.agent = agent
         self.now = time.time()
         self.guard = TypingGuard(clock)
         path = agent.conversation.path
         self.leave = {m.id: len(path) - i for i, m in enumerate(path)}
         self.all = list(tree(path, agent.branches.all()))
-        self.told: dict[str, str] = {}
+        self.told: dict[str | None, str] = {}
 
     def start_at(self) -> int:
         """The newest message of the conversation."""
@@ -391,12 +383,11 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
 
     def preview(self, entry: Message | Branch) -> str:
         head = head_of(entry)
-        key = head or ""
-        if key not in self.told:
-            self.told[key] = self._changes(head)
+        if head not in self.told:
+            self.told[head] = self._changes(head)
         facts = leaves_text(self.leave[entry.id]) if isinstance(entry, Message) else branch_text(entry)
         said = clean(entry.text)[:600] if isinstance(entry, Message) else _all_said(entry)
-        return f"{facts}{self.told[key]}\n\n{said}"
+        return f"{facts}{self.told[head]}\n\n{said}"
 
     def _changes(self, head: str | None) -> str:
         try:
@@ -420,11 +411,8 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
 
     def action_branch(self, by: int) -> None:
         """To the next row of a branch, from the last on to the first."""
-        places = [i for i, entry in enumerate(self.shown) if isinstance(entry, Branch)]
-        if by < 0:
-            places.reverse()
-        at = self.rows.cursor
-        following = [i for i in places if (i - at) * by > 0] or places
+        places = [i for i, entry in enumerate(self.shown) if isinstance(entry, Branch)][::by]
+        following = [i for i in places if (i - self.rows.cursor) * by > 0] or places
         if following:
             self.rows.move_to(following[0])
 
@@ -432,10 +420,8 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
         """A key that came with those that opened this screen chooses nothing."""
         if entry is None or self.guard.accidental():
             return
-        if isinstance(entry, Message):
-            self.dismiss(WayBack(message=entry, files=files, fork=fork))
-        else:
-            self.dismiss(WayBack(branch=entry, files=files, fork=fork))
+        message, branch = (entry, None) if isinstance(entry, Message) else (None, entry)
+        self.dismiss(WayBack(message, branch, files, fork))
 
 
 def _all_said(branch: Branch) -> str:

@@ -15,7 +15,7 @@ from agent_tui.text.search import match
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.screens.picker import Picker, PickerRows
 from agent_tui.ui.theme import Paint, Piece, Themes
-from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.drawn_lines import Lines
 
 NAME, NARROW_NAME, KIND = 18, 15, 12
 """Cells of the columns; the name has less where the sample beside it needs the room."""
@@ -41,12 +41,7 @@ _DIFF: tuple[tuple[tuple[str, str], ...], ...] = (
     (("-    return name", "remove"),),
     (("+    return name.strip()", "add"),),
 )
-_WORDS: tuple[tuple[str, str], ...] = (
-    ("✓ ok ", "ok"),
-    ("✗ no ", "failed"),
-    ("muted ", "muted"),
-    ("faint ", "faint"),
-)
+_WORDS: tuple[tuple[str, str], ...] = (("✓ ok ", "ok"), ("✗ no ", "failed"), ("muted ", "muted"), ("faint ", "faint"))
 
 
 class Sample(Lines):

@@ -1,11 +1,9 @@
-"""The screens of the work that goes on beside the conversation: commands in the background, and messages that wait to
-be sent."""
+"""The screens of what goes on beside the conversation: commands in the background, messages that wait to be sent."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
@@ -18,7 +16,7 @@ from agent_tui.models.events import Event, JobInfo, JobsChanged, PortReach, Queu
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration
-from agent_tui.ui.screens.picker import Picker
+from agent_tui.ui.screens.picker import Picker, R, T
 from agent_tui.ui.screens.text import TextRows, TextScreen
 from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.queue import word
@@ -31,25 +29,43 @@ EVERY = 1.0
 """Seconds between two looks at times and last lines, while the screen is open and something runs."""
 
 
-PORTS: Mapping[PortReach, str] = MappingProxyType(
-    {
-        "sandbox": "Ports it opens are the sandbox's own: its commands reach them, your browser does not.",
-        "itself": "Ports it opens are its own: nothing else reaches them, your browser neither.",
-    }
-)
+PORTS: dict[PortReach, str] = {
+    "sandbox": "Ports it opens are the sandbox's own: its commands reach them, your browser does not.",
+    "itself": "Ports it opens are its own: nothing else reaches them, your browser neither.",
+}
 
 
 def state(job: JobInfo) -> tuple[str, str]:
     """Returns how a job is doing, in a word or two, and the colour for that."""
-    word = state_word(job)
-    if job.state == "running":
-        return word, "primary"
-    if job.state == "stopped":
-        return word, "warning"
-    return word, "error" if job.code else "success"
+    ended = "error" if job.code else "success"
+    return state_word(job), {"running": "primary", "stopped": "warning"}.get(job.state, ended)
 
 
-class JobPicker(Picker[JobInfo, None]):
+class Followed(Picker[T, R]):
+    """A list that follows what happens to what is in it: any event of the kind ``FOLLOWS``."""
+
+    FOLLOWS: ClassVar[type[Event]]
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__()
+        self.agent = agent
+
+    def on_mount(self) -> None:
+        self._unsubscribe = self.agent.subscribe(self.heard)
+
+    def on_unmount(self) -> None:
+        self._unsubscribe()
+
+    def heard(self, event: Event) -> None:
+        if isinstance(event, self.FOLLOWS):
+            self.call_later(self.look_again)
+
+    def look_again(self, index: int | None = None) -> None:
+        if self.is_attached and self.is_mounted:
+            super().look_again(index)
+
+
+class JobPicker(Followed[JobInfo, None]):
     """Enter shows the output; Ctrl+X stops, Ctrl+Y keeps beyond the session, or takes that back."""
 
     TITLE_TEXT = "Commands in the background"
@@ -61,35 +77,18 @@ class JobPicker(Picker[JobInfo, None]):
         Binding("ctrl+x", "stop", "Stop", show=False, priority=True),
         Binding("ctrl+y", "keep", "Keep", show=False, priority=True),
     ]
+    FOLLOWS = JobsChanged
 
     def __init__(self, agent: Agent) -> None:
-        super().__init__()
-        self.agent = agent
-        self._unsubscribe: Callable[[], None] = lambda: None
+        super().__init__(agent)
         self._said: dict[str, str] = {}
 
     def on_mount(self) -> None:
-        self._unsubscribe = self.agent.subscribe(self._heard)
         self.set_interval(EVERY, self._tick)
-
-    def on_unmount(self) -> None:
-        self._unsubscribe()
-
-    def _heard(self, event: Event) -> None:
-        if isinstance(event, JobsChanged):
-            self.call_later(self.look_again)
 
     def _tick(self) -> None:
         if any(job.state == "running" for job in self.shown):
             self.look_again()
-
-    def look_again(self) -> None:
-        """Shows how they are now; the cursor stays."""
-        if self.is_attached and self.is_mounted:
-            self.shown = self.entries(self.searched)
-            self.say_empty()
-            self.rows.set_count(len(self.shown))
-            self.fit(self.size)
 
     def entries(self, search: str) -> Sequence[JobInfo]:
         """Those that run first, the newest of each first."""
@@ -195,7 +194,7 @@ EXPLAINED = {
 PAUSED = "Waits for your word: nothing goes out by itself since the turn was ended."
 
 
-class QueuePicker(Picker[WaitingMessage, str]):
+class QueuePicker(Followed[WaitingMessage, str]):
     """Answers the id of one that is to be edited. The list follows what happens meanwhile."""
 
     TITLE_TEXT = "What waits to be sent"
@@ -209,34 +208,23 @@ class QueuePicker(Picker[WaitingMessage, str]):
         Binding("alt+up,shift+up", "order(-1)", "Earlier", show=False, priority=True),
         Binding("alt+down,shift+down", "order(1)", "Later", show=False, priority=True),
     ]
+    FOLLOWS = QueueChanged
 
     def __init__(self, agent: Agent, paused: bool) -> None:
-        super().__init__()
-        self.agent = agent
+        super().__init__(agent)
         self._paused = paused
         self._said = ""
-        self._unsubscribe: Callable[[], None] = lambda: None
 
-    def on_mount(self) -> None:
-        self._unsubscribe = self.agent.subscribe(self._heard)
-
-    def on_unmount(self) -> None:
-        self._unsubscribe()
-
-    def _heard(self, event: Event) -> None:
+    def heard(self, event: Event) -> None:
         if isinstance(event, QueueChanged):
             self._paused = event.paused
-            self.call_later(self.look_again)
+        super().heard(event)
 
-    def look_again(self, on: str = "") -> None:
-        """Shows what waits now; the cursor stays on its message, or goes to that of the id ``on``."""
-        if not (self.is_attached and self.is_mounted):
-            return
-        at = on or (self.current.id if self.current is not None else "")
-        self.shown = self.entries(self.searched)
-        self.say_empty()
-        index = next((n for n, waits in enumerate(self.shown) if waits.id == at), None)
-        self.rows.set_count(len(self.shown), index)
+    def look_again(self, index: int | None = None) -> None:
+        """The cursor stays on its message, wherever that is now."""
+        at = self.current.id if self.current is not None else ""
+        now = (n for n, waits in enumerate(self.entries(self.searched)) if waits.id == at)
+        super().look_again(next(now, None) if index is None else index)
 
     def entries(self, search: str) -> Sequence[WaitingMessage]:
         return [waits for waits in self.agent.waiting.listed if search.lower() in waits.text.lower()]
@@ -281,10 +269,10 @@ class QueuePicker(Picker[WaitingMessage, str]):
     def action_order(self, by: int) -> None:
         if (entry := self.current) is not None and not self.searched:
             moved = self.agent.waiting.move(entry.id, by)
-            self._say("" if moved else "It cannot go any earlier." if by < 0 else "It cannot go any later.", entry.id)
+            self._say("" if moved else "It cannot go any earlier." if by < 0 else "It cannot go any later.")
 
-    def _say(self, text: str, on: str = "") -> None:
+    def _say(self, text: str) -> None:
         """Says what came of a key, above what is known of the row."""
         self._said = text
-        self.look_again(on)
+        self.look_again()
         self._preview()

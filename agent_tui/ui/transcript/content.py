@@ -241,8 +241,7 @@ class Content:
             size = f"{before} → {tokens(record.after_tokens, True, full=True)} tokens"
         count = len(record.message_ids)
         if record.kind == "prune":
-            clipped = sum(i in record.clips for i in record.message_ids)
-            whats = [(count - clipped, "old tool result", "Cleared"), (clipped, "large tool result", "Clipped")]
+            whats = [(record.cleared, "old tool result", "Cleared"), (record.clipped, "large tool result", "Clipped")]
             found = [(plural(n, noun), verb) for n, noun, verb in whats if n]
             title, body = found[0][1] if found else "Cleared", ""
             what = ", ".join(w if i == 0 else f"clipped {w}" for i, (w, _) in enumerate(found))

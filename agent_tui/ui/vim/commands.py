@@ -1,9 +1,9 @@
-"""Reads keys: commands of normal and visual mode, read from the beginning each time so that nothing is half remembered;
-and what is typed in insert and replace mode, so that undo, counts and ``.`` know it."""
+"""Reads commands, from the first key each time so that nothing is half remembered; and what is typed in insert and
+replace mode, so that undo, counts and ``.`` know it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
 
 from agent_tui.records import dataclass
@@ -188,31 +188,17 @@ def shared(one: str, two: str) -> int:
     return next(differ, min(len(one), len(two)))
 
 
-def _at(place: Callable[[Text, Place], Place]) -> Callable[[Text, Place], Session]:
-    def begin(text: Text, cursor: Place) -> Session:
-        at = place(text, cursor)
-        return Session(text, text, at, at, began=True)
-
-    return begin
-
-
-def _line(below: int) -> Callable[[Text, Place], Session]:
-    def begin(text: Text, cursor: Place) -> Session:
-        row = cursor[0] + below
-        return Session(text, text.with_rows(row, row - 1, ("",)), (row, 0), cursor, began=True)
-
-    return begin
-
-
-OPENERS: dict[str, Callable[[Text, Place], Session]] = {
-    "i": _at(lambda text, cursor: cursor),
-    "a": _at(lambda text, cursor: text.after(cursor)),
-    "I": _at(lambda text, cursor: (cursor[0], text.indent(cursor[0]))),
-    "A": _at(lambda text, cursor: (cursor[0], text.length(cursor[0]))),
-    "o": _line(1),
-    "O": _line(0),
-}
+OPENERS = frozenset("iaIAoO")
 """The commands that go into insert mode and change nothing themselves, or open a line."""
+
+
+def opened(key: str, text: Text, cursor: Place) -> Session:
+    row = cursor[0]
+    if key in "oO":
+        row += key == "o"
+        return Session(text, text.with_rows(row, row - 1, ("",)), (row, 0), cursor, began=True)
+    places = {"i": cursor, "a": text.after(cursor), "I": (row, text.indent(row)), "A": (row, text.length(row))}
+    return Session(text, text, places[key], places[key], began=True)
 
 
 def typed_over(text: Text, place: Place, typed: str) -> tuple[Text, Place]:

@@ -1,48 +1,17 @@
 """The state machine: it takes keys and says what text, cursor and mode become. What is typed in insert mode it is told.
-
-It was compared with vim itself, key by key, on thousands of made-up cases; see its tests.
-"""
+It was compared with vim itself on thousands of made-up cases; see its tests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
 from agent_tui.records import dataclass
-from agent_tui.ui.vim.commands import (
-    OPENERS,
-    OPERATORS,
-    Command,
-    Incomplete,
-    Replacing,
-    Session,
-    Typed,
-    Unknown,
-    read,
-)
+from agent_tui.ui.vim import commands, operators
+from agent_tui.ui.vim.commands import OPENERS, OPERATORS, Command, Incomplete, Session, Unknown, read
 from agent_tui.ui.vim.motions import FINDS, JUMPS, LAST_JUMP, MARKS, MOTIONS, Asked, Marks, Move
 from agent_tui.ui.vim.objects import Span, span_of
-from agent_tui.ui.vim.operators import (
-    AS_LINES,
-    CLIPBOARD,
-    Done,
-    Extent,
-    Registers,
-    extent_of,
-    for_operator,
-    join,
-    object_selected,
-    on_selected,
-    operate,
-    overwrite,
-    put,
-    selected,
-    span_again,
-    span_by_motion,
-    span_of_lines,
-    toggle,
-)
+from agent_tui.ui.vim.operators import AS_LINES, CLIPBOARD, Done, Extent, Registers
 from agent_tui.ui.vim.text import Place, Text, Undo
 
 Mode = Literal["insert", "replace", "normal", "visual", "visual line"]
@@ -57,12 +26,11 @@ class Repeatable:
 
     command: Command
     extent: Extent | None = None
-    typed: Typed | None = None
+    typed: commands.Typed | None = None
 
 
 class Vim:
-    """``text``, ``cursor``, ``mode`` and, while something is selected, ``anchor`` are what the screen shows. ``asks``
-    is what the last key wants of the outside."""
+    """``text``, ``cursor``, ``mode`` and, while something is selected, ``anchor`` are what the screen shows."""
 
     def __init__(self) -> None:
         self.text = Text(("",))
@@ -79,7 +47,7 @@ class Vim:
         self._repeated: Repeatable | None = None
         self._selected_last: tuple[Mode, Place, Place] | None = None
         self._session = Session(self.text, self.text, (0, 0), (0, 0))
-        self._replacing = Replacing(self.text, (0, 0))
+        self._replacing = commands.Replacing(self.text, (0, 0))
         self._marks = Marks()
 
     @property
@@ -94,7 +62,7 @@ class Vim:
     @property
     def selection(self) -> Span:
         """The selected part of the text."""
-        return selected(self.text, self.anchor, self.cursor, self.mode == "visual line")
+        return operators.selected(self.text, self.anchor, self.cursor, self.mode == "visual line")
 
     def register(self, name: str = "") -> str:
         """Returns the text of a register, the line break of whole lines included."""
@@ -132,30 +100,25 @@ class Vim:
     def press(self, key: str) -> None:
         """A key: one character, or a name such as ``escape``, ``left``, ``ctrl+r``."""
         self.asks = []
-        self._pressed(key)
-        self._marks.follow(self.text)
-
-    def _pressed(self, key: str) -> None:
-        if self.mode == "insert":
-            if key == "escape":
-                self._leave_insert()
-            return
-        if self.mode == "replace":
-            self._replace(key)
-            return
         if key == "escape":
             self._escape()
-            return
+        elif self.mode == "replace":
+            self.text, self.cursor = self._replacing.press(self.text, self.cursor, key)
+        elif self.mode != "insert":
+            self._command_key(key)
+        self._marks.follow(self.text)
+
+    def _command_key(self, key: str) -> None:
         self._keys.append(key)
         try:
             command = read(self._keys, self.selecting)
         except Incomplete:
             return
         except Unknown:
-            self._keys.clear()
-            return
+            command = None
         self._keys.clear()
-        self._run(command)
+        if command is not None:
+            self._run(command)
 
     def cancel(self) -> None:
         """Forgets what was typed of a command."""
@@ -170,15 +133,19 @@ class Vim:
             self.cursor = self.text.within(cursor)
 
     def undo(self) -> None:
-        self._travel(self._undo.back, 1)
+        self._travel(1, forth=False)
 
     def redo(self) -> None:
-        self._travel(self._undo.forth, 1)
+        self._travel(1, forth=True)
 
     # Commands
 
     def _escape(self) -> None:
-        if self._keys:
+        if self.mode == "insert":
+            self._leave_insert()
+        elif self.mode == "replace":
+            self._leave_replace()
+        elif self._keys:
             self._keys.clear()
         elif self.selecting:
             self._stop_selecting()
@@ -196,13 +163,11 @@ class Vim:
                 self._run_selected(command)
             case key if key in OPERATORS:
                 if (span := self._span(command)) is not None:
-                    self._do(operate(key, text, span), command)
+                    self._do(operators.operate(key, text, span), command)
             case key if key in OPENERS:
-                self._insert(OPENERS[key](text, cursor), Repeatable(command))
-            case "u":
-                self._travel(self._undo.back, count)
-            case "ctrl+r":
-                self._travel(self._undo.forth, count)
+                self._insert(commands.opened(key, text, cursor), Repeatable(command))
+            case "u" | "ctrl+r":
+                self._travel(count, forth=command.key == "ctrl+r")
             case ".":
                 self._repeat(command.count)
             case "v" | "V":
@@ -214,15 +179,15 @@ class Vim:
                 if command.register in CLIPBOARD:
                     self.asks.append(("paste", command.key))
                 elif (kept := self._registers.get(command.register)) is not None:
-                    self._do(put(text, cursor, kept, command.key == "p", count), command)
+                    self._do(operators.put(text, cursor, kept, command.key == "p", count), command)
             case "J" | "gJ":
-                self._do(join(text, cursor[0], count, command.key == "J"), command)
+                self._do(operators.join(text, cursor[0], count, command.key == "J"), command)
             case "R":
                 self._begin_replacing(command)
             case "r":
-                self._do(overwrite(text, cursor, command.argument, count), command)
+                self._do(operators.overwrite(text, cursor, command.argument, count), command)
             case "~":
-                self._do(toggle(text, cursor, count), command)
+                self._do(operators.toggle(text, cursor, count), command)
 
     def _move(self, command: Command) -> None:
         found = self._moved(command.key, command)
@@ -260,9 +225,9 @@ class Vim:
             span = span_of(command.motion[1], command.motion[0] == "a", self.text, self.cursor, count)
             if span is None:
                 return None
-            return for_operator(self.text, span_of_lines(self.text, span), command.key)
+            return operators.for_operator(self.text, operators.span_of_lines(self.text, span), command.key)
         found = self._moved(command.motion, command, command.key)
-        return span_by_motion(self.text, self.cursor, found, command.key) if found is not None else None
+        return operators.span_by_motion(self.text, self.cursor, found, command.key) if found is not None else None
 
     def _do(self, done: Done | None, command: Command, extent: Extent | None = None) -> None:
         """Takes over what a command did; None did nothing. ``extent``: what was selected for it."""
@@ -284,12 +249,12 @@ class Vim:
         if before != done.text:
             self._undo.changed(before, done.before)
 
-    def _travel(self, step: Callable[[Text], tuple[Text, Place] | None], count: int) -> None:
+    def _travel(self, count: int, forth: bool) -> None:
         self._stop_selecting()
         if self.mode == "replace":
             self._leave_replace()
         for _ in range(count):
-            found = step(self.text)
+            found = self._undo.step(self.text, forth)
             if found is None:
                 return
             self.text, self.cursor = found
@@ -307,7 +272,10 @@ class Vim:
     def _run_selected(self, command: Command) -> None:
         key, whole = command.key, self.mode == "visual line"
         if key[0] in "ia" and len(key) == 2:
-            self._select_object(key, command.count or 1)
+            found = operators.object_selected(self.text, self.anchor, self.cursor, whole, key, command.count or 1)
+            if found is not None:
+                self.anchor, self.cursor, lines = found
+                self.mode, self._wanted = "visual line" if lines else "visual", self.cursor[1]
         elif key in ("o", "O"):
             self.anchor, self.cursor = self.cursor, self.anchor
             self._wanted = self.cursor[1]
@@ -315,24 +283,17 @@ class Vim:
             if (key == "V") == whole:
                 self._stop_selecting()
             else:
-                self.mode = "visual" if key == "v" else "visual line"
+                self.mode = "visual" if whole else "visual line"
         else:
             whole = whole or key in AS_LINES
-            extent = extent_of(self.text, self.anchor, self.cursor, whole)
-            self._on_selected(command, selected(self.text, self.anchor, self.cursor, whole), extent)
+            extent = operators.extent_of(self.text, self.anchor, self.cursor, whole)
+            self._on_selected(command, operators.selected(self.text, self.anchor, self.cursor, whole), extent)
 
     def _on_selected(self, command: Command, span: Span, extent: Extent) -> None:
         """A command on what is selected, or on as much as was when it is repeated."""
         text = self.text
         self._stop_selecting(span.start)
-        self._do(on_selected(text, span, command, self._registers.get(command.register)), command, extent)
-
-    def _select_object(self, key: str, count: int) -> None:
-        whole = self.mode == "visual line"
-        found = object_selected(self.text, self.anchor, self.cursor, whole, key, count)
-        if found is not None:
-            self.anchor, self.cursor, lines = found
-            self.mode, self._wanted = "visual line" if lines else "visual", self.cursor[1]
+        self._do(operators.on_selected(text, span, command, self._registers.get(command.register)), command, extent)
 
     # Inserting
 
@@ -367,23 +328,16 @@ class Vim:
     # Replacing
 
     def _begin_replacing(self, command: Command) -> None:
-        self.mode, self._replacing = "replace", Replacing(self.text, self.cursor, command.count or 1)
+        self.mode, self._replacing = "replace", commands.Replacing(self.text, self.cursor, command.count or 1)
         self._did(Repeatable(command))
         if self._repeated is not None and self._repeated.typed is not None:
             for character in self._repeated.typed.text:
                 self.text, self.cursor = self._replacing.type(self.text, self.cursor, character)
             self._leave_replace()
 
-    def _replace(self, key: str) -> None:
-        """A key in replace mode."""
-        if key == "escape":
-            self._leave_replace()
-        else:
-            self.text, self.cursor = self._replacing.press(self.text, self.cursor, key)
-
     def _leave_replace(self) -> None:
         replacing = self._replacing
-        self._was_typed(Typed(0, "".join(replacing.typed)))
+        self._was_typed(commands.Typed(0, "".join(replacing.typed)))
         self.text, self.cursor = replacing.ended(self.text, self.cursor)
         if self.text != replacing.before:
             self._undo.changed(replacing.before, replacing.undo_at)
@@ -396,7 +350,7 @@ class Vim:
         if self._repeated is None:
             self._last = repeatable
 
-    def _was_typed(self, typed: Typed) -> None:
+    def _was_typed(self, typed: commands.Typed) -> None:
         """Remembers what was typed after the last change."""
         if self._repeated is None and self._last is not None:
             self._last = replace(self._last, typed=typed)
@@ -412,5 +366,5 @@ class Vim:
         if last.extent is None:
             self._run(last.command)
         else:
-            self._on_selected(last.command, span_again(self.text, self.cursor, last.extent), last.extent)
+            self._on_selected(last.command, operators.span_again(self.text, self.cursor, last.extent), last.extent)
         self._repeated = None

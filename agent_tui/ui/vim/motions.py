@@ -43,8 +43,7 @@ class Asked:
 
 @dataclass(slots=True, frozen=True)
 class Move:
-    """The result of a motion: where it leads, and what an operator takes. ``wanted``: the column to keep; None is that
-    of ``to``."""
+    """Where a motion leads, and what an operator takes. ``wanted``: the column to keep; None is that of ``to``."""
 
     to: Place
     reach: Reach = "exclusive"
@@ -113,8 +112,8 @@ def _line(asked: Asked) -> Move:
 
 
 def _word(asked: Asked) -> Move | None:
-    """``w e b ge``; with a capital letter words are what blanks separate. With too large a count the cursor goes as far
-    as it can; an operator only does so forward."""
+    """``w e b ge``; ``W`` …: words between blanks. A count too large goes as far as it can; with an operator forward
+    only."""
     walker = Walker(asked.text, asked.cursor, big=asked.key[-1].isupper())
     reach: Reach = "inclusive"
     match asked.key.lower():
@@ -231,16 +230,7 @@ MOTIONS: dict[str, Motion] = {
     "%": _pair,
     **dict.fromkeys((*FINDS, ";", ","), _find),
 }
-ALIASES = {
-    "left": "h",
-    "backspace": "h",
-    "right": "l",
-    " ": "l",
-    "down": "j",
-    "up": "k",
-    "home": "0",
-    "end": "$",
-}
+ALIASES = {"left": "h", "backspace": "h", "right": "l", " ": "l", "down": "j", "up": "k", "home": "0", "end": "$"}
 """Keys that mean the same as a letter."""
 
 MARKS = frozenset("`'")

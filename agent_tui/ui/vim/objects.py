@@ -15,8 +15,8 @@ OBJECTS = frozenset({"w", "W", "p", *QUOTES, *BLOCKS})
 
 @dataclass(slots=True, frozen=True)
 class Span:
-    """From ``start`` up to ``end``, which is not part of it; ``lines``: all lines of both, whole. ``last``: the place
-    that a selection ends on, where that is not the character before ``end``."""
+    """From ``start`` up to ``end``, which is not part of it; ``lines``: all lines of both, whole. ``last``: where a
+    selection ends, if that is not the character before ``end``."""
 
     start: Place
     end: Place
@@ -90,8 +90,7 @@ def _to_run_end(walker: Walker) -> None:
 
 
 def _more_words(walker: Walker, around: bool, count: int) -> bool | None:
-    """Goes on over so many more words, or words and blanks. Whether the character there belongs to them; None: there
-    are not so many."""
+    """Goes on over ``count`` more words. Whether the character there belongs to them; None: there are not so many."""
     inclusive = True
     for _ in range(count):
         inclusive = True
@@ -123,8 +122,7 @@ def _blanks_before(text: Text, start: Place, big: bool) -> Place:
 
 
 def grown(key: str, around: bool, text: Text, start: Place, end: Place, count: int = 1) -> Span | None:
-    """The object that goes on from what is selected from ``start`` to ``end`` (which is part of it), or the next larger
-    one around it."""
+    """The object that goes on from what is selected (``end`` is part of it), or the next larger one around it."""
     if key in "wW":
         walker = Walker(text, end, key == "W")
         inclusive = _more_words(walker, around, count)
@@ -174,8 +172,7 @@ def _quoted(text: Text, cursor: Place, quote: str, around: bool, count: int) -> 
 
 
 def _quotes_at(line: str, column: int, quote: str) -> tuple[int, int] | None:
-    """The two quotes around a column, or the next ones. A backslash takes a quote its meaning, but not to one that
-    begins."""
+    """The two quotes around a column, or the next ones. A backslash takes a closing quote its meaning."""
     rest = rf"(?:\\.|[^{quote}\\])*{quote}"
     if line[column : column + 1] == quote:
         pairs = ((pair.start(), pair.end() - 1) for pair in re.finditer(quote + rest, line))

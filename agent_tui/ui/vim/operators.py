@@ -1,5 +1,4 @@
-"""The operators: what they do to a region of the text, how a motion or a selection becomes a region, and what registers
-keep."""
+"""What operators do to a region of the text, how a motion or a selection becomes a region, and what registers keep."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ class Done:
 
 
 def span_by_motion(text: Text, cursor: Place, move: Move, operator: str) -> Span:
-    """Returns the region between the cursor and where a motion led, with vim's two exceptions for motions over several
-    lines."""
+    """The region between the cursor and where a motion led, with vim's exceptions for several lines."""
     start, end = min(cursor, move.to), max(cursor, move.to)
     if move.reach == "lines":
         return Span(start, end, lines=True)
@@ -51,8 +49,7 @@ def span_by_motion(text: Text, cursor: Place, move: Move, operator: str) -> Span
 
 
 def for_operator(text: Text, span: Span, operator: str) -> Span:
-    """Returns the region that the operator works on: where a deletion leaves nothing but blanks of its lines, they go
-    whole."""
+    """The region an operator works on: lines of which a deletion leaves nothing but blanks go whole."""
     start, end = span.start, span.end
     indented = start[1] <= text.indent(start[0])
     gone = operator == "d" and end[0] > start[0] and indented and not text.lines[end[0]][end[1] :].strip(" \t")
@@ -60,8 +57,8 @@ def for_operator(text: Text, span: Span, operator: str) -> Span:
 
 
 def span_of_lines(text: Text, span: Span) -> Span:
-    """Ends a region that ends at the beginning of a line at the end of the line before; it becomes whole lines if
-    nothing but blanks stands before its start."""
+    """Lets a region that ends at the beginning of a line end with the line before; it becomes whole lines if nothing
+    but blanks stands before its start."""
     if span.lines or span.end[1] or span.end[0] == span.start[0]:
         return span
     row = span.end[0] - 1
@@ -280,8 +277,7 @@ def on_selected(text: Text, span: Span, command: Command, kept: Kept | None) -> 
 def object_selected(
     text: Text, anchor: Place, cursor: Place, lines: bool, key: str, count: int
 ) -> tuple[Place, Place, bool] | None:
-    """Anchor and cursor when an object (``iw``) was asked for, and whether that is whole lines; None where there is
-    none. What goes backwards is left alone."""
+    """Anchor and cursor for an object (``iw``), and whether it is whole lines; None without one, or going backwards."""
     around, kind = key[0] == "a", key[1]
     if cursor < anchor:
         return None

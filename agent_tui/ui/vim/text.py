@@ -1,5 +1,4 @@
-"""The text that is edited, as lines, and places in it, which move by words. Each change gives a new text; undo keeps
-the old ones."""
+"""The text that is edited, as lines, and places in it, which move by words; undo keeps old texts."""
 
 from __future__ import annotations
 
@@ -160,8 +159,7 @@ class Walker:
         return STAYED
 
     def skip(self, kind: int, step: Callable[[], int], empty_lines: bool = False) -> bool:
-        """Past all characters of a kind, but not past an empty line unless ``empty_lines`` are to be skipped, too;
-        False where the text ended."""
+        """Past all characters of a kind, past empty lines only where asked; False where the text ended."""
         while self.kind == kind and (empty_lines or not self.on_empty_line):
             if step() == STAYED:
                 return False
@@ -256,15 +254,9 @@ class Undo:
         del self._past[:-KEPT]
         self._future.clear()
 
-    def back(self, now: Text) -> Change | None:
-        """The text before the last change, and its cursor; None where there was none."""
-        return self._step(self._past, self._future, now)
-
-    def forth(self, now: Text) -> Change | None:
-        return self._step(self._future, self._past, now)
-
-    @staticmethod
-    def _step(source: list[Change], other: list[Change], now: Text) -> Change | None:
+    def step(self, now: Text, forth: bool) -> Change | None:
+        """The text before the last change, or after the one that was undone, and its cursor; None without one."""
+        source, other = (self._future, self._past) if forth else (self._past, self._future)
         if not source:
             return None
         text, cursor = source.pop()

@@ -17,8 +17,7 @@ from agent_tui.ui.safety import Guarded
 
 
 class FindBar(Guarded, Horizontal):
-    """Posts ``Query`` as the text changes, ``Step`` for next and previous and ``Closed``. A ``text`` to begin with are
-    words that are looked for already."""
+    """Posts ``Query`` as the text changes, ``Step`` and ``Closed``. A ``text`` to begin with is looked for already."""
 
     DEFAULT_CSS = """
     FindBar { height: 1; background: $surface; padding: 0 1; }

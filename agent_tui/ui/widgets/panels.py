@@ -19,8 +19,8 @@ from agent_tui.text.clean import one_line, spelled
 from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.keys import TypingGuard
 from agent_tui.ui.theme import Paint, Piece
-from agent_tui.ui.widgets.lines import Lines
-from agent_tui.ui.widgets.question import Body, Choice, Choices, QuestionPanel, TakesTyped, pieces_of
+from agent_tui.ui.widgets.drawn_lines import Lines
+from agent_tui.ui.widgets.question import Body, Choice, Choices, QuestionPanel, TakesTyped, Title, pieces_of
 
 MAX_COMPARED = 100_000
 PARTS = " · "
@@ -38,8 +38,8 @@ class _PermissionHeader(Lines):
         self._reason: list[str] = []
 
     def fit(self, width: int, most: int) -> int:
-        """Wraps the reason into at most so many lines. Its last part, which says where the call would run, then has one
-        of its own. Returns the lines of all."""
+        """Wraps the reason into at most so many lines, the last for where the call would run. Returns the lines of
+        all."""
         reason = spelled(self.asked.reason, line=True)
         self._reason = _at_most(reason, width, most) if reason else []
         head, between, tail = reason.rpartition(PARTS)
@@ -64,8 +64,7 @@ class _PermissionHeader(Lines):
         ]
 
     def _subject(self, width: int) -> str:
-        """Returns the subject that the tool would work on, in at most ``width`` cells; nothing when the body below says
-        it word by word."""
+        """What the tool would work on, in at most ``width`` cells; nothing where the body says it word by word."""
         display = self.asked.display or {}
         summary = self.asked.summary.removeprefix(f"{self.asked.tool} ")
         subject = spelled(summary, line=True)
@@ -98,9 +97,8 @@ def _diff_color(kind: str) -> Callable[[str], str]:
     return color
 
 
-class PermissionPanel(QuestionPanel):
-    """Asks for one call.  What does not fit is allowed when its end was on the screen, or with
-    the second press of the same key: the first says that there is more."""
+class PermissionPanel(QuestionPanel[PermissionAsked]):
+    """Asks for one call. What does not fit is allowed when its end was seen, or with a second press of the key."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('y')", "Yes", show=False, id="allow"),
@@ -128,7 +126,6 @@ class PermissionPanel(QuestionPanel):
             Choices(permission_choices(asked), PERMISSION_WORDS),
             "What to do instead · Enter sends · Esc back",
         )
-        self._permission = asked
         self._tell = answer
         self._whole = False
         self._warned: Choice | None = None
@@ -168,7 +165,7 @@ class PermissionPanel(QuestionPanel):
 
     def _answer(self, allow: bool, pattern: str | None, feedback: str) -> None:
         if self.first_answer():
-            self._tell(self._permission, allow, pattern, feedback)
+            self._tell(self.asked, allow, pattern, feedback)
 
 
 PLAN_ROWS = 30
@@ -177,27 +174,11 @@ PLAN_ROWS = 30
 PLAN_WORDS = {"y": "yes", "e": "edits", "a": "auto", "c": "change", "f": "no, because…", "n": "no"}
 
 
-class _PlanHeader(Lines):
-    def __init__(self, plan: str) -> None:
-        super().__init__(height=1)
-        self.lines = lines_in(plan)
-        self.state = ""
-
-    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        keys = self.state or f"{plural(self.lines, 'line')}"
-        what = "Carry out this plan?"
-        return [(what, paint("warning", bold=True)), (shorten(f"  {keys}", max(0, width - len(what))), paint("muted"))]
-
-    def tell(self, state: str) -> None:
-        self.state = state
-        self.refresh()
-
-
 def _plan_color(line: str) -> str:
     return "accent" if line.startswith("#") else "muted" if line.startswith(("```", ">")) else "foreground"
 
 
-class PlanPanel(QuestionPanel):
+class PlanPanel(QuestionPanel[PlanPresented]):
     """Asks about one plan.; the plan is the model's text, drawn and never interpreted."""
 
     DEFAULT_CSS = """
@@ -224,10 +205,9 @@ class PlanPanel(QuestionPanel):
         edit: Callable[[str, str], Awaitable[str | None]],
     ) -> None:
         self._plan = asked.plan
-        self._presented = asked
         self._tell = answer
         self._edit = edit
-        self._title = _PlanHeader(asked.plan)
+        self._title = Title("Carry out this plan?", plural(lines_in(asked.plan), "line"))
         super().__init__(
             asked,
             guard,
@@ -305,9 +285,8 @@ class PlanPanel(QuestionPanel):
             if area.text != spelled(self._plan):
                 self._plan = area.text
                 self._body.set_text(self._plan)
-                self._title.lines = lines_in(self._plan)
-            changed = self._plan != self._presented.plan
-            self._title.tell("changed by you" if changed else "")
+            changed = self._plan != self.asked.plan
+            self._title.tell("changed by you" if changed else plural(lines_in(self._plan), "line"))
         else:
             area.text = spelled(self._plan)
             self._title.tell("an empty plan is none: it is as before")
@@ -322,7 +301,7 @@ class PlanPanel(QuestionPanel):
 
     def _answer(self, mode: ApprovedMode | None, feedback: str) -> None:
         if self.first_answer():
-            self._tell(self._presented, mode, self._plan, feedback)
+            self._tell(self.asked, mode, self._plan, feedback)
 
 
 @dataclass(slots=True, frozen=True)
@@ -336,17 +315,6 @@ class AskChoice:
     done: bool = False
 
 
-class _AskHeader(Lines):
-    def __init__(self, several: bool) -> None:
-        super().__init__(height=1)
-        self._keys = "Space marks, Enter sends" if several else "Enter or a number answers"
-
-    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        what = "The model asks"
-        keys = whole_parts(f"  {self._keys} · Esc declines", max(0, width - len(what)))
-        return [(what, paint("warning", bold=True)), (keys, paint("muted"))]
-
-
 def choices_for(asked: QuestionAsked) -> list[AskChoice]:
     """The choices by number, and the way to other words."""
     rows = [AskChoice(str(n), spelled(text, line=True), text) for n, text in enumerate(asked.choices, 1)]
@@ -355,7 +323,7 @@ def choices_for(asked: QuestionAsked) -> list[AskChoice]:
     return [*rows, AskChoice("o", "Other words…", feedback=True)]
 
 
-class AskPanel(QuestionPanel):
+class AskPanel(QuestionPanel[QuestionAsked]):
     """Puts one question.; the model's words are drawn and never interpreted."""
 
     DEFAULT_CSS = """
@@ -374,21 +342,21 @@ class AskPanel(QuestionPanel):
         typed: TakesTyped,
         answer: Callable[[QuestionAsked, tuple[str, ...], str], None],
     ) -> None:
-        self._question = asked
         self._chosen: set[str] = set()
         self._tell = answer
+        keys = "Space marks, Enter sends" if asked.several else "Enter or a number answers"
         super().__init__(
             asked,
             guard,
             typed,
-            _AskHeader(asked.several),
+            Title("The model asks", f"{keys} · Esc declines", whole_parts),
             Body(question_text(asked)),
             Choices(choices_for(asked), {}, self._mark),
             "In your own words · Enter sends · Esc back",
         )
 
     def _mark(self, choice: Choice) -> str:
-        if not self._question.several or not isinstance(choice, AskChoice) or not choice.choice:
+        if not self.asked.several or not isinstance(choice, AskChoice) or not choice.choice:
             return ""
         return "[x] " if choice.choice in self._chosen else "[ ] "
 
@@ -397,37 +365,36 @@ class AskPanel(QuestionPanel):
         if choice.feedback:
             self.ask_for_words(choice)
         elif choice.done:
-            self._send()
-        elif self._question.several:
+            self.say("")
+        elif self.asked.several:
             self._toggle(choice)
         else:
             self._answer((choice.choice,), "")
 
     def action_choose(self) -> None:
         """Enter sends; where several may be chosen and none is yet, it takes the row it stands on."""
-        choice = self.choices[self._choices.cursor]
-        if self._question.several and isinstance(choice, AskChoice) and choice.choice:
-            self._chosen = self._chosen or {choice.choice}
-            self._send()
+        if self._markable is not None:
+            self._chosen = self._chosen or {self._markable.choice}
+            self.say("")
         else:
-            self.choose(choice)
+            self.choose(self.here)
 
     def action_mark(self) -> None:
-        choice = self.choices[self._choices.cursor]
-        if self._question.several and isinstance(choice, AskChoice) and choice.choice:
-            self._toggle(choice)
+        if self._markable is not None:
+            self._toggle(self._markable)
+
+    @property
+    def _markable(self) -> AskChoice | None:
+        """The choice under the cursor, where several may be chosen and it is one of them."""
+        here = self.here
+        return here if self.asked.several and isinstance(here, AskChoice) and here.choice else None
 
     def _toggle(self, choice: AskChoice) -> None:
         self._chosen ^= {choice.choice}
         self._to(self._choices.cursor)
 
-    def _send(self) -> None:
-        chosen = tuple(choice for choice in self._question.choices if choice in self._chosen)
-        if chosen:
-            self._answer(chosen, "")
-
     def say(self, words: str) -> None:
-        chosen = tuple(choice for choice in self._question.choices if choice in self._chosen)
+        chosen = tuple(choice for choice in self.asked.choices if choice in self._chosen)
         if words or chosen:
             self._answer(chosen, words)
 
@@ -437,4 +404,4 @@ class AskPanel(QuestionPanel):
 
     def _answer(self, chosen: tuple[str, ...], text: str) -> None:
         if self.first_answer():
-            self._tell(self._question, chosen, text)
+            self._tell(self.asked, chosen, text)

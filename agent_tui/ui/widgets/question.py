@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from rich.cells import cell_len, chop_cells
 from textual import events, on
@@ -21,7 +21,7 @@ from agent_tui.ui.keys import TypingGuard
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.textual_private.terminal import action_of
 from agent_tui.ui.theme import Paint, Piece
-from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.drawn_lines import Lines
 from agent_tui.ui.widgets.rows import RowList
 
 NEAR = 24
@@ -48,9 +48,11 @@ class Body(RowList, can_focus=False):
         if width == self._wrapped or width <= 0:
             return
         self._wrapped = width
-        self.lines = []
-        for line in self.text.split("\n") if self.text else ():
-            self.lines += [(piece, self._color(line)) for piece in pieces_of(line, max(1, width - 1))]
+        self.lines = [
+            (piece, self._color(line))
+            for line in (self.text.split("\n") if self.text else ())
+            for piece in pieces_of(line, max(1, width - 1))
+        ]
         self.set_count(len(self.lines))
 
     def selectable(self, index: int) -> bool:
@@ -68,17 +70,15 @@ def pieces_of(line: str, width: int) -> list[str]:
     """A line in pieces of at most ``width`` cells that together are the line, broken behind a blank if one is near."""
     pieces: list[str] = []
     at = 0
-    while True:
-        window = line[at : at + 4 * width]
-        head = window
-        if cell_len(window) > width:
-            head = chop_cells(window, width)[0] or window[:1]
+    while not pieces or at < len(line):
+        head = line[at : at + 4 * width]
+        if cell_len(head) > width:
+            head = chop_cells(head, width)[0] or head[:1]
             blank = head.rfind(" ", max(0, len(head) - NEAR)) + 1
             head = head[:blank] if blank else head
         pieces.append(head)
         at += len(head)
-        if at >= len(line):
-            return pieces
+    return pieces
 
 
 class More(Lines):
@@ -130,15 +130,15 @@ class Choice(Protocol):
     def feedback(self) -> bool: ...
 
 
+A = TypeVar("A", PermissionAsked, PlanPresented, QuestionAsked)
 TakesTyped: TypeAlias = Callable[[str, bool], None]
-"""Takes text that was meant for the prompt, empty for a key that writes nothing, and whether it was pasted. Called at
-once, not by a message, so that keys keep their order."""
+"""Takes text that was meant for the prompt (empty: a key that writes nothing), and whether it was pasted. Called at
+once, so that keys keep their order."""
 
 
 class Choices(Lines):
     """The rows, with a cursor. ``words`` stand for them in one line on low screens, by key; without them rows stay.
-    ``mark`` is drawn before a label. Long labels are wrapped; where that leaves the text too little room, only that
-    under the cursor is."""
+    ``mark`` is drawn before a label. Where long labels leave too little room, only that under the cursor is wrapped."""
 
     def __init__(
         self, choices: Sequence[Choice], words: Mapping[str, str], mark: Callable[[Choice], str] = lambda choice: ""
@@ -153,8 +153,8 @@ class Choices(Lines):
         self._top = 0
 
     def fit(self, short: bool, room: int, text: int, width: int) -> None:
-        """``short``: all choices in one line. Rows that find no ``room`` are scrolled to. ``text`` are the lines of
-        what stands above, ``width`` are cells."""
+        """``short``: all in one line. ``text`` are the lines of what stands above; without ``room`` rows are scrolled
+        to."""
         self.short = short and bool(self._words)
         whole = self._laid(width, all_whole=True)
         self._rows = whole if len(whole) <= room - min(text, LEAST_BODY) else self._laid(width, all_whole=False)
@@ -180,13 +180,11 @@ class Choices(Lines):
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if self.short:
             pieces: list[Piece] = []
-            for i, choice in enumerate(c for c in self.choices if c.key):
-                word = self._words.get(choice.key)
-                if word is None:
-                    continue
-                here = self.choices[self.cursor] is choice
-                pieces += [(" " if i else "", paint()), (choice.key, paint("accent", bold=True))]
-                pieces.append((f" {word} ", paint("primary" if here else "foreground", bold=here)))
+            for choice in self.choices:
+                if (word := self._words.get(choice.key)) is not None:
+                    here = self.choices[self.cursor] is choice
+                    pieces += [(" " if pieces else "", paint()), (choice.key, paint("accent", bold=True))]
+                    pieces.append((f" {word} ", paint("primary" if here else "foreground", bold=here)))
             return pieces
         if y + self._top >= len(self._rows):
             return []
@@ -205,11 +203,26 @@ class Choices(Lines):
             panel.clicked(self.choices[self._rows[event.y + self._top][0]])
 
 
-class QuestionPanel(Guarded, Vertical, can_focus=True):
-    """Asks; subclasses say what, and post the answer. The keyboard alone is enough.
+class Title(Lines):
+    """What is asked, and words beside it; ``fit`` brings those into the room there is."""
 
-    What was typed without having seen the question is no answer: ``typed`` takes it, for the prompt.
-    """
+    def __init__(self, what: str, words: str, fit: Callable[[str, int], str] = shorten) -> None:
+        super().__init__(height=1)
+        self._what = what
+        self._words = words
+        self._fit = fit
+
+    def tell(self, words: str) -> None:
+        self._words = words
+        self.refresh()
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        words = self._fit(f"  {self._words}", max(0, width - len(self._what)))
+        return [(self._what, paint("warning", bold=True)), (words, paint("muted"))]
+
+
+class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
+    """Asks; subclasses say what. What was typed without having seen the question is no answer: ``typed`` takes it."""
 
     DEFAULT_CSS = """
     QuestionPanel {
@@ -236,7 +249,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
 
     def __init__(
         self,
-        asked: PermissionAsked | PlanPresented | QuestionAsked,
+        asked: A,
         guard: TypingGuard,
         typed: TakesTyped,
         header: Lines,
@@ -247,11 +260,10 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         body_rows: int = BODY_ROWS,
     ) -> None:
         super().__init__()
-        self.asked = asked
+        self.asked: A = asked
         self.guard = guard
         self._typed = typed
         self._header = header
-        self._header_height = header.line_count
         self._body = body
         self._more = More(body)
         self._body_rows = body_rows
@@ -289,8 +301,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         """Keys are the prompt's, or those of a line in here."""
         self.call_after_refresh(self._say_the_way)
 
-    def on_descendant_blur(self) -> None:
-        self.call_after_refresh(self._say_the_way)
+    on_descendant_blur = on_blur
 
     def _say_the_way(self) -> None:
         here = self.has_focus or self.has_focus_within
@@ -319,7 +330,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         if self.writing:
             self._written_key(event)
             return
-        action = None if event.key in UNGUARDED else self._bound(event.key)
+        action = None if event.key in UNGUARDED else action_of(self, event.key)
         if event.key in UNGUARDED or (action is None and not event.is_printable):
             return
         event.stop()
@@ -337,10 +348,6 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
             event.prevent_default()
             line.insert_text_at_cursor(event.character)
 
-    def _bound(self, key: str) -> str | None:
-        """The panel's own action for a key, as the user bound it."""
-        return action_of(self, key)
-
     async def on_paste(self, event: events.Paste) -> None:
         """A paste is never an answer."""
         event.stop()
@@ -354,8 +361,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
 
     def _arrange(self, height: int) -> None:
         """The choices are always to be seen; the text takes what is left and scrolls."""
-        short = height < SHORT
-        tiny = height < TINY
+        short, tiny = height < SHORT, height < TINY
         self.set_class(tiny, "-tiny")
         # Nothing has a width before it is laid out; the first frame shows it as it will be.
         width = self.content_region.width or self.screen.size.width - (2 if tiny else 4)
@@ -369,12 +375,12 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         room = max(0, room - self._choices.line_count)
         shown = min(lines, self._body_rows, room) if self._body.text else 0
         long = lines > shown > 1
-        self._more.set_height(1 if long else 0)
+        self._more.set_height(int(long))
         self._body.styles.height = shown - 1 if long and shown == room else shown
 
     def _header_rows(self, width: int, short: bool) -> int:
         """Lines of the header, when they have so many cells."""
-        return self._header_height
+        return 1
 
     def action_move(self, by: int) -> None:
         self._to((self._choices.cursor + by) % len(self.choices))
@@ -390,7 +396,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         self._body.scroll_to(y=self._body.max_scroll_y if end else 0, animate=False, force=True)
 
     def action_choose(self) -> None:
-        self.choose(self.choices[self._choices.cursor])
+        self.choose(self.here)
 
     def action_answer(self, key: str) -> None:
         for choice in self.choices:
@@ -412,6 +418,11 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
     def left(self) -> None:
         """Escape, outside of the line for words: the turn is interrupted."""
         self.app.call_later(self.app.run_action, "interrupt")
+
+    @property
+    def here(self) -> Choice:
+        """The choice under the cursor."""
+        return self.choices[self._choices.cursor]
 
     def ask_for_words(self, choice: Choice) -> None:
         """Opens the line for words."""

@@ -11,7 +11,7 @@ from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural
 from agent_tui.ui.theme import Paint, Piece
-from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.drawn_lines import Lines
 
 WORDS = {
     "queued": ("queued", "muted"),
@@ -31,8 +31,7 @@ def word(waits: WaitingMessage, paused: bool) -> tuple[str, str]:
 
 
 class Queue(Lines):
-    """One line each, the next first. Enter on an empty prompt sends it where nothing goes by itself, ↑ takes the newest
-    back, Tab lists them all."""
+    """One line each, the next first."""
 
     DEFAULT_CSS = """
     Queue { padding: 0 1; }
@@ -66,15 +65,10 @@ class Queue(Lines):
 
     def _sends(self) -> str:
         """Returns words for what Enter on an empty prompt would do with the first of the messages."""
-        match self.entries[0].kind:
-            case "unanswered":
-                return "Enter sends it again"
-            case "failed":
-                return "Enter sends it again"
-            case "held":
-                return "Enter sends it"
-            case _:
-                return "Enter sends it" if self.paused else ""
+        kind = self.entries[0].kind
+        if kind in ("unanswered", "failed"):
+            return "Enter sends it again"
+        return "Enter sends it" if kind == "held" or self.paused else ""
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if not 0 <= y < len(self.entries):
@@ -101,13 +95,8 @@ class Queue(Lines):
         ]
 
     def _tail(self, y: int, last: bool, hidden: int) -> list[str]:
-        """Returns words for what becomes of a message, and its keys, the most important first: they stand where there
-        is room."""
-        parts = []
-        if y == 0:
-            if self.entries[0].kind == "unanswered":
-                parts.append("goes along with your next message")
-            parts.append(self._sends())
-        if last:
-            parts += ["Tab lists all"] if hidden > 0 else ["↑ takes it back", "Tab lists"]
-        return [part for part in parts if part]
+        """What becomes of a message, and its keys, the most important first: they stand where there is room."""
+        along = "goes along with your next message" if self.entries[0].kind == "unanswered" else ""
+        first = [along, self._sends()] if y == 0 else []
+        keys = ["Tab lists all"] if hidden > 0 else ["↑ takes it back", "Tab lists"]
+        return [part for part in (*first, *(keys if last else ())) if part]

@@ -39,23 +39,13 @@ class RowList(Guarded, ScrollView, can_focus=True):
     class Moved(Message):
         """The cursor is on another row."""
 
-        rows: RowList
         index: int
-
-        @property
-        def control(self) -> RowList:
-            return self.rows
 
     @dataclass
     class Chosen(Message):
         """Enter or a click on the row."""
 
-        rows: RowList
         index: int
-
-        @property
-        def control(self) -> RowList:
-            return self.rows
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -88,7 +78,7 @@ class RowList(Guarded, ScrollView, can_focus=True):
         self.refresh()
         if self.is_attached:
             self._show_cursor()
-            self.post_message(self.Moved(self, self.cursor))
+            self.post_message(self.Moved(self.cursor))
 
     def move_to(self, index: int, direction: int = 1) -> None:
         """Puts the cursor on a row, or the next selectable one in ``direction``."""
@@ -100,15 +90,14 @@ class RowList(Guarded, ScrollView, can_focus=True):
         self.cursor = index
         self.refresh()
         self._show_cursor()
-        self.post_message(self.Moved(self, index))
+        self.post_message(self.Moved(index))
 
     def _nearest(self, index: int, direction: int) -> int:
-        for step in (direction, -direction):
-            i = index
-            while 0 <= i < self.count:
-                if self.selectable(i):
-                    return i
-                i += step
+        ways = range(index, self.count), range(min(index, self.count - 1), -1, -1)
+        for way in ways if direction > 0 else reversed(ways):
+            for row in way:
+                if self.selectable(row):
+                    return row
         return self.cursor if 0 <= self.cursor < self.count else 0
 
     def _show_cursor(self) -> None:
@@ -131,14 +120,14 @@ class RowList(Guarded, ScrollView, can_focus=True):
 
     def action_choose(self) -> None:
         if self.count:
-            self.post_message(self.Chosen(self, self.cursor))
+            self.post_message(self.Chosen(self.cursor))
 
     def on_click(self, event: events.Click) -> None:
         index = event.y + round(self.scroll_offset.y)
         if 0 <= index < self.count and self.selectable(index):
             event.stop()
             self.move_to(index)
-            self.post_message(self.Chosen(self, index))
+            self.post_message(self.Chosen(index))
 
     # Drawing
 

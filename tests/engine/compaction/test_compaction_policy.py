@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.compaction.planning import CompactionReason
+from agent_tui.context.compaction.plan import CompactionReason
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Outcome
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.planning import CompactionReason, plan_compaction, undo_target
+from agent_tui.context.compaction.plan import CompactionReason, undo_target
+from agent_tui.context.compaction.planning import plan_compaction
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.compaction.compactor import Compactor

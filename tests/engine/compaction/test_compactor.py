@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent_tui.context.compaction.planning import message_tokens, undo_target
+from agent_tui.context.compaction.plan import message_tokens, undo_target
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.compaction.compactor import Compactor
 from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_TRIMS

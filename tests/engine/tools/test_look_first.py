@@ -235,7 +235,8 @@ async def test_where_nobody_can_be_asked_the_result_says_what_would_allow_it(
         await say(agent, "go")
         text = results(agent)[0].text
         assert (
-            text.startswith("Refused") and "[It wanted to write new. While it could only look it said:]\nsaid" in text
+            text.startswith("Refused")
+            and "[It wanted to write new. Its output while it could only look:]\nsaid" in text
         )
         assert "--allow 'bash(make *)'" in text and "--permission-mode accept-edits" in text
         assert runs(made) == 1 and seen.of(MessageAdded)

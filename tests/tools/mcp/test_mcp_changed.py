@@ -10,7 +10,7 @@ import pytest
 
 import agent_tui.tools.mcp
 from agent_tui.tools.mcp.connection import Connection
-from agent_tui.tools.mcp.lines import ServerChange
+from agent_tui.tools.mcp.protocol import ServerChange
 from tests.support.forms import one_of
 from tests.support.mcp_servers import stdio
 from tests.support.renamed import rename

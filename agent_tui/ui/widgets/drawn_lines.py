@@ -87,10 +87,8 @@ class Activity(Lines):
         detail: str = "",
         waits: bool = False,
     ) -> None:
-        """Shows a phase; ``seconds`` makes it a countdown, ``detail`` takes the room that is left.
-
-        A phase that follows another keeps its clock, which stands still while the user is waited for (``waits``).
-        """
+        """Shows a phase; ``seconds`` makes it a countdown, ``detail`` takes the room that is left. A phase that follows
+        another keeps its clock, which stands still while the user is waited for (``waits``)."""
         if not self.phase:
             self._since, self._waits_since = self.clock(), None
         if self._waits_since is not None and not waits:
@@ -121,13 +119,7 @@ class Activity(Lines):
             self._hint_timer = None
         if text and self.is_attached:
             reading = HINT_SECONDS if self.phase else IDLE_SECONDS + PER_CHARACTER * len(self.hint_text)
-            self._hint_timer = self.set_timer(reading if seconds is None else seconds, self._hint_over)
-        self.refresh()
-
-    def _hint_over(self) -> None:
-        """It was read: what stays there for ever is no news."""
-        self._hint_timer = None
-        self.hint_text = ""
+            self._hint_timer = self.set_timer(reading if seconds is None else seconds, lambda: self.hint(""))
         self.refresh()
 
     @property
@@ -137,8 +129,7 @@ class Activity(Lines):
 
     @property
     def seconds(self) -> float:
-        """The seconds that the current phases have lasted, without what the user was waited for; 0 when nothing goes
-        on."""
+        """How long the current phases have lasted, without what the user was waited for; 0 when nothing goes on."""
         now = self.clock() if self._waits_since is None else self._waits_since
         return now - self._since if self.phase else 0.0
 
@@ -148,10 +139,7 @@ class Activity(Lines):
         if not self.phase:
             return []
         elapsed = self.seconds
-        if self.reduced_motion:
-            frame = "●"
-        else:
-            frame = FRAMES[int(elapsed * 10) % len(FRAMES)]
+        frame = "●" if self.reduced_motion else FRAMES[int(elapsed * 10) % len(FRAMES)]
         if self.until is not None:
             clock = f" in {max(0, math.ceil(self.until - self.clock()))} s"
         else:
@@ -169,8 +157,7 @@ MODE_COLOR = {"ask": "primary", "accept-edits": "success", "plan": "accent", "au
 
 
 class StatusFacts:
-    """The facts that the status line shows. ``usage`` is the calculator's answer as it is; ``in_flight`` tokens are on
-    top. ``jobs`` commands run in the background."""
+    """What the status line shows; ``in_flight`` tokens are on top of ``usage``, ``jobs`` run in the background."""
 
     model: str = ""
     demo: bool = False
@@ -213,44 +200,35 @@ class StatusLine(Lines):
             if gap >= 1:
                 return [*left, (" " * gap, paint()), *right]
         pieces: list[Piece] = []
-        room = width
         for text, style in [*right, ("  ", paint()), *left]:
-            if room > 0:
-                text = shorten(text, room)
-                pieces.append((text, style))
-                room -= width_of([(text, style)])
+            if (room := width - width_of(pieces)) > 0:
+                pieces.append((shorten(text, room), style))
         return pieces
 
     def _left(self, tight: int, paint: Paint) -> list[Piece]:
         facts = self.facts
         model = one_line(facts.model, 80) or ("starting…" if facts.starting else "no model")
-        limit = (40, 40, 28, 20, 14, 10)[tight]
-        pieces: list[Piece] = [(shorten(model, limit), paint("foreground", bold=True))]
+        pieces: list[Piece] = []
         if self._mode:
-            mode, _, pending = one_line(self._mode, 40).partition(" ")
-            words = f"{mode} {pending}" if pending else mode
+            words = one_line(self._mode, 40)
+            mode = words.partition(" ")[0]
             color = "success" if mode in ("INSERT", "REPLACE") else "accent"
-            pieces = [
-                (words if tight < 3 else words.replace(mode, mode[0], 1), paint(color, bold=True)),
-                ("  ", paint()),
-                *pieces,
-            ]
+            words = words if tight < 3 else words.replace(mode, mode[0], 1)
+            pieces += [(words, paint(color, bold=True)), ("  ", paint())]
+        pieces.append((shorten(model, (40, 40, 28, 20, 14, 10)[tight]), paint("foreground", bold=True)))
         if facts.demo:
             pieces.append((" DEMO", paint("accent", bold=True)))
-        gap = "  " if tight < 3 else " "
         mode = facts.mode if tight < 4 else {"accept-edits": "edits"}.get(facts.mode, facts.mode)
-        pieces += [(gap, paint()), (mode, paint(MODE_COLOR.get(facts.mode, "primary")))]
+        parts = [(mode, paint(MODE_COLOR.get(facts.mode, "primary")))]
         if facts.branch:
             branch = shorten(one_line(facts.branch, 80), (32, 24, 16, 10, 8, 5)[tight])
-            pieces += [(gap, paint()), (branch, paint("muted"))]
+            parts.append((branch, paint("muted")))
         if facts.jobs:
-            pieces += [
-                (gap, paint()),
-                (f"{facts.jobs} in background" if tight < 2 else f"⚙{facts.jobs}", paint("accent")),
-            ]
+            parts.append((f"{facts.jobs} in background" if tight < 2 else f"⚙{facts.jobs}", paint("accent")))
         if facts.read_only:
-            pieces += [(gap, paint()), ("read-only" if tight < 3 else "r/o", paint("warning", bold=True))]
-        return pieces
+            parts.append(("read-only" if tight < 3 else "r/o", paint("warning", bold=True)))
+        gap = ("  " if tight < 3 else " ", paint())
+        return [*pieces, *(piece for part in parts for piece in (gap, part))]
 
     def _right(self, tight: int, paint: Paint) -> list[Piece]:
         facts, usage = self.facts, self.facts.usage
@@ -263,9 +241,8 @@ class StatusLine(Lines):
             return pieces
         if usage.forecast is not None:
             pieces += cache_pieces(usage.forecast, tight, gap, paint)
-        pieces += context_pieces(usage, facts.in_flight, tight, paint)
-        pieces += [(gap, paint()), (money(usage.session.cost), paint("muted"))]
-        return pieces
+        context = context_pieces(usage, facts.in_flight, tight, paint)
+        return [*pieces, *context, (gap, paint()), (money(usage.session.cost), paint("muted"))]
 
 
 def cache_pieces(forecast: CacheForecast, tight: int, gap: str, paint: Paint) -> list[Piece]:
