@@ -14,7 +14,7 @@ from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions, Workspace
 from agent_tui.engine.models import ModelCatalogue, RoutedProvider
-from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.state import AgentParts
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
@@ -279,12 +279,10 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
             root,
             cwd,
             added,
-            extensions.memory.blocks,
-            extensions.skills.blocks,
+            (extensions.memory.blocks, extensions.skills.blocks, extensions.mcp.instructions),
             watched=extensions.memory.candidates,
             system=_prompt_file(options) or SYSTEM_PROMPT,
             appended=_appended(options),
-            servers=extensions.mcp.instructions,
         ),
         permissions=permissions,
         trust=trust,

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(cls: type | None = None, /, *, slots: bool = False, frozen: bool = False, kw_only: bool = False):
+    def dataclass(
+        cls: type | None = None,
+        /,
+        *,
+        slots: bool = False,
+        frozen: bool = False,
+        kw_only: bool = False,
+        eq: bool = True,
+    ):
         """Makes a class a dataclass with ``__init__``, ``__eq__``, ``__repr__`` and, where ``frozen``, ``__hash__``."""
 
         def make(cls: type) -> type:
@@ -29,7 +37,7 @@ else:
                 made.__init__ = _first_init(made, frozen)
             if "__repr__" not in own:
                 made.__repr__ = _repr
-            if "__eq__" not in own:
+            if eq and "__eq__" not in own:
                 made.__eq__ = _eq
                 if "__hash__" not in own:
                     made.__hash__ = _hash if frozen else None

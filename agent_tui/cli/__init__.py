@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -272,6 +273,13 @@ def _begin_worker() -> None:
     start_early(user_paths().log_file)
 
 
+async def _make_agent(options: Options) -> Agent:
+    """Imports what the first frame does not need."""
+    from agent_tui.bootstrap import make_agent
+
+    return await make_agent(options)
+
+
 def _serve(options: Options, served: Served) -> int:
     """A chat that is served; one that has ended goes on with its session."""
     if options.headless:
@@ -291,13 +299,7 @@ def _plain(options: Options, settings: Settings, paths: Paths, why: str) -> int:
     from agent_tui.plain.run import run_plain
 
     _begin_worker()
-
-    async def factory() -> Agent:
-        from agent_tui.bootstrap import make_agent
-
-        return await make_agent(options)
-
-    return run_plain(factory, options, settings, paths, project_root(Path.cwd()), why)
+    return run_plain(partial(_make_agent, options), options, settings, paths, project_root(Path.cwd()), why)
 
 
 def _screen(options: Options, settings: Settings, paths: Paths, served: Served | None = None) -> int:
@@ -310,13 +312,8 @@ def _screen(options: Options, settings: Settings, paths: Paths, served: Served |
         # Textual has read it by now; what is run from here on has a terminal of its own, or none.
         os.environ.pop("TEXTUAL_COLOR_SYSTEM", None)
 
-    async def factory() -> object:
-        from agent_tui.bootstrap import make_agent
-
-        return await make_agent(options)
-
     return run_ui(
-        factory,  # type: ignore[arg-type]
+        partial(_make_agent, options),
         settings,
         paths,
         project_root(Path.cwd()),

@@ -108,28 +108,18 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add(group: argparse._ArgumentGroup, flag: Flag) -> None:
-    kind: dict[str, Any] = {"dest": flag.dest, "help": flag.help}
+    kind: dict[str, Any] = {"dest": flag.dest, "help": flag.help, "default": None}
     if flag.kind == "switch":
         kind["action"] = argparse.BooleanOptionalAction if flag.negatable else "store_true"
-        kind["default"] = None
-    elif flag.kind in ("texts", "paths"):
-        kind |= {"action": "append", "default": [], "metavar": flag.metavar}
-        if flag.kind == "paths":
-            kind["type"] = _path
     else:
-        kind |= {"metavar": flag.metavar}
-        if flag.kind == "path":
-            kind["type"] = _path
-        elif flag.kind == "schema":
-            kind["type"] = _schema
-        elif flag.kind == "number":
-            kind["type"] = int
-        elif flag.kind == "dollars":
-            kind["type"] = float
-        if flag.choices:
-            kind |= {"choices": flag.choices, "type": lambda text: flag.also.get(text, text)}
-        if flag.optional:
-            kind |= {"nargs": "?", "const": ""}
+        types = {"path": _path, "paths": _path, "schema": _schema, "number": int, "dollars": float}
+        kind |= {"metavar": flag.metavar, "type": types.get(flag.kind)}
+    if flag.kind in ("texts", "paths"):
+        kind |= {"action": "append", "default": []}
+    if flag.choices:
+        kind |= {"choices": flag.choices, "type": lambda text: flag.also.get(text, text)}
+    if flag.optional:
+        kind |= {"nargs": "?", "const": ""}
     group.add_argument(*flag.spellings, **kind)
 
 

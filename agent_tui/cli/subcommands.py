@@ -45,11 +45,11 @@ def _check(values: argparse.Namespace) -> int:
     return EXIT_OK if report.sound else EXIT_ERROR
 
 
-def _repair(values: argparse.Namespace) -> int:
-    return _repair_one(values.id) if values.id else _repair_all()
+def _repair(values: argparse.Namespace) -> None:
+    (_repair_one if values.id else _repair_all)(values.id)
 
 
-def _repair_one(session_id: str) -> int:
+def _repair_one(session_id: str) -> None:
     from agent_tui.store.repair import repair_session
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
@@ -57,26 +57,24 @@ def _repair_one(session_id: str) -> int:
         made = repair_session(store, session_id)
     if made is None:
         terminal_output.tell(f"Nothing of {session_id} is damaged; nothing was changed.")
-        return EXIT_OK
+        return
     info, content = made
     for line in content.missing:
         terminal_output.tell(f"lost: {line}")
     terminal_output.say(info.id)
     terminal_output.tell(f"Copied what can be read; the damaged session stays as {info.parent_session}.")
-    return EXIT_OK
 
 
-def _repair_all() -> int:
+def _repair_all(_: None) -> None:
     from agent_tui.store.repair import repair_file
 
     path = user_paths().database
     made = repair_file(path)
     if made is None:
         terminal_output.tell("Nothing is damaged; nothing was changed.")
-        return EXIT_OK
+        return
     terminal_output.say(_text(made.report))
     terminal_output.tell(f"The repaired database is in place; the damaged one is kept as {made.kept}.")
-    return EXIT_OK
 
 
 def _text(report: Any) -> str:
@@ -91,8 +89,8 @@ def run(arguments: Sequence[str]) -> int:
     if rest and arguments[0] != "serve":
         build_parser().parse_args(arguments)  # says which are wrong, and ends
     values.rest = rest
-    code: int = values.run(values)
-    return code
+    code: int | None = values.run(values)
+    return code or EXIT_OK
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -175,7 +173,7 @@ def _chat_flags(flags: Sequence[str]) -> Path:
     return folder
 
 
-def _context(values: argparse.Namespace) -> int:
+def _context(values: argparse.Namespace) -> None:
     from agent_tui.bootstrap import make_agent
     from agent_tui.commands.past_words import past_json, past_text, past_view
     from agent_tui.commands.report import ContextReport
@@ -210,7 +208,6 @@ def _context(values: argparse.Namespace) -> int:
             await agent.close()
 
     asyncio.run(inspect())
-    return EXIT_OK
 
 
 def _narrate(event: object) -> None:
@@ -222,24 +219,24 @@ def _narrate(event: object) -> None:
 
 def _tell(problem: str | None) -> None:
     """Why only a copy of the sessions is shown."""
-
     if problem is not None:
         terminal_output.complain(one_line(problem, 400))
 
 
-def _sessions(values: argparse.Namespace) -> int:
+def _sessions(values: argparse.Namespace) -> None:
     from agent_tui.store.export_data import session_row
     from agent_tui.store.repair import open_for_reading
 
     project = None if values.all else str(project_root(Path.cwd()))
     if values.search is not None:
-        return _search(values.search, project, values.json)
+        _search(values.search, project, values.json)
+        return
     with open_for_reading(user_paths().database) as store:
         found = store.sessions.all(project, empty=False)
         _tell(store.problem)
     if values.json:
         terminal_output.say_json([session_row(info) for info in found])
-        return EXIT_OK
+        return
     for info in found:
         where = f"  {clean_line(info.project)}" if values.all else ""
         title = one_line(info.title or info.preview or "(untitled)", 60)
@@ -248,10 +245,9 @@ def _sessions(values: argparse.Namespace) -> int:
         terminal_output.say(f"{info.id}  {age(info.updated):>8}  {count:>13}  {title}{fork}{where}")
     if not found:
         terminal_output.tell("No sessions here yet." if project else "No sessions yet.")
-    return EXIT_OK
 
 
-def _search(query: str, project: str | None, as_json: bool) -> int:
+def _search(query: str, project: str | None, as_json: bool) -> None:
     from contextlib import closing
 
     from agent_tui.store.export_data import hit_row
@@ -266,7 +262,7 @@ def _search(query: str, project: str | None, as_json: bool) -> int:
             found = [hit for hit in reader.hits(query, project) if hit.session.messages]
     if as_json:
         terminal_output.say_json([hit_row(hit) for hit in found])
-        return EXIT_OK
+        return
     for hit in found:
         info = hit.session
         where = f"  {clean_line(info.project)}" if project is None else ""
@@ -279,10 +275,9 @@ def _search(query: str, project: str | None, as_json: bool) -> int:
         terminal_output.tell(
             f"No session has these words in it{'' if project is None else ' here; --all looks in all projects'}."
         )
-    return EXIT_OK
 
 
-def _delete(values: argparse.Namespace) -> int:
+def _delete(values: argparse.Namespace) -> None:
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
@@ -295,13 +290,12 @@ def _delete(values: argparse.Namespace) -> int:
             answer = terminal_output.ask(f"Delete {info.id} ({title}, {every}) for good? [y/N] ")
             if answer.strip().lower() not in ("y", "yes"):
                 terminal_output.tell("Kept.")
-                return EXIT_OK
+                return
         store.delete(info.id)
     terminal_output.tell(f"Deleted {info.id}.")
-    return EXIT_OK
 
 
-def _export(values: argparse.Namespace) -> int:
+def _export(values: argparse.Namespace) -> None:
     from agent_tui.store.export_text import render
     from agent_tui.store.repair import open_for_reading
     from agent_tui.store.salvage import lacks
@@ -314,9 +308,8 @@ def _export(values: argparse.Namespace) -> int:
         terminal_output.complain(f"this session is damaged; it lacks {one_line(lacks(missing), 400)}.")
     if values.output is None or str(values.output) == "-":
         terminal_output.say(text.removesuffix("\n"))
-        return EXIT_OK
+        return
     _write_export(values.output, text, force=values.force)
-    return EXIT_OK
 
 
 def _write_export(path: Path, text: str, *, force: bool) -> None:
@@ -332,7 +325,7 @@ def _write_export(path: Path, text: str, *, force: bool) -> None:
         raise AgentError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
-def _models(values: argparse.Namespace) -> int:
+def _models(values: argparse.Namespace) -> None:
     from agent_tui.bootstrap import make_agent
     from agent_tui.commands.model import model_line
     from agent_tui.models.codec import to_dict
@@ -360,32 +353,28 @@ def _models(values: argparse.Namespace) -> int:
             terminal_output.say(clean_line(model_line(info)))
 
     asyncio.run(show())
-    return EXIT_OK
 
 
-def _auth_set(values: argparse.Namespace) -> int:
+def _auth_set(values: argparse.Namespace) -> None:
     from agent_tui.providers.catalog import set_key
 
     key = terminal_output.ask_secret(f"Key for {values.provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
     set_key(values.provider, key)
     terminal_output.tell(f"Stored a key for {values.provider}.")
-    return EXIT_OK
 
 
-def _auth_remove(values: argparse.Namespace) -> int:
+def _auth_remove(values: argparse.Namespace) -> None:
     from agent_tui.providers.catalog import remove_key
 
     remove_key(values.provider)
     terminal_output.tell(f"Removed the key for {values.provider}.")
-    return EXIT_OK
 
 
-def _auth_list(values: argparse.Namespace) -> int:
+def _auth_list(values: argparse.Namespace) -> None:
     from agent_tui.providers.catalog import list_providers
 
     for name in list_providers():
         terminal_output.say(clean_line(name))
-    return EXIT_OK
 
 
 def _doctor(values: argparse.Namespace) -> int:
@@ -393,7 +382,8 @@ def _doctor(values: argparse.Namespace) -> int:
     from agent_tui.engine.terminal import ask_terminal
 
     if values.forget:
-        return _forget_limits()
+        _forget_limits()
+        return EXIT_OK
     from agent_tui.ui.textual_private.names import missing, problem
 
     async def check() -> list[tuple[str, str, str]]:
@@ -413,17 +403,16 @@ def _doctor(values: argparse.Namespace) -> int:
     return EXIT_ERROR if any(state == "fail" for state, _, _ in rows) else EXIT_OK
 
 
-def _forget_limits() -> int:
+def _forget_limits() -> None:
     from agent_tui.store.facts import forgotten_text
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
         count = store.learned.forget_all()
     terminal_output.say(forgotten_text(count))
-    return EXIT_OK
 
 
-def _config(values: argparse.Namespace) -> int:
+def _config(values: argparse.Namespace) -> None:
     from agent_tui.bootstrap import config_layers, load_settings
     from agent_tui.config.schema import example_text, show_settings
     from agent_tui.store.repair import open_for_reading
@@ -431,14 +420,14 @@ def _config(values: argparse.Namespace) -> int:
     paths = user_paths()
     if values.action == "path":
         terminal_output.say(clean_line(str(paths.config_file)))
-        return EXIT_OK
+        return
     if values.action == "init":
         if paths.config_file.exists():
             raise ConfigError(f"{paths.config_file} exists already; nothing was changed.")
         paths.config_file.parent.mkdir(parents=True, exist_ok=True)
         paths.config_file.write_text(example_text(), "utf-8")
         terminal_output.say(clean_line(str(paths.config_file)))
-        return EXIT_OK
+        return
     from agent_tui.context.trust import FolderTrust
 
     options, root = Options(config=values.config), project_root(Path.cwd())
@@ -449,12 +438,10 @@ def _config(values: argparse.Namespace) -> int:
         if layer.values:
             terminal_output.say(clean_line(f"# from {layer.where}"))
     terminal_output.say(show_settings(settings))
-    return EXIT_OK
 
 
-def _completions(values: argparse.Namespace) -> int:
+def _completions(values: argparse.Namespace) -> None:
     from agent_tui.cli.arguments import SUBCOMMANDS, script
     from agent_tui.cli.arguments import build_parser as chat_parser
 
     terminal_output.say(script(values.shell, chat_parser(), SUBCOMMANDS))
-    return EXIT_OK

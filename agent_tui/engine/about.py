@@ -15,11 +15,10 @@ from pathlib import Path
 
 from agent_tui.config import Settings
 from agent_tui.context.skills import UserCommand
-from agent_tui.engine.accounts import Accounts, FixedParts
 from agent_tui.engine.binder import Binder
+from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.extensions import ToolRow, Trusting, tool_rows
-from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.state import Bindings, Hub
+from agent_tui.engine.state import AgentParts, AgentState
 from agent_tui.engine.terminal import graphics, new_line_keys
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.errors import StoreError
@@ -39,21 +38,12 @@ class Project:
     """The project: what it brings along and what it allows. Changes only trust and remembered rules."""
 
     def __init__(
-        self,
-        parts: AgentParts,
-        hub: Hub,
-        bindings: Bindings,
-        fixed: FixedParts,
-        accounts: Accounts,
-        binder: Binder,
-        toolbox: Toolbox,
-        trusting: Trusting,
+        self, state: AgentState, context: ContextControl, binder: Binder, toolbox: Toolbox, trusting: Trusting
     ) -> None:
-        self._parts = parts
-        self._hub = hub
-        self._bindings = bindings
-        self._fixed = fixed
-        self._accounts = accounts
+        self._state = state
+        self._parts = state.parts
+        self._extensions = state.parts.extensions
+        self._context = context
         self._binder = binder
         self._toolbox = toolbox
         self._trusting = trusting
@@ -76,7 +66,7 @@ class Project:
     async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
         """Attachments as the model in use takes them: a line for each image that was scaled down, and one for each
         that had to be left out."""
-        limits = self._bindings.image_limits
+        limits = self._state.image_limits
         if not needs_fitting(parts, limits):
             return list(parts), [], []
         return await asyncio.to_thread(fit_attachments, parts, limits)
@@ -84,7 +74,7 @@ class Project:
     def permission_rules(self) -> list[Row]:
         """(decision, rule, source) of every rule."""
         parts = self._parts
-        rules = permission_rules(parts.settings, parts.store, parts.root, self._trusting.identity)
+        rules = permission_rules(parts.settings, parts.store, parts.root, self._trusting.folder.identity)
         return [*rules, *(("allow", rule, "this session") for rule in parts.permissions.rules.for_session)]
 
     def remove_permission_rule(self, rule: str) -> bool:
@@ -97,9 +87,9 @@ class Project:
 
     def tools(self) -> list[ToolRow]:
         """(name, group, description, tokens, enabled) of every tool."""
-        runtime = self._bindings.current.runtime
+        runtime = self._state.runtime
         disabled, rows = self._parts.settings.tools.disabled, runtime.usage().rows
-        return tool_rows(self._toolbox, runtime.request_prefix, runtime.info, disabled, rows)
+        return tool_rows(self._toolbox.offered(runtime.info), runtime.request_prefix, disabled, rows)
 
     @property
     def trusted(self) -> bool:
@@ -107,7 +97,7 @@ class Project:
 
     def trust_details(self) -> str:
         """Returns what the folder brings along that is new to the user, or differs from what they trusted."""
-        return self._trusting.details()
+        return self._trusting.folder.details()
 
     def trust(self, sure: bool = False) -> str:
         """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came.
@@ -120,41 +110,40 @@ class Project:
             return first
         parts = self._parts
         settings = parts.reload() if parts.reload is not None else parts.settings
-        line = parts.extensions.trusted(settings) if parts.extensions is not None else "Trusted."
-        self._accounts.tools_changed()
-        self._hub.publish(SessionChanged(self._bindings.current.conversation.info))
+        line = self._extensions.trusted(settings) if self._extensions is not None else "Trusted."
+        self._context.tools_changed()
+        self._state.events.publish(SessionChanged(self._state.conversation.info))
         return line
 
     def user_commands(self) -> list[UserCommand]:
         """The user's and the project's commands, and the prompts of MCP servers."""
-        self._fixed.look_at_trust()
-        return list(self._parts.extensions.user_commands()) if self._parts.extensions is not None else []
+        self._context.prefix.look_at_trust()
+        return self._extensions.user_commands() if self._extensions is not None else []
 
     def skills(self) -> list[Row]:
         """(name, description, path) of every skill."""
-        return self._parts.extensions.skill_rows() if self._parts.extensions is not None else []
+        return self._extensions.skill_rows() if self._extensions is not None else []
 
     def mcp_servers(self) -> list[Row]:
         """(name, state, detail) of every MCP server."""
-        return [*self._parts.extensions.mcp.servers()] if self._parts.extensions is not None else []
+        return [*self._extensions.mcp.servers()] if self._extensions is not None else []
 
     async def mcp_reconnect(self, name: str) -> str:
         """Connects an MCP server again; one line on how that went."""
-        if self._parts.extensions is None:
+        if self._extensions is None:
             return "There are no MCP servers here."
-        return await self._parts.extensions.mcp.reconnect(name)
+        return await self._extensions.mcp.reconnect(name)
 
     def mcp_resources(self) -> list[tuple[str, str]]:
         """(``server:uri``, description) of every MCP resource, as it is named after ``@``."""
-        extensions = self._parts.extensions
-        found = extensions.mcp.resources() if extensions is not None else []
+        found = self._extensions.mcp.resources() if self._extensions is not None else []
         return [(f"{r.server}:{r.uri}", r.description or r.name) for r in found]
 
     async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
         """The MCP resources that ``@server:uri`` words of a message name, and a line for each that failed."""
-        if self._parts.extensions is None:
+        if self._extensions is None:
             return [], []
-        return await self._parts.extensions.mcp.attachments(text)
+        return await self._extensions.mcp.attachments(text)
 
     async def sandbox_lines(self) -> list[str]:
         """Returns which sandbox holds, and what each domain means under it."""
@@ -179,11 +168,11 @@ class Project:
 
     async def doctor(self) -> list[Row]:
         """Checks of the installation: (ok, warn or fail; what; detail)."""
-        opened, parts = self._bindings.opened, self._parts
-        if opened and self._bindings.current.described:
-            info = self._bindings.current.runtime.info
+        opened, parts = self._state.opened, self._parts
+        if opened and self._state.binding.described:
+            info = self._state.runtime.info
         else:
-            spec = self._bindings.current.runtime.info.spec if opened else parts.catalogue.default()
+            spec = self._state.runtime.info.spec if opened else parts.catalogue.default()
             info = await self._binder.facts_of(spec)
         rows = await asyncio.to_thread(doctor, parts, info, self._trusting.trusted, self._pictures)
         if self._drawing:
@@ -218,25 +207,21 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
     for package in ("textual", "rich", "litellm", "tiktoken", "mcp", "pydantic", "platformdirs"):
         version = _version(package)
         rows.append(("ok" if version else "fail", package, version or "missing; reinstall agent-tui"))
-    rows.append(("ok", "configuration", str(parts.paths.config_file)))
-    rows.append(_database(parts))
-    rows.append(_search_index(parts.store))
-    rows.append(_log(parts.paths.log_file))
-    rows.append(_model(info))
-    said = "trusted" if trusted else "not trusted"
-    rows.append(("ok" if trusted else "warn", "folder", f"{parts.root} ({said})"))
+    rows += [
+        ("ok", "configuration", str(parts.paths.config_file)),
+        _database(parts),
+        _search_index(parts.store),
+        _log(parts.paths.log_file),
+        _model(info),
+        ("ok" if trusted else "warn", "folder", f"{parts.root} ({'trusted' if trusted else 'not trusted'})"),
+    ]
     for program, use in (("git", "branch and status work"), ("rg", "grep works")):
         found = shutil.which(program)
         rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} without it, slower"))
-    rows.append(_sandbox(parts))
-    rows.append(_terminal())
-    rows += [("ok", what, detail) for what, detail in new_line_keys(os.environ)]
+    rows += [_sandbox(parts), _terminal(), *(("ok", what, detail) for what, detail in new_line_keys(os.environ))]
     rows.append(("ok", "pictures", pictures or graphics(parts.settings.ui.images, os.environ).detail))
-    if _version("keyring"):
-        rows.append(("ok", "keyring", "installed"))
-    else:
-        rows.append(("warn", "keyring", "not installed; keys come from the environment"))
-    return rows
+    missing = ("warn", "keyring", "not installed; keys come from the environment")
+    return [*rows, ("ok", "keyring", "installed") if _version("keyring") else missing]
 
 
 def learned_rows(store: Store) -> list[Row]:

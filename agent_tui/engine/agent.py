@@ -6,21 +6,17 @@ import asyncio
 from collections.abc import Callable
 
 from agent_tui.engine.about import Project
-from agent_tui.engine.accounts import Accounts, FixedParts
-from agent_tui.engine.background import Background
 from agent_tui.engine.binder import Binder
-from agent_tui.engine.budget import SpendingBudget
+from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.model_control import ModeControl, ModelControl
-from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.questions import PermissionDesk, QuestionDesk
 from agent_tui.engine.runner import Runner, TurnRelay
-from agent_tui.engine.runtime import Runtime
+from agent_tui.engine.runtime import Runtime, SpendingBudget
 from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
-from agent_tui.engine.sessions import Sessions
-from agent_tui.engine.state import Bindings, Hub, RunState, RunStates
-from agent_tui.engine.toolbox import ToldMode, Toolbox
+from agent_tui.engine.state import AgentParts, AgentState, RunState
+from agent_tui.engine.toolbox import Background, Toolbox
 from agent_tui.engine.turns.subagent import run_shell, run_subagent
 from agent_tui.engine.waiting import Waiting
 from agent_tui.models.context import ContextUsage
@@ -43,91 +39,46 @@ class Agent:
         self.parts = parts
         self.settings, self.paths, self.store = parts.settings, parts.paths, parts.store
         self.root, self.cwd = parts.root, parts.cwd
-        self.events = events = Hub()
+        self._state = state = AgentState(parts)
+        self.events = events = state.events
         """Who hears what happens, and what goes on in the background."""
-        self._states = states = RunStates()
-        self._bindings = bindings = Bindings()
-        self._opened = opened = Sessions(parts.store, str(parts.root))
         self.background = Background(events)
         """The commands that run beside the turns."""
         trusting = Trusting(parts.trust, parts.trusted)
-        self.mode = ModeControl(events, bindings, parts.permissions, parts.jail)
+        self.mode = ModeControl(state)
         self.permissions = PermissionDesk(parts.permissions, events.publish, parts.jail.ready if parts.jail else None)
         """Asks whether a tool call may run."""
         self.questions = QuestionDesk(parts.permissions, events.publish, self.mode.set)
         """What tools ask the user: plans to approve, questions with choices."""
-        self.toolbox = Toolbox(
-            parts.settings,
-            parts.paths,
-            parts.root,
-            parts.cwd,
-            parts.added_dirs,
-            lambda: self.conversation,
-            extra=parts.extra_tools,
-            subagent=self._subagent,
-            secrets=parts.secrets,
-            hidden=parts.permissions.rules.denies_reading,
-            jail=parts.jail,
-            domain=self.mode.domain,
-            images=lambda: bindings.image_limits,
-            jobs=self.background.jobs,
-            user=self.questions,
-        )
-        fixed = FixedParts(events, bindings, parts.workspace, self.toolbox, trusting)
-        self.context = Accounts(events, states, bindings, fixed, parts.workspace, parts.counter, parts.settings)
+        self.toolbox = Toolbox(state, self.background.jobs, self.questions, self.mode.domain, self._subagent)
+        self.context = context = ContextControl(state, self.toolbox, trusting)
         """What the next request is made of, and its numbers."""
-        self._binder = binder = Binder(parts, events, states, bindings, fixed, self.context)
-        self.waiting = Waiting(events, bindings)
+        self._binder = binder = Binder(state, context)
+        self.waiting = Waiting(state)
         """What the user wrote that has no answer on its way."""
-        relay = TurnRelay(
-            events,
-            bindings,
-            fixed,
-            self.context,
-            self.waiting,
-            self.toolbox,
-            self.permissions,
-            parts.workspace,
-            ToldMode(parts.permissions, jail=parts.jail),
-            self.background,
-            binder.prepare_step,
-        )
-        self.turns = Runner(events, states, bindings, self.waiting, relay, parts.secrets)
-        self.sessions = SessionControl(
-            events,
-            bindings,
-            opened,
-            binder,
-            self.context,
-            self.waiting,
-            self.turns,
-            self.toolbox,
-            parts.workspace,
-            self.background,
-            parts.permissions.reach,
-        )
-        self.compaction = CompactionControl(events, bindings, binder, self.context, self.turns)
-        self.branches = BranchControl(events, bindings, self.context, self.turns, self.toolbox)
-        self.models = ModelControl(
-            events, states, bindings, binder, self.context, self.turns, parts.catalogue, parts.store
-        )
-        self.project = Project(parts, events, bindings, fixed, self.context, binder, self.toolbox, trusting)
+        relay = TurnRelay(state, context, self.waiting, self.toolbox, self.permissions, self.background)
+        self.turns = Runner(state, context, self.waiting, relay)
+        self.sessions = SessionControl(state, binder, context, self.waiting, self.turns, self.toolbox, self.background)
+        self.compaction = CompactionControl(state, context, self.turns)
+        self.branches = BranchControl(state, context, self.turns, self.toolbox)
+        self.models = ModelControl(state, binder, context, self.turns)
+        self.project = Project(state, context, binder, self.toolbox, trusting)
         self._filler: Filler | None = None
 
     @property
     def opened(self) -> bool:
         """True when there is a session: not before ``start`` has opened one."""
-        return self._bindings.opened
+        return self._state.opened
 
     @property
     def conversation(self) -> Conversation:
         """The session in front."""
-        return self._bindings.current.conversation
+        return self._state.conversation
 
     @property
     def runtime(self) -> Runtime:
         """The runtime of the session in front: what its next request is made with."""
-        return self._bindings.current.runtime
+        return self._state.runtime
 
     @property
     def budget(self) -> SpendingBudget:
@@ -145,25 +96,25 @@ class Agent:
         AgentError when the session cannot be opened."""
         parts = self.parts
         conversation = await patiently(
-            lambda: self._opened.open_first(parts.resume, parts.session, parts.continue_newest)
+            lambda: self.sessions.opened.open_first(parts.resume, parts.session, parts.continue_newest)
         )
         await asyncio.to_thread(parts.workspace.look)
-        if self._states.now is RunState.CLOSING:
+        if self._state.run.now is RunState.CLOSING:
             return
         parts.permissions.reach.load(conversation.info.state, first=True)
         chosen = parts.model_key is not None or not conversation.info.model
         self._binder.bind(conversation, self._binder.first_model(conversation), chosen=chosen)
-        self._states.change(RunState.IDLE)
+        self._state.run.change(RunState.IDLE)
         self.events.publish(SessionChanged(conversation.info, reload=True))
         self.context.tell()
         self.events.spawn(self._binder.warm_up(), "warm-up")
         if parts.extensions is not None:
-            parts.extensions.mcp.on_failure(self._tell_server_failed)
+            parts.extensions.mcp.on_failure(
+                lambda name, why: self.events.publish(Notice("warning", f"MCP server {name}: {why}", "mcp"))
+            )
         if parts.extra_tools is not None:
             parts.extra_tools.start(self.context.tools_changed)
-        self.sessions.tell_read_only()
-        self.sessions.tell_missing()
-        self.sessions.tell_cut_off()
+        self.sessions.tell_standing()
         self._binder.tell_model_gone()
         for notice in parts.notices:
             self.events.publish(notice)
@@ -177,11 +128,11 @@ class Agent:
         No MCP server is started: what they offer is what they offered when they were last seen; where that is not
         known, their tools are those of the newest step.
         """
-        conversation = self._opened.open_for_reading(self.parts.resume)
+        conversation = self.sessions.opened.open_for_reading(self.parts.resume)
         await asyncio.to_thread(self.parts.workspace.look)
         known = self.parts.extra_tools is not None and self.parts.extra_tools.recall()
         self._binder.bind(conversation, self._binder.first_model(conversation))
-        self._states.change(RunState.LOOKING)
+        self._state.run.change(RunState.LOOKING)
         self.sessions.tell_missing()
         await self._binder.warm_up()
         newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.fixed), None)
@@ -192,15 +143,15 @@ class Agent:
     async def close(self) -> None:
         """Ends what runs, stores what is left and lets the worker go. Raises StoreError, once all is closed, when
         something could not be stored to the last."""
-        parts, opened = self.parts, self._opened
+        parts, opened = self.parts, self.sessions.opened
         await self.turns.close()
-        await self.background.close()
+        await self.background.jobs.close()
         await self.events.close()
         if parts.extra_tools is not None:
             await parts.extra_tools.close()
         await parts.backend.close()
-        if opened.is_open:
-            await self.waiting.save_rest(opened.current)
+        if self.opened:
+            await self.waiting.save_rest(self.conversation)
         if self._filler is not None:
             await asyncio.to_thread(self._filler.close)
         opened.leave()
@@ -218,32 +169,13 @@ class Agent:
         self.context.recount()
 
     async def _subagent(self, title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
-        parts = self.parts
-        told = ToldMode(parts.permissions, subagent=True, jail=parts.jail)
-        return await run_subagent(
-            self.runtime,
-            self.toolbox,
-            parts.counter,
-            self.permissions.judge,
-            told,
-            title,
-            prompt,
-            emit,
-            self.context.tell,
-        )
+        judge, tell = self.permissions.judge, self.context.tell
+        return await run_subagent(self._state, self.toolbox, judge, title, prompt, emit, tell)
 
     def _keep_index(self) -> None:
         """Puts what was said into the index of texts from now on, and all that was said before."""
         if not self.parts.keep_index:
             return
         filler = self._filler = self.parts.store.search.filler()
-
-        def heard(event: Event) -> None:
-            if isinstance(event, (TurnEnded, SessionChanged)):
-                filler.wake()
-
-        self.events.subscribe(heard)
+        self.events.subscribe(lambda event: filler.wake() if isinstance(event, TurnEnded | SessionChanged) else None)
         filler.begin()
-
-    def _tell_server_failed(self, name: str, why: str) -> None:
-        self.events.publish(Notice("warning", f"MCP server {name}: {why}", "mcp"))

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import reserve_problem
-from agent_tui.engine.accounts import Accounts, FixedParts
-from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.compaction.service import CompactionService
+from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.models import DEMO, recalled_ratio, recalled_rule, setting_problem, with_learned
-from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.request_prefix import RequestPrefix
-from agent_tui.engine.runtime import Runtime
-from agent_tui.engine.state import Binding, Bindings, Hub, RunState, RunStates
+from agent_tui.engine.runtime import Runtime, SpendingBudget
+from agent_tui.engine.state import AgentState, Binding, RunState
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import ModelInfo, ModelSpec
@@ -28,21 +26,10 @@ log = logging.getLogger(__name__)
 class Binder:
     """Builds bindings whole, and completes the one in force when the model's facts come."""
 
-    def __init__(
-        self,
-        parts: AgentParts,
-        hub: Hub,
-        states: RunStates,
-        bindings: Bindings,
-        fixed: FixedParts,
-        accounts: Accounts,
-    ) -> None:
-        self._parts = parts
-        self._hub = hub
-        self._states = states
-        self._bindings = bindings
-        self._fixed = fixed
-        self._accounts = accounts
+    def __init__(self, state: AgentState, context: ContextControl) -> None:
+        self._state = state
+        self._parts = state.parts
+        self._context = context
         self._model_gone: Notice | None = None
         self._budget: SpendingBudget | None = None
         self._told: set[str] = set()
@@ -73,9 +60,9 @@ class Binder:
         return spec
 
     def tell_model_gone(self) -> None:
-        if self._model_gone is not None:
-            notice, self._model_gone = self._model_gone, None
-            self._hub.publish(notice)
+        notice, self._model_gone = self._model_gone, None
+        if notice is not None:
+            self._state.events.publish(notice)
 
     def bind(
         self, conversation: Conversation, spec: ModelSpec, *, chosen: bool = True, info: ModelInfo | None = None
@@ -88,7 +75,7 @@ class Binder:
         runtime = Runtime(
             conversation=conversation,
             provider=parts.provider,
-            counts=self._accounts.counts,
+            counts=self._context.counts,
             settings=parts.settings,
             info=known,
             effort=stored or spec.reasoning_effort or "medium",
@@ -97,11 +84,11 @@ class Binder:
             replay=recalled_rule(parts.store, known),
             budget=self._budget_of(conversation),
         )
-        binding = Binding(runtime, CompactionService(runtime, parts.counter, parts.catalogue.find))
+        binding = Binding(runtime, CompactionService(runtime, parts.counter, self.prepare_step, parts.catalogue.find))
         if info is not None:
             binding.describe_as(info)
-        self._bindings.swap(binding)
-        self._fixed.begin()
+        self._state.bind(binding)
+        self._context.prefix.begin()
         if chosen:
             conversation.bind_model(spec.key)
 
@@ -118,7 +105,7 @@ class Binder:
 
     async def describe(self) -> None:
         """Asks for the model's facts. Where that fails, what the configuration says stands in until the next step."""
-        binding = self._bindings.current
+        binding = self._state.binding
         runtime, again = binding.runtime, binding.failed
         failed: str | None = None
         try:
@@ -131,19 +118,19 @@ class Binder:
         if failed is not None:
             info = replace(runtime.info, problem=failed)
         binding.describe_as(info, failed is not None)
-        if not self._bindings.is_current(binding):
+        if self._state.binding is not binding:
             return
-        self._fixed.refresh()  # which tools are deferred depends on the window
+        self._context.prefix.refresh()  # which tools are deferred depends on the window
         if not (again and failed is not None):
             self.tell_problems(info)
         self.prepare_backend(info)
-        self._accounts.tell()
+        self._context.tell()
 
     async def describe_and_count(self) -> None:
         """All that is to be known of a binding that has just come into force."""
         await self.describe()
-        await self._accounts.count()
-        self._accounts.count_exact_soon()
+        await self._context.count()
+        self._context.count_exact_soon()
 
     async def warm_up(self) -> None:
         """Starts the worker, and then the same."""
@@ -156,34 +143,34 @@ class Binder:
 
     async def prepare_step(self) -> None:
         """Before a step the model's facts are known, or asked for again where that failed, and the numbers final."""
-        binding = self._bindings.current
+        binding = self._state.binding
         await binding.until_described()
         if binding.failed:
             await self.describe()
-        await self._accounts.prepare_step()
+        await self._context.prepare_step()
 
     def tell_problems(self, info: ModelInfo) -> None:
         """Tells the user what they should know of a model whose limits have just become known."""
         if info.problem:
-            self._hub.publish(Notice("warning", info.problem, "model_problem"))
+            self._state.events.publish(Notice("warning", info.problem, "model_problem"))
         if info.limits.source == "chosen" and info.limits.window:
             text = (
                 f"{info.target.model} is not loaded yet: it is asked for with a context of {info.limits.window:,} "
                 "tokens, as the server's own default is too small for an agent. context_window of the model changes it."
             )
-            self._hub.publish(Notice("info", text, "context_chosen"))
+            self._state.events.publish(Notice("info", text, "context_chosen"))
         unheard = None if info.problem else setting_problem(info)
         if unheard is not None and unheard not in self._told:
             self._told.add(unheard)
-            self._hub.publish(Notice("warning", unheard, "thinking_setting"))
-        refused = reserve_problem(info.limits, self._bindings.current.runtime.policy())
+            self._state.events.publish(Notice("warning", unheard, "thinking_setting"))
+        refused = reserve_problem(info.limits, self._state.runtime.policy())
         if refused is not None:
-            self._hub.publish(Notice("warning", refused, "reserve"))
+            self._state.events.publish(Notice("warning", refused, "reserve"))
 
     def prepare_backend(self, info: ModelInfo) -> None:
         """Loads what the session's model needs ahead of its first call; not where the session is only looked at."""
-        if self._states.now is not RunState.LOOKING and info.problem is None and info.spec.model != DEMO:
-            self._hub.spawn(self._load_backend(info.spec), "prepare")
+        if self._state.run.now is not RunState.LOOKING and info.problem is None and info.spec.model != DEMO:
+            self._state.events.spawn(self._load_backend(info.spec), "prepare")
 
     async def _load_backend(self, spec: ModelSpec) -> None:
         try:

@@ -3,63 +3,44 @@
 from __future__ import annotations
 
 import time
+from operator import is_
 
 from agent_tui.context.anchor import runs_of
 from agent_tui.context.cache_forecast import ForecastBasis, forecast
-from agent_tui.engine.request_prefix import RequestPrefix
-from agent_tui.engine.runtime import Runtime, build_request, new_step
-from agent_tui.models.requests import Effort, ModelInfo, SentMessage
+from agent_tui.engine.calls import build_request, new_step
+from agent_tui.engine.runtime import Runtime
+from agent_tui.models.requests import Effort
 from agent_tui.models.steps import CacheForecast, ColdRequest
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.reasoning import decide
-from agent_tui.records import dataclass
-
-
-@dataclass(slots=True)
-class _Seen:
-    """The inputs that an answer was made of; while they are all the same, only time makes it another."""
-
-    view: list[SentMessage]
-    request_prefix: RequestPrefix
-    info: ModelInfo
-    effort: Effort
-    newest: str
-    total: int
-    made: ForecastBasis | None
-
-    def holds(self, runtime: Runtime, total: int) -> bool:
-        conversation = runtime.conversation
-        return (
-            self.view is conversation.view()
-            and self.request_prefix is runtime.request_prefix
-            and self.info is runtime.info
-            and (self.effort, self.newest, self.total) == (runtime.effort, newest_of(runtime), total)
-        )
 
 
 class CacheForecaster:
     """Keeps what was found, so that to ask again while nothing changes costs nothing."""
 
     def __init__(self) -> None:
-        self._seen: _Seen | None = None
+        self._objects: tuple[object, ...] = ()
+        self._values: tuple[object, ...] = ()
+        self._basis: ForecastBasis | None = None
         self._said: CacheForecast | None = None
 
     def passed(self) -> bool:
         """Returns whether the last answer no longer holds for the mere reason that time has passed."""
-        made, said = (self._seen.made, self._said) if self._seen is not None else (None, None)
-        if made is None or said is None:
+        said = self._said
+        if self._basis is None or said is None:
             return False
-        now = forecast(made, time.time())
+        now = forecast(self._basis, time.time())
         return (now.read, now.cold is None) != (said.read, said.cold is None)
 
     def forecast(self, runtime: Runtime, total: int) -> CacheForecast | None:
         """That of the next request, of ``total`` tokens, if it is sent now; None where nothing is known of it."""
-        if self._seen is None or not self._seen.holds(runtime, total):
-            made = _forecast_basis(runtime, total)
-            view, request_prefix, info = runtime.conversation.view(), runtime.request_prefix, runtime.info
-            self._seen = _Seen(view, request_prefix, info, runtime.effort, newest_of(runtime), total, made)
-        made = self._seen.made
-        self._said = None if made is None else forecast(made, time.time())
+        # While all of these are the same, only time makes it another.
+        objects = runtime.conversation.view(), runtime.request_prefix, runtime.info
+        values = runtime.effort, newest_of(runtime), total
+        if values != self._values or not all(map(is_, objects, self._objects)):
+            self._basis = _forecast_basis(runtime, total)
+            self._objects, self._values = objects, values
+        self._said = None if self._basis is None else forecast(self._basis, time.time())
         return self._said
 
 

@@ -1,4 +1,5 @@
-"""Calls of the provider: a request tried again where that is safe, and the exact size of the next one asked for."""
+"""Calls of the provider: a request and its step, tried again where that is safe or with a shorter answer, and the exact
+size of the next one asked for."""
 
 from __future__ import annotations
 
@@ -9,29 +10,98 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-from agent_tui.context.accounting.next_input import max_output_for
-from agent_tui.engine.runtime import Emit, Runtime, build_request, new_step, record_sent
+from agent_tui.context.accounting.next_input import max_output_for, min_output
+from agent_tui.context.anchor import runs_of
+from agent_tui.context.past import given_of
+from agent_tui.context.view import active_prune_ids
+from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.events import RetryWaiting
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import Failure, Overflow
+from agent_tui.models.messages import fingerprint, new_id
 from agent_tui.models.requests import Delta, Failed, ModelRequest, Provider, StreamItem
+from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.reasoning import decide, prefix_fingerprint
 
 log = logging.getLogger(__name__)
+
+
+def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> ModelRequest:
+    """The next request of a session as it stands."""
+    prefix, agent = runtime.request_prefix, runtime.settings.agent
+    return ModelRequest(
+        id=request_id,
+        spec=runtime.info.spec,
+        session_id=runtime.conversation.info.id,
+        system=prefix.system,
+        messages=list(runtime.conversation.view()),
+        tools=prefix.tools,
+        max_output=max_output,
+        effort=runtime.effort,
+        fixed_fingerprint=prefix.fingerprint,
+        timeout=agent.timeout,
+        content_timeout=agent.content_timeout,
+        answer_timeout=agent.answer_timeout,
+        documents=prefix.documents,
+        replay=runtime.rule(),
+        output_schema=None if runtime.schema_refused else runtime.output_schema,
+        output_due=runtime.output_due,
+    )
+
+
+def record_sent(step: Step, request: ModelRequest, runtime: Runtime) -> Callable[[], None]:
+    """Store with the step what of the reasoning its request sends, as the sender decides it. What is returned stores
+    what else the request is made of: it can wait until that is on its way."""
+    info = runtime.info
+    plan, thinking = decide(request, info)
+    step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
+    step.thinking = "off" if thinking.off else request.effort
+
+    def remember() -> None:
+        runtime.sent_log.record(step, request, info, plan, thinking, runtime.conversation.steps)
+        runtime.expect_cold(None)
+
+    return remember
+
+
+def new_step(runtime: Runtime, kind: str) -> Step:
+    """A step that records what is sent now: ids, fixed parts, prune records in force."""
+    conversation, info = runtime.conversation, runtime.info
+    view = conversation.view()
+    return Step(
+        id=new_id("step"),
+        kind="count" if kind == "count" else "turn",
+        model_key=info.spec.key,
+        provider=info.target.provider,
+        api=info.target.api,
+        model=info.target.model,
+        created=time.time(),
+        sent_count=len(view),
+        sent_fingerprint=fingerprint(sent.message.id for sent in view),
+        prefix_fingerprint=prefix_fingerprint(view, runtime.request_prefix.fingerprint),
+        fixed=conversation.fixed_sets.one(runtime.request_prefix.fixed),
+        prune_ids=active_prune_ids(conversation.records),
+        fixed_fingerprint=runtime.request_prefix.fingerprint,
+        thinking=runtime.effort,
+        cost_usd=info.prices.unreported,
+        window=info.limits.window,
+        given=given_of(runtime.inputs(), conversation.info.head_id),
+    )
+
 
 WORTH_TOKENS = 8_000
 """Below this an estimate is off by less than anybody acts on, and the first step measures it anyway."""
 
 
-async def count_exactly(runtime: Runtime, current: Callable[[], bool] = lambda: True) -> int | None:
+async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | None:
     """Asks the provider how long the next request is; stored as a step of kind ``count``, which anchors.
 
     None where it is switched off, the provider has no such endpoint, the call failed, or what would be sent changed
     while it was under way: the answer is then about a request that nobody will send. ``current`` says whether the
     runtime is still the session's.
     """
-    if runtime.settings.context.exact_counting == "off":
-        return None
-    if not runtime.conversation.view() or runtime.conversation.read_only:
+    off = runtime.settings.context.exact_counting == "off"
+    if off or not runtime.conversation.view() or runtime.conversation.read_only:
         return None
     usage = runtime.usage()
     step = new_step(runtime, "count")
@@ -105,3 +175,68 @@ def retry_delay(failure: Failure, attempt: int) -> float:
         return max(0.0, failure.retry_after)
     spread: float = random.uniform(0.8, 1.2)
     return float(min(BACKOFF_LIMIT, BACKOFF_SECONDS * 2 ** (attempt - 1)) * spread)
+
+
+EXACT_MARGIN = 16
+"""Tokens left free beside an input that the provider itself has counted."""
+
+ROUGH_WINDOW_SHARE, ROUGH_INPUT_SHARE = 0.01, 0.02
+"""What is left free beside an input that is about so long: the larger of these shares of the window and of itself."""
+
+
+def fitting_output(
+    overflow: Overflow | None,
+    asked: int | None,
+    estimate: int,
+    *,
+    window: int | None,
+    max_input: int | None = None,
+    fits_well: bool = False,
+    least: int = 1,
+) -> int | None:
+    """The output tokens with which the same request fits; None when its input does not, or nothing says that it does.
+
+    ``asked`` was refused; ``estimate`` is the input by our own numbers. ``window`` and ``max_input`` are what is known
+    of the model, with what the refusal taught. ``fits_well``: by our numbers the input fits, so that half of the answer
+    is tried where the refusal states no size. Below ``least`` an answer is of no use to the caller.
+    """
+    if overflow is not None and overflow.max_output is not None:
+        known = [overflow.max_output]
+        if window:
+            known.append(window - estimate - _rough_margin(window, estimate))
+        return _less(min(known), asked, least)
+    stated = overflow.window if overflow is not None else None
+    smallest = min((n for n in (window, stated) if n), default=0)
+    if not smallest:
+        return None
+    least = max(least, min_output(smallest))
+    size = _stated_input(overflow, estimate, asked)
+    if size is None:
+        complains = overflow is not None and overflow.max_input is not None
+        return asked // 2 if asked and fits_well and not complains and asked >= 2 * least else None
+    if max_input and size > max_input:
+        return None
+    exact = overflow is not None and overflow.exact and overflow.input is not None
+    room = smallest - size - (EXACT_MARGIN if exact else _rough_margin(smallest, size))
+    return _less(room, asked, least)
+
+
+def _stated_input(overflow: Overflow | None, estimate: int, asked: int | None) -> int | None:
+    """The input's size as the refusal has it; what is "at least" so long is as long as we think it is."""
+    if overflow is None:
+        return None
+    if overflow.input is not None:
+        return overflow.input if overflow.exact else max(overflow.input, estimate)
+    if overflow.total is None:
+        return None
+    # It is not said whether the answer is in it: whichever is nearer to our own number.
+    candidates = [overflow.total, overflow.total - (asked or 0)]
+    return max(1, min(candidates, key=lambda size: abs(size - estimate)))
+
+
+def _less(room: int, asked: int | None, least: int) -> int | None:
+    return room if room >= least and (asked is None or room < asked) else None
+
+
+def _rough_margin(window: int, size: int) -> int:
+    return int(max(ROUGH_WINDOW_SHARE * window, ROUGH_INPUT_SHARE * size))

@@ -14,7 +14,7 @@ from agent_tui.context.anchor import beside, made_on, on_branch
 from agent_tui.context.view import ViewBuilder
 from agent_tui.errors import OPEN_ELSEWHERE, READ_ONLY, AgentError, StoreError, StoreLockedError
 from agent_tui.models.failure import TEXT_KEPT, Failure
-from agent_tui.models.messages import Message
+from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart, ToolResultPart, new_id
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.session import SessionInfo, SessionState
 from agent_tui.models.steps import CompactionRecord, FixedSets, Step, inherited
@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 TITLE_LENGTH = 60
 
+DIED = f"{INTERRUPTED_RESULT} It was running, or next, when agent-tui was killed: its outcome is unknown."
+
 
 class Conversation:
     """The messages, steps and compaction records of a session, in memory and in the store.
@@ -33,25 +35,24 @@ class Conversation:
     changed. What a running turn produces (``keep``, ``finish``, ``save_step``) is in memory at once and written by
     ``save``; where that fails it is written ahead of whatever is stored next, so that the store never has a gap.
 
-    ``every_record`` are all compactions of the session, ``records`` the same as they hold for the conversation,
-    ``own_records`` those that were not made on another branch.
-    So many leading steps are ``inherited``: a fork's, of the session it was forked from, which paid for them.
-    ``missing`` says what of a damaged session could not be read. ``path`` runs from the first message to the session's
-    head and includes an answer that is still streaming. ``waiting`` is what was typed and not sent when the session was
-    last left. ``read_only`` conversations refuse changes with an AgentError;
-    one without an id is empty and not stored.
+    One without an id is empty and not stored.
     """
 
     def __init__(self, store: Store, info: SessionInfo, read_only: bool = False) -> None:
         self.store = store
         self.info = info
         self.read_only = read_only
+        """Changes are refused with an AgentError."""
         self.messages: dict[str, Message] = {}
+        """All messages of the session by id, those of other branches too; ``path`` are those of the conversation."""
         self.steps: list[Step] = []
         self.every_record: list[CompactionRecord] = []
+        """All compactions of the session."""
         self.summaries: dict[str, Message] = {}
         self.missing: list[str] = []
+        """What of a damaged session could not be read."""
         self.waiting: list[Message] = []
+        """What was typed and not sent when the session was last left."""
         self.fixed_sets = FixedSets()
         if info.id:
             content = store.content(info.id)
@@ -63,10 +64,15 @@ class Conversation:
                 if unreadable:
                     self.missing.append("text that waited to be sent")
         self.inherited = inherited(self.steps, info.created) if info.copied else 0
-        self.path: list[Message] = self._walk(info.head_id)
+        """So many leading steps are a fork's, of the session it was forked from, which paid for them."""
+        self.path = self._walk(info.head_id)
+        """The messages of the conversation, from the first to the session's head; an answer that is still streaming is
+        among them."""
         info.messages = len(self.path)
         self.records: list[CompactionRecord] = []
+        """The compactions as they hold for the conversation."""
         self.own_records: list[CompactionRecord] = []
+        """Those that were not made on another branch."""
         self._sort_records()
         self._builder = ViewBuilder()
         self._view: list[SentMessage] | None = None
@@ -75,11 +81,9 @@ class Conversation:
     def _walk(self, head: str | None) -> list[Message]:
         path: list[Message] = []
         while head is not None:
-            message = self.messages[head]
-            path.append(message)
-            head = message.parent_id
-        path.reverse()
-        return path
+            path.append(self.messages[head])
+            head = path[-1].parent_id
+        return path[::-1]
 
     def way_to(self, head: str | None) -> list[Message]:
         """The conversation that ends with ``head``. Raises AgentError for a message that is not there."""
@@ -95,6 +99,26 @@ class Conversation:
         """Raises AgentError where the session is open elsewhere."""
         if self.read_only:
             raise AgentError(READ_ONLY)
+
+    def open_calls(self) -> list[ToolCallPart]:
+        """The tool calls of the newest answer that have no result."""
+        answered: set[str] = set()
+        for message in reversed(self.path):
+            if message.tool_result is None:
+                calls = message.tool_calls if message.role == "assistant" else []
+                return [call for call in calls if call.call_id not in answered]
+            answered.add(message.tool_result.call_id)
+        return []
+
+    def end_open_calls(self) -> None:
+        """Gives the tool calls of an answer that was complete when the process died a result that says so: they were
+        running, or next."""
+        for call in self.open_calls():
+            answer = next(message for message in reversed(self.path) if message.role == "assistant")
+            if answer.status == "complete":
+                result = ToolResultPart(call.call_id, call.name, DIED, is_error=True)
+                self._add_later(Message(new_id("msg"), "tool", [result]))
+        self.save_if_possible()
 
     def stop_unfinished(self) -> None:
         """Takes drafts and running steps as ended: nobody is at work on them any more."""
@@ -162,8 +186,12 @@ class Conversation:
     def keep(self, message: Message) -> None:
         """Adds a message (complete, or a draft that will stream) at the head; ``save`` stores it."""
         self.require_writable()
+        self._add_later(message)
+
+    def _add_later(self, message: Message) -> None:
         self._place(message)
-        self._unsaved[message.id] = lambda: self.store.messages.add(self.info.id, message)
+        if not self.read_only:
+            self._unsaved[message.id] = lambda: self.store.messages.add(self.info.id, message)
         self._join(message)
 
     def _place(self, message: Message) -> None:
@@ -273,13 +301,11 @@ class Conversation:
     def deactivate(self, operation_id: str) -> list[CompactionRecord]:
         """Takes a compaction out of force; returns its records."""
         self.require_writable()
-        undone = [r for r in self.records if r.operation_id == operation_id]
-        now = time.time()
-        switched = [[*r.switched, now] if r.active else r.switched for r in undone]
-        changed = [replace(r, active=False, switched=times) for r, times in zip(undone, switched, strict=True)]
+        undone, now = [r for r in self.records if r.operation_id == operation_id], time.time()
+        changed = [replace(r, active=False, switched=[*r.switched, now] if r.active else r.switched) for r in undone]
         self.store.compactions.write(self.info.id, changed)
-        for record, times in zip(undone, switched, strict=True):
-            record.active, record.switched = False, times
+        for record, after in zip(undone, changed, strict=True):
+            record.active, record.switched = after.active, after.switched
         self.changed()
         return undone
 
@@ -357,10 +383,7 @@ async def patiently(write: Callable[[], T]) -> T:
 def store_failure(error: StoreError, unsent: bool = False) -> Failure:
     """A turn that ended because it could not be stored. ``unsent``: the user's message goes back to the queue."""
     text = str(error)
-    line = text[:1].upper() + text[1:].rstrip(".")
-    kept = (
-        f"{TEXT_KEPT} It waits until you send it again."
-        if unsent
-        else ("What was not saved is kept in memory and stored with your next message.")
-    )
-    return Failure("store", f"{line}. {kept}")
+    kept = "What was not saved is kept in memory and stored with your next message."
+    if unsent:
+        kept = f"{TEXT_KEPT} It waits until you send it again."
+    return Failure("store", f"{text[:1].upper()}{text[1:].rstrip('.')}. {kept}")

@@ -9,28 +9,52 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
+from typing import Protocol
 
 from agent_tui.config import Settings
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, Stamp, environment_text, git_facts, stamp
 from agent_tui.context.skills import Skills, UserCommand, UserCommands
 from agent_tui.context.trust import FolderTrust, places
 from agent_tui.engine.request_prefix import RequestPrefix
-from agent_tui.engine.toolbox import Toolbox
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextRow
 from agent_tui.models.events import Notice
 from agent_tui.models.messages import UPDATE, AttachmentPart
-from agent_tui.models.requests import ModelInfo, SentMessage, SystemBlock
+from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock
+from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import size
+from agent_tui.tools.base import Tool
 from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.offer import McpPrompt, RememberedOffers
 from agent_tui.tools.registry import SessionTools
 
 ToolRow = tuple[str, str, str, int | None, bool]
+
+
+class ExtraTools(Protocol):
+    """Tools from outside, such as MCP servers; ``offered`` decides which of them are deferred."""
+
+    @property
+    def starting(self) -> bool:
+        """True when some tools are on their way and may still come."""
+
+    def late(self) -> list[str]:
+        """The servers without whose tools the next request goes out because they are still starting; each once."""
+
+    def tools(self) -> list[Tool]: ...
+
+    def offered(self, limits: Limits) -> list[OfferedTool]: ...
+
+    def start(self, changed: Callable[[], None]) -> None: ...
+
+    def recall(self) -> bool:
+        """Instead of a start: has the tools as they were last seen. False where that is not known of all."""
+
+    async def close(self) -> None: ...
 
 
 class Extensions:
@@ -62,16 +86,12 @@ class Extensions:
     def notices(self) -> list[Notice]:
         """Returns what the user should know at the start: what is ignored, and which of their files are broken."""
         line = self._trust.line()
-        notices = [Notice("info", line, "untrusted")] if line else []
-        return notices + [Notice("warning", text, "bad_file") for text in self.problems()]
-
-    def problems(self) -> list[str]:
-        """A line for each memory file, skill and command that cannot be used."""
         self.memory.blocks()
         self.skills.refresh()
         self._commands.all()
-        found = [*self.memory.problems, *self.skills.failed, *self._commands.failed]
-        return [plain_line(text, 300) for text in found]
+        broken = [*self.memory.problems, *self.skills.failed, *self._commands.failed]
+        notices = [Notice("info", line, "untrusted")] if line else []
+        return notices + [Notice("warning", plain_line(text, 300), "bad_file") for text in broken]
 
     def trusted(self, settings: Settings) -> str:
         """The folder is trusted now: reads what was ignored, with the settings as they are in a trusted folder;
@@ -80,10 +100,8 @@ class Extensions:
         self._commands.trust()
         self.mcp.reload(settings.mcp, True)
         self.skills.refresh()
-        read = places(self._root)
-        return f"{self._root} is trusted." + (
-            f" Now read: {', '.join(read)}." if read else " It holds nothing that was ignored."
-        )
+        read = ", ".join(places(self._root))
+        return f"{self._root} is trusted. " + (f"Now read: {read}." if read else "It holds nothing that was ignored.")
 
     async def ready(self) -> None:
         """Waits until every MCP server is connected or has failed, as long as the slowest of them may take: for a run
@@ -151,9 +169,8 @@ def _arguments(names: Sequence[str], args: str) -> dict[str, str]:
 
 
 def tool_rows(
-    toolbox: Toolbox,
+    offered: Sequence[OfferedTool],
     request_prefix: RequestPrefix,
-    model: ModelInfo,
     disabled: Sequence[str],
     rows_now: Sequence[ContextRow],
 ) -> list[ToolRow]:
@@ -169,7 +186,7 @@ def tool_rows(
     sent = {tool.schema.name for tool in request_prefix.offered}
     rows: list[ToolRow] = []
     left_out: list[ToolRow] = []
-    for tool in toolbox.offered(model):
+    for tool in offered:
         name, first = tool.schema.name, tool.schema.description.partition("\n")[0]
         if name in sent:
             rows.append((name, tool.group, f"(deferred) {first}" if tool.deferred else first, counts.get(name), True))
@@ -182,38 +199,25 @@ class Trusting:
     """Follows a folder's trust: what changes in the folder ends it, and that is told once."""
 
     def __init__(self, folder: FolderTrust, trusted: bool) -> None:
-        self._folder = folder
-        self._trusted = trusted
-
-    @property
-    def trusted(self) -> bool:
-        return self._trusted
-
-    @property
-    def identity(self) -> str:
-        """The repository that was there when the folder was first looked at."""
-        return self._folder.identity
+        self.folder = folder
+        self.trusted = trusted
 
     def lapsed(self) -> str | None:
         """Looks at the folder; the line for the user when it is no longer as it was trusted."""
-        if not self._trusted or self._folder.holds():
+        if not self.trusted or self.folder.holds():
             return None
-        self._trusted = False
-        return self._folder.line()
-
-    def details(self) -> str:
-        """Returns what the folder brings along that is new to the user, or differs from what they trusted."""
-        return self._folder.details()
+        self.trusted = False
+        return self.folder.line()
 
     def accept(self, sure: bool) -> str | None:
         """Trusts what was shown; None when that is done, else what the user has to see first."""
-        folder = self._folder
+        folder = self.folder
         if not sure and folder.state != "never":
             first = folder.line() or "This folder is not trusted."
         elif not folder.accept():
             first = "It changed a moment ago; nothing is trusted yet."
         else:
-            self._trusted = True
+            self.trusted = True
             return None
         return f"{first}\n{folder.details()}\n/trust yes trusts exactly this."
 
@@ -222,35 +226,31 @@ MAX_DOCUMENT_BYTES = 2_000_000
 
 
 class Workspace:
-    """``memory`` and ``skills`` make their blocks; they are asked before every turn, so that a changed file counts
-    at once, while prompt and environment stay the same bytes for the whole session, restarts included. What became
-    of the environment since is told with a message (``environment_update``). ``watched`` names the paths that memory
-    blocks are made of. ``system`` is the system prompt, ``appended`` what is said after it. ``servers``
-    make the blocks of what MCP servers say of their use."""
+    """The blocks that a request begins with. What is ``brought`` (memory files, skills, what MCP servers say) is asked
+    for before every turn, so that a changed file counts at once, while prompt and environment stay the same bytes for
+    the whole session, restarts included. What became of the environment since is told with a message
+    (``environment_update``). ``watched`` names the paths that memory blocks are made of; ``appended`` is said after the
+    system prompt."""
 
     def __init__(
         self,
         root: Path,
         cwd: Path,
         added_dirs: Sequence[Path] = (),
-        memory: Callable[[], list[SystemBlock]] = list,
-        skills: Callable[[], list[SystemBlock]] = list,
+        brought: Sequence[Callable[[], list[SystemBlock]]] = (),
         today: Callable[[], date] = date.today,
         watched: Callable[[], list[Path]] = list,
         system: str = SYSTEM_PROMPT,
         appended: Sequence[str] = (),
-        servers: Callable[[], list[SystemBlock]] = list,
     ) -> None:
         self._root = root
-        self._cwd = cwd
+        self.cwd = cwd
         self._added = list(added_dirs)
-        self._memory = memory
-        self._skills = skills
+        self._brought = brought
         self._today = today
         self._watched = watched
         self._system = system
         self._appended = list(appended)
-        self._servers = servers
         self._kept: str | None = None
         self._looked = False
         self.git = GitFacts()
@@ -284,7 +284,7 @@ class Workspace:
     def _now(self) -> str:
         if not self._looked:
             self.look()
-        return environment_text(self._cwd, self._root, self._added, self._today(), self.git)
+        return environment_text(self.cwd, self._root, self._added, self._today(), self.git)
 
     def blocks(self) -> list[SystemBlock]:
         """Everything but the documents, in the order it is sent."""
@@ -292,18 +292,12 @@ class Workspace:
             SystemBlock("system", self._system, "system", "System prompt"),
             *(SystemBlock("system", text, "appended", "Appended instructions") for text in self._appended),
             SystemBlock("environment", self.environment, "environment", "Environment"),
-            *self._memory(),
-            *self._skills(),
-            *self._servers(),
+            *(block for blocks in self._brought for block in blocks()),
         ]
-
-    @property
-    def cwd(self) -> Path:
-        return self._cwd
 
     def resolve(self, path: str) -> str:
         """The absolute path of a document named relative to the working directory."""
-        return str((self._cwd / Path(path).expanduser()).resolve())
+        return str((self.cwd / Path(path).expanduser()).resolve())
 
     def pinnable(self, path: str) -> str:
         """The absolute path of a file that can be pinned. Raises AgentError when it cannot."""
@@ -312,8 +306,7 @@ class Workspace:
         return resolved
 
     def stamps(self, pinned: Sequence[str]) -> dict[Path, Stamp | None]:
-        """Returns the stamps that tell whether memory files and pinned files are as they were. Only looks at them; may
-        be called in a thread."""
+        """The stamps that tell whether memory files and pinned files are as they were. May be called in a thread."""
         return {path: stamp(path) for path in (*self._watched(), *map(Path, pinned))}
 
     def documents(self, pinned: Sequence[str]) -> tuple[list[SystemBlock], list[str]]:
@@ -326,12 +319,9 @@ class Workspace:
             except AgentError as error:
                 problems.append(f"Not sent: {error}")
                 continue
-            name = self._short(Path(path))
+            name = str(Path(path).relative_to(self._root)) if Path(path).is_relative_to(self._root) else path
             blocks.append(SystemBlock("documents", f'<document path="{name}">\n{text}\n</document>', name, name, path))
         return blocks, problems
-
-    def _short(self, path: Path) -> str:
-        return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
 
 
 def update_text(then: str, now: str) -> str:

@@ -6,19 +6,17 @@ from dataclasses import replace
 
 from agent_tui.config import PermissionMode
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
-from agent_tui.engine.accounts import Accounts
 from agent_tui.engine.binder import Binder
-from agent_tui.engine.models import EffortChoice, ModelCatalogue, levels
+from agent_tui.engine.calls import build_request
+from agent_tui.engine.context_control import ContextControl
+from agent_tui.engine.models import EffortChoice, levels
 from agent_tui.engine.runner import Runner
-from agent_tui.engine.runtime import build_request
-from agent_tui.engine.state import Bindings, Hub, RunStates
+from agent_tui.engine.state import AgentState
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
 from agent_tui.providers.catalog import images_of
 from agent_tui.providers.request import not_taken
-from agent_tui.store.store import Store
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, domain_for
 
@@ -26,45 +24,32 @@ from agent_tui.tools.sandbox.policy import Domain, domain_for
 class ModelControl:
     """Switches models, none of it while a turn runs, and forgets what their servers taught."""
 
-    def __init__(
-        self,
-        hub: Hub,
-        states: RunStates,
-        bindings: Bindings,
-        binder: Binder,
-        accounts: Accounts,
-        runner: Runner,
-        catalogue: ModelCatalogue,
-        store: Store,
-    ) -> None:
-        self._hub = hub
-        self._states = states
-        self._bindings = bindings
+    def __init__(self, state: AgentState, binder: Binder, context: ContextControl, runner: Runner) -> None:
+        self._state = state
         self._binder = binder
-        self._accounts = accounts
+        self._context = context
         self._runner = runner
-        self._catalogue = catalogue
-        self._store = store
+        self._catalogue = state.parts.catalogue
 
     @property
     def spec(self) -> ModelSpec:
         """The model in use."""
-        return self._bindings.current.runtime.info.spec
+        return self._state.runtime.info.spec
 
     @property
     def info(self) -> ModelInfo | None:
         """The facts known of the model; None until it has been described."""
-        binding = self._bindings.current if self._bindings.opened else None
+        binding = self._state.binding if self._state.opened else None
         return binding.runtime.info if binding is not None and binding.described else None
 
     @property
     def effort(self) -> Effort:
         """The level of the model's thinking, from the user's next message on."""
-        return self._bindings.current.runtime.wanted_effort
+        return self._state.runtime.wanted_effort
 
     async def until_described(self) -> None:
         """Waits until the model's facts have come, or could not be had."""
-        await self._bindings.current.until_described()
+        await self._state.binding.until_described()
 
     def all(self) -> list[ModelSpec]:
         """Configured and detected models, the demo model last."""
@@ -84,68 +69,68 @@ class ModelControl:
         self._runner.need_idle("switch the model")
         switched = await self._runner.exclusively(self._switch(spec), "switch the model")
         if switched is None:
-            raise AgentError(f"Interrupted; the session goes on with {self._bindings.current.runtime.info.spec.key}.")
+            raise AgentError(f"Interrupted; the session goes on with {self._state.runtime.info.spec.key}.")
         return switched
 
     def lost_by(self, info: ModelInfo) -> LostReasoning | None:
         """The reasoning that would no longer be sent if this model went on."""
-        now = self._bindings.current.runtime.inputs()
+        now = self._state.runtime.inputs()
         return lost_reasoning(now, replace(now, model=info), WayBack(_choosing(now.model), now))
 
     async def _switch(self, spec: ModelSpec) -> tuple[ModelInfo, LostReasoning | None]:
         info = await self._binder.facts_of(spec)
-        old = self._bindings.current
+        old = self._state.binding
         conversation = old.conversation
         before = old.runtime.inputs().as_now()
         if conversation.path and not conversation.read_only and old.described:
-            await old.compaction.before_switch(info, self._hub.publish, self._binder.prepare_step)
+            await old.compaction.before_switch(info, self._state.events.publish)
         self._binder.bind(conversation, spec, info=info)
         self._binder.tell_problems(info)
         self._tell_images(info)
         self._binder.prepare_backend(info)
-        self._hub.publish(SessionChanged(conversation.info))
-        self._accounts.metrics.recalculation()
-        self._accounts.recount()
-        self._accounts.count_exact_soon()
-        after = self._bindings.current.runtime.inputs()
+        self._state.events.publish(SessionChanged(conversation.info))
+        self._context.metrics.recalculation()
+        self._context.recount()
+        self._context.count_exact_soon()
+        after = self._state.runtime.inputs()
         back = replace(before, view=after.view, records=after.records, steps=after.steps)
         return info, lost_reasoning(before, after, WayBack(_choosing(before.model), back))
 
     def _tell_images(self, info: ModelInfo) -> None:
         """Images of the session that the model just chosen does not take."""
-        view = self._bindings.current.conversation.view()
+        view = self._state.conversation.view()
         count = not_taken(view, images_of(info.target)) if info.images is not False else 0
         if count:
             what = "1 image of this session is" if count == 1 else f"{count} images of this session are"
             line = f"{what} more than {info.spec.key} takes; it gets a line in the place of each."
-            self._hub.publish(Notice("info", line, "images"))
+            self._state.events.publish(Notice("info", line, "images"))
 
     async def forget_limits(self) -> int:
         """Forgets what servers said of models' limits; how many models that was. This session's is described anew.
         Raises StoreError, and AgentError while a turn runs."""
         self._runner.need_idle("forget limits", looking=True)
-        count = self._store.learned.forget_all()
-        self._bindings.current.runtime.replay_by(ReplayRule())
+        count = self._state.parts.store.learned.forget_all()
+        self._state.runtime.replay_by(ReplayRule())
         if count:
             await self._binder.describe()
-            self._accounts.recount()
+            self._context.recount()
         return count
 
     def set_effort(self, effort: Effort) -> LostReasoning | None:
         """Sets how much the model thinks, from the user's next message on; kept with the session. Returns the reasoning
         that is no longer sent then."""
-        binding = self._bindings.current
+        binding = self._state.binding
         before = replace(binding.runtime.inputs(), effort=binding.runtime.wanted_effort)
-        binding.runtime.think(effort, in_turn=self._states.in_turn)
+        binding.runtime.think(effort, in_turn=self._state.run.in_turn)
         binding.conversation.set_state(replace(binding.conversation.info.state, thinking=effort))
-        self._hub.publish(SessionChanged(binding.conversation.info))
-        self._accounts.tell()
+        self._state.events.publish(SessionChanged(binding.conversation.info))
+        self._context.tell()
         way = WayBack(f"/thinking {before.effort}", before)
         return lost_reasoning(before, replace(binding.runtime.inputs(), effort=effort), way)
 
     def levels(self) -> list[EffortChoice]:
         """The levels of thinking that the model has, as far as its facts are known."""
-        runtime = self._bindings.current.runtime
+        runtime = self._state.runtime
         request = build_request(runtime, "levels", runtime.info.limits.max_output)
         return levels(request, runtime.info, runtime.wanted_effort)
 
@@ -153,7 +138,7 @@ class ModelControl:
         """The same, with what a change to each would lose and cost."""
         from agent_tui.engine.cache_forecast import cold_with
 
-        runtime = self._bindings.current.runtime
+        runtime = self._state.runtime
         now = replace(runtime.inputs(), effort=runtime.wanted_effort)
         total, way = runtime.usage().total, WayBack(f"/thinking {now.effort}", now)
 
@@ -171,11 +156,10 @@ def _choosing(model: ModelInfo) -> str:
 class ModeControl:
     """Reads and changes the mode that the permissions judge by."""
 
-    def __init__(self, hub: Hub, bindings: Bindings, permissions: Permissions, jail: Jail | None) -> None:
-        self._hub = hub
-        self._bindings = bindings
-        self._permissions = permissions
-        self._jail = jail
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self._permissions = state.parts.permissions
+        self._jail = state.parts.jail
 
     @property
     def now(self) -> PermissionMode:
@@ -189,7 +173,7 @@ class ModeControl:
     def set(self, mode: PermissionMode) -> None:
         """Changes the permission mode, at once."""
         self._permissions.change_mode(mode)
-        self._hub.publish(SessionChanged(self._bindings.current.conversation.info))
+        self._state.events.publish(SessionChanged(self._state.conversation.info))
         self.tell_reach()
 
     def tell_reach(self) -> None:
@@ -197,13 +181,13 @@ class ModeControl:
         if self.now == "bypass":
             from agent_tui.tools.sandbox.words import BYPASS
 
-            self._hub.publish(Notice("warning", BYPASS, "unheld"))
+            self._state.events.publish(Notice("warning", BYPASS, "unheld"))
         elif self.now == "auto" and self._jail is not None:
-            self._hub.spawn(self._tell_unheld(self._jail), "sandbox")
+            self._state.events.spawn(self._tell_unheld(self._jail), "sandbox")
 
     async def _tell_unheld(self, jail: Jail) -> None:
         from agent_tui.tools.sandbox.words import unheld
 
         line = unheld(self.now, await jail.ready())
         if line:
-            self._hub.publish(Notice("warning", line, "unheld"))
+            self._state.events.publish(Notice("warning", line, "unheld"))

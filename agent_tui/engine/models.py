@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.context.accounting.lost import LostReasoning
@@ -19,6 +19,7 @@ from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.models.steps import ColdRequest, Step
 from agent_tui.models.usage import LearnedLimit, Limits
 from agent_tui.providers.catalog import dialect_of, needs_no_key, resolve_target, ttl_problem
+from agent_tui.providers.dialects.record import least
 from agent_tui.providers.dialects.shared import Thinking
 from agent_tui.providers.failure_lines import replay_fact
 from agent_tui.providers.reasoning import thinking_for
@@ -27,6 +28,8 @@ from agent_tui.store.store import Store
 from agent_tui.text.numbers import tokens
 
 DEMO = "demo"
+
+log = logging.getLogger(__name__)
 
 
 class ModelCatalogue:
@@ -48,7 +51,7 @@ class ModelCatalogue:
 
     def all(self) -> list[ModelSpec]:
         """Configured first, then detected, the demo model last; no two of the same key."""
-        specs = [self._configured(key, model) for key, model in self._settings.models.items()]
+        specs = [_configured(key, model) for key, model in self._settings.models.items()]
         known = {s.key for s in specs}
         specs += [s for s in self._detected if s.key not in known]
         if not any(s.key == DEMO for s in specs):
@@ -89,12 +92,9 @@ class ModelCatalogue:
         key = self._keyring(provider)
         return replace(spec, api_key=key) if key else spec
 
-    @staticmethod
-    def _configured(key: str, model: ModelConfig) -> ModelSpec:
-        return ModelSpec(key=key, **{f.name: getattr(model, f.name) for f in fields(model)})
 
-
-log = logging.getLogger(__name__)
+def _configured(key: str, model: ModelConfig) -> ModelSpec:
+    return ModelSpec(key=key, **{f.name: getattr(model, f.name) for f in fields(model)})
 
 
 def calibration_key(info: ModelInfo) -> str:
@@ -129,17 +129,20 @@ NOT_AT_ALL = "does not think"
 
 @dataclass(slots=True, frozen=True)
 class EffortChoice:
-    """A level that the model has. ``words`` say what is asked of the provider, ``names`` are all that ask for the same,
-    its own among them. ``only``: there is no other, and ``words`` say so. ``lost`` is the reasoning that would no
-    longer be sent, ``cold`` what the next request would pay anew; both None where nothing is."""
+    """A level that the model has."""
 
     effort: Effort
     words: str
+    """What is asked of the provider."""
     current: bool
     names: tuple[Effort, ...]
+    """All that ask for the same, its own among them."""
     only: bool = False
+    """There is no other level, and ``words`` say so."""
     lost: LostReasoning | None = None
+    """The reasoning that would no longer be sent."""
     cold: ColdRequest | None = None
+    """What the next request would pay anew."""
 
     def told(self, name: Effort) -> str:
         """The level by one of its names, with what it is for this model where that does not say it."""
@@ -154,20 +157,20 @@ def levels(request: ModelRequest, info: ModelInfo, wanted: Effort) -> list[Effor
     asked = {effort: thinking_for(replace(request, effort=effort), info) for effort in EFFORTS}
     groups: list[list[Effort]] = []
     for effort in EFFORTS:
-        same = next((group for group in groups if _same(asked[group[0]], asked[effort])), None)
+        # A level that is off in name only leads to the same request.
+        same = next((group for group in groups if asked[group[0]].kwargs == asked[effort].kwargs), None)
         if same is None:
             groups.append([effort])
         else:
             same.append(effort)
-    chosen: list[EffortChoice] = []
-    for group in groups:
-        thinking = [effort for effort in group if effort != "off"]
-        current = wanted in group
-        name = wanted if current else (thinking or group)[0]
-        only = len(groups) == 1
+
+    def choice(group: list[Effort]) -> EffortChoice:
+        current, only = wanted in group, len(groups) == 1
+        name = wanted if current else next((effort for effort in group if effort != "off"), group[0])
         words = _no_levels(info) if only else _words(asked[name], group)
-        chosen.append(EffortChoice(name, words, current, tuple(group), only))
-    return chosen
+        return EffortChoice(name, words, current, tuple(group), only)
+
+    return [choice(group) for group in groups]
 
 
 def setting_problem(info: ModelInfo) -> str | None:
@@ -189,11 +192,6 @@ def _no_levels(info: ModelInfo) -> str:
     if info.reasoning is None:
         return f"{info.spec.key} is not known to think, so it is asked for no level of it"
     return f"{info.spec.key} has no levels of thinking"
-
-
-def _same(one: Thinking, other: Thinking) -> bool:
-    """Returns whether two levels lead to the same request: a level that is off in name only does."""
-    return one.kwargs == other.kwargs
 
 
 def _words(thinking: Thinking, group: list[Effort]) -> str:
@@ -247,20 +245,19 @@ def with_learned(store: Store, info: ModelInfo) -> ModelInfo:
 def learn(store: Store, info: ModelInfo, overflow: Overflow, steps: Iterable[Step] = ()) -> ModelInfo | None:
     """Takes the limits of a refusal over where they are smaller than what is known; the model with them, or None when
     there is nothing to learn. ``steps`` are the session's: a size that was accepted is no limit."""
-    limits, spec, now = info.limits, info.spec, time.time()
-    accepted = _accepted(info, steps)
-    split = limits.max_input is not None
+    limits, spec = info.limits, info.spec
+    lowest, split = max(SMALLEST_WINDOW, _accepted(info, steps) + 1), limits.max_input is not None
     window = overflow.window if overflow.window is not None or split else overflow.max_input
     found = LearnedLimit(
         spec.model,
         spec.api_base or "",
-        _smaller(window, limits.window, max(SMALLEST_WINDOW, accepted + 1)),
-        _smaller(overflow.max_input, limits.max_input, max(SMALLEST_WINDOW, accepted + 1)) if split else None,
+        _smaller(window, limits.window, lowest),
+        _smaller(overflow.max_input, limits.max_input, lowest) if split else None,
         _smaller(overflow.max_output, limits.max_output, SMALLEST_OUTPUT),
         limits.window,
         spec.context_window,
         spec.max_output,
-        now,
+        time.time(),
         overflow.text,
     )
     if found.window is None and found.max_input is None and found.max_output is None:
@@ -292,8 +289,8 @@ def _outdated(row: LearnedLimit, info: ModelInfo) -> bool:
 
 
 def _applied(limits: Limits, row: LearnedLimit) -> Limits:
-    window, max_input = _least(limits.window, row.window), _least(limits.max_input, row.max_input)
-    max_output = _least(_least(limits.max_output, row.max_output), window)
+    window, max_input = least(limits.window, row.window), least(limits.max_input, row.max_input)
+    max_output = least(least(limits.max_output, row.max_output), window)
     if max_input is not None and window is not None and max_input >= window:
         max_input = None
     said = {"window": row.window, "max_input": row.max_input, "max_output": row.max_output}
@@ -303,11 +300,10 @@ def _applied(limits: Limits, row: LearnedLimit) -> Limits:
     return Limits(window, max_input, max_output, source, learned, row.learned_at if learned else None)
 
 
-def _smaller(said: int | None, known: int | None, least: int) -> int | None:
+def _smaller(said: int | None, known: int | None, smallest: int) -> int | None:
     """A stated limit, where it can be true and is news."""
-    if said is None or said < least or (known is not None and said >= known * NEAR):
-        return None
-    return said
+    news = said is not None and said >= smallest and (known is None or said < known * NEAR)
+    return said if news else None
 
 
 def _accepted(info: ModelInfo, steps: Iterable[Step]) -> int:
@@ -325,10 +321,6 @@ def _accepted(info: ModelInfo, steps: Iterable[Step]) -> int:
         ),
         default=0,
     )
-
-
-def _least(one: int | None, other: int | None) -> int | None:
-    return min((n for n in (one, other) if n is not None), default=None)
 
 
 def recalled_rule(store: Store, info: ModelInfo) -> ReplayRule:
@@ -362,9 +354,6 @@ def adapt(store: Store, info: ModelInfo, request: ModelRequest, failure: Failure
     return text
 
 
-DEMO_MODEL = "demo"
-
-
 class RoutedProvider:
     """Sends requests for the demo model to ``demo`` and all others to ``remote``."""
 
@@ -373,7 +362,7 @@ class RoutedProvider:
         self._remote = remote
 
     def _for(self, spec: ModelSpec) -> Provider:
-        return self._demo if spec.model == DEMO_MODEL else self._remote
+        return self._demo if spec.model == DEMO else self._remote
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         async with aclosing(self._for(request.spec).stream(request)) as items:
@@ -385,9 +374,3 @@ class RoutedProvider:
 
     async def count_exact(self, request: ModelRequest) -> int | None:
         return await self._for(request.spec).count_exact(request)
-
-
-if TYPE_CHECKING:
-
-    def _conforms(provider: RoutedProvider) -> Provider:
-        return provider

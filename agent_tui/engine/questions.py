@@ -119,17 +119,20 @@ class QuestionDesk:
 
 @dataclass(slots=True, frozen=True)
 class Verdict:
-    """The verdict on whether a call may run. ``text`` tells the model why not. ``domain`` is what a command is held to
-    and ``network`` what it may reach; None: what the mode and the configuration say. ``remotes`` are what its git
-    commands may reach besides. ``again`` is there for a command that is only let look: the verdict on running it once
-    more, to do what was stopped, for which the user is asked."""
+    """The verdict on whether a call may run."""
 
     allowed: bool
     text: str = ""
+    """Tells the model why not."""
     domain: Domain | None = None
+    """What a command is held to; None: what the mode says."""
     network: Network | None = None
+    """What it may reach; None: what the configuration says."""
     remotes: tuple[RemoteReach, ...] = ()
+    """What its git commands may reach besides."""
     again: Callable[[Stopped], Awaitable[Verdict]] | None = None
+    """Of a command that is only let look: the verdict on running it once more, to do what was stopped, for which the
+    user is asked."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -164,6 +167,7 @@ class PermissionDesk:
         self._publish = publish
         self._open: dict[str, _Open] = {}
         self._one_at_a_time = asyncio.Lock()
+        self._deciding: set[asyncio.Task[None]] = set()
         permissions.when_mode_changes(self.mode_changed)
 
     async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent, asker: str = "") -> Verdict:
@@ -171,18 +175,7 @@ class PermissionDesk:
         makes the call, where that is not the session itself."""
         async with self._one_at_a_time:
             name = intent.tool or tool.schema.name
-            # What commands may read is no question for a file tool either.
-            held = intent.kind == "command" or (intent.kind == "read" and not self.permissions.inside(intent.paths))
-            if held:
-                if self._ready is not None:
-                    await self._ready()
-                # It may look through folders for links and for files that a rule denies.
-                decision = await asyncio.to_thread(self.permissions.decide, name, intent)
-            elif intent.kind == "network":
-                # It may ask git what the project names.
-                decision = await asyncio.to_thread(self.permissions.decide, name, intent)
-            else:
-                decision = self.permissions.decide(name, intent)
+            decision = await self._decide(name, intent)
             question = decision.if_stopped
             if decision.action == "allow" and question is not None and (intent.goes_on or question.network):
                 # What goes on cannot begin again, and what needs the network would only find that it has none.
@@ -192,6 +185,16 @@ class PermissionDesk:
             if decision.action == "deny":
                 return self._denied(intent, decision)
             return await self._ask(call, name, intent, decision, asker)
+
+    async def _decide(self, name: str, intent: Intent) -> Decision:
+        # What commands may read is no question for a file tool either.
+        held = intent.kind == "command" or (intent.kind == "read" and not self.permissions.inside(intent.paths))
+        if held and self._ready is not None:
+            await self._ready()
+        if held or intent.kind == "network":
+            # It may look through folders for links and for what a rule denies, and ask git what the project names.
+            return await asyncio.to_thread(self.permissions.decide, name, intent)
+        return self.permissions.decide(name, intent)
 
     async def _again(
         self, call: ToolCallPart, name: str, intent: Intent, question: Decision, asker: str, stopped: Stopped
@@ -211,10 +214,10 @@ class PermissionDesk:
             return await self._ask(call, name, intent, decision, asker, again=True, hosts=stopped.hosts)
 
     def _denied(self, intent: Intent, decision: Decision) -> Verdict:
+        why = decision.message or decision.reason
         if not self.permissions.can_ask:
-            why = decision.message or decision.reason
             self._publish(Notice("warning", f"{intent.summary}: {why}", "permission_denied"))
-        return Verdict(False, decision.message or decision.reason)
+        return Verdict(False, why)
 
     async def _ask(
         self,
@@ -302,16 +305,23 @@ class PermissionDesk:
             question.future.set_result(_Answer(allow, pattern, feedback))
 
     def mode_changed(self) -> None:
-        """Answers the open questions that need no answer any more in the permission mode of now."""
-        for question in list(self._open.values()):
-            decision = self.permissions.decide(question.tool, question.intent)
-            if question.again and decision.action == "allow" and decision.domain == "look":
-                # It has looked: a mode that lets it do no more says no, one that would ask then is asking.
-                if decision.if_stopped is not None:
-                    continue
-                decision = Decision("deny", PLAN_REASON, PLAN_MESSAGE)
-            if decision.action != "ask" and not question.future.done():
-                question.future.set_result(decision)
+        """Has the open questions answered that need no answer any more in the permission mode of now."""
+        for question in self._open.values():
+            task = asyncio.create_task(self._decide_anew(question), name="mode")
+            self._deciding.add(task)
+            task.add_done_callback(self._deciding.discard)
+
+    async def _decide_anew(self, question: _Open) -> None:
+        mode = self.permissions.mode
+        decision = await self._decide(question.tool, question.intent)
+        if question.again and decision.action == "allow" and decision.domain == "look":
+            # It has looked: a mode that lets it do no more says no, one that would ask then is asking.
+            if decision.if_stopped is not None:
+                return
+            decision = Decision("deny", PLAN_REASON, PLAN_MESSAGE)
+        # Another mode meanwhile is decided by itself.
+        if decision.action != "ask" and self.permissions.mode == mode and not question.future.done():
+            question.future.set_result(decision)
 
     def dismiss(self) -> None:
         """Closes open questions on the screen after their turn has ended."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 
 from agent_tui.context.tokens import char_tokens
+from agent_tui.engine.conversation import Conversation
 from agent_tui.models.messages import CHANGE, AttachmentPart, content_fingerprint, fingerprint
 from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage, SystemBlock, ToolSchema
 from agent_tui.models.rows import RowId
@@ -23,20 +24,19 @@ FILE_ROWS: tuple[RowId, ...] = ("memory", "documents")
 
 @dataclass(slots=True)
 class RequestPrefix:
-    """The fixed parts of the next request. ``fingerprint`` covers what signatures may be bound to: the system blocks,
-    the documents (sent after them) and the tools.
-
-    ``texts`` maps a part's content fingerprint to the text the worker counts; ``offered`` are all tools, deferred ones
-    included.
-    """
+    """What the next request begins with, and the fixed parts that it counts as."""
 
     system: list[SystemBlock] = field(default_factory=list)
     documents: list[SystemBlock] = field(default_factory=list)
+    """The pinned files, which are sent after the system blocks."""
     tools: list[ToolSchema] = field(default_factory=list)
     offered: list[OfferedTool] = field(default_factory=list)
+    """All tools, deferred ones included."""
     fixed: list[FixedPart] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
+    """By a part's content fingerprint the text that the worker counts."""
     fingerprint: str = ""
+    """Of what signatures may be bound to: system blocks, documents and tools."""
 
     def counts(self) -> dict[str, int]:
         """The o200k_base counts that are known, by content fingerprint; of deferred tools what they would cost."""
@@ -58,6 +58,35 @@ class RequestPrefix:
         """Parts outside ``rows`` that were known to be edited still are."""
         edited = {part.fingerprint for part in before if part.change == "edited" and part.row not in rows}
         self.mark_edited(lambda part: part.fingerprint in edited)
+
+    def add_changes(self, changes: Sequence[AttachmentPart]) -> None:
+        """Adds what the next message will tell of files, so that the numbers have it before it is sent."""
+        for change in changes:
+            row, path = change_row(change), change.path or ""
+            known = next((p for p in self.fixed if p.row == row and p.path == path), None)
+            label = known.label if known is not None else path.rsplit("/", 1)[-1]
+            part = self._part(row, path, f"{label} (change)", change.text or "", path)
+            self.fixed.append(replace(part, change="waiting", text=None))
+
+    def _part(self, row: RowId, group: str, label: str, text: str, path: str | None) -> FixedPart:
+        digest = content_fingerprint(text)
+        self.texts[digest] = text
+        ascii_chars = len(text) if text.isascii() else sum(c < "\x80" for c in text)
+        kept = text if row in FILE_ROWS else None
+        return FixedPart(row, group, label or group, len(text), digest, ascii_chars=ascii_chars, path=path, text=kept)
+
+    def add_block(self, block: SystemBlock) -> None:
+        """Adds a block; those of row ``documents`` are sent apart: they are re-read for every request."""
+        (self.documents if block.row == "documents" else self.system).append(block)
+        self.fixed.append(self._part(block.row, block.group or block.row, block.label, block.text, block.path))
+
+    def add_tool(self, tool: OfferedTool) -> None:
+        part = self._part("tools", tool.group, tool.schema.name, schema_text(tool.schema), None)
+        if tool.deferred:
+            part = replace(part, raw_tokens=0, chars=0, ascii_chars=0, deferred_tokens=0)
+        else:
+            self.tools.append(tool.schema)
+        self.fixed.append(part)
 
     def mark_edited(self, of: Callable[[FixedPart], bool]) -> None:
         """The files of these parts are others by now, of which the user's messages tell."""
@@ -97,50 +126,26 @@ def schema_text(schema: ToolSchema) -> str:
 
 
 def build_request_prefix(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool]) -> RequestPrefix:
-    """Assembles the fixed parts. Blocks of row ``documents`` are sent apart: they are re-read for every request."""
-    request_prefix = RequestPrefix(offered=list(tools))
+    """Assembles the request prefix of these blocks and tools."""
+    prefix = RequestPrefix(offered=list(tools))
     for block in blocks:
-        (request_prefix.documents if block.row == "documents" else request_prefix.system).append(block)
-        request_prefix.fixed.append(
-            _part(request_prefix, block.row, block.group or block.row, block.label, block.text, block.path)
-        )
+        prefix.add_block(block)
     for tool in tools:
-        text = schema_text(tool.schema)
-        part = _part(request_prefix, "tools", tool.group, tool.schema.name, text, None)
-        if tool.deferred:
-            part = replace(part, raw_tokens=0, chars=0, ascii_chars=0, deferred_tokens=0)
-        else:
-            request_prefix.tools.append(tool.schema)
-        request_prefix.fixed.append(part)
-    system = [content_fingerprint(b.text) for b in (*request_prefix.system, *request_prefix.documents)]
-    request_prefix.fingerprint = fingerprint(
-        [*system, "tools", *(content_fingerprint(schema_text(t)) for t in request_prefix.tools)]
-    )
-    return request_prefix
+        prefix.add_tool(tool)
+    prefix.fingerprint = _fingerprint([*prefix.system, *prefix.documents], prefix.tools)
+    return prefix
 
 
-def with_documents(request_prefix: RequestPrefix, documents: Sequence[SystemBlock]) -> RequestPrefix:
+def _fingerprint(blocks: Iterable[SystemBlock], tools: Iterable[ToolSchema]) -> str:
+    texts = [content_fingerprint(block.text) for block in blocks]
+    return fingerprint([*texts, "tools", *(content_fingerprint(schema_text(tool)) for tool in tools)])
+
+
+def with_documents(prefix: RequestPrefix, documents: Sequence[SystemBlock]) -> RequestPrefix:
     """The same with other documents: what else is sent stays as it is, and so does every count that is known."""
-    changed = build_request_prefix([*request_prefix.system, *documents], request_prefix.offered)
-    changed.set_counts(request_prefix.counts())
+    changed = build_request_prefix([*prefix.system, *documents], prefix.offered)
+    changed.set_counts(prefix.counts())
     return changed
-
-
-def change_part(request_prefix: RequestPrefix, row: RowId, change: AttachmentPart) -> FixedPart:
-    """The change of a file as a part that waits for the user's next message."""
-    path = change.path or ""
-    known = next((p for p in request_prefix.fixed if p.row == row and p.path == path), None)
-    label = known.label if known is not None else path.rsplit("/", 1)[-1]
-    part = _part(request_prefix, row, path, f"{label} (change)", change.text or "", path)
-    return replace(part, change="waiting", text=None)
-
-
-def _part(request_prefix: RequestPrefix, row: RowId, group: str, label: str, text: str, path: str | None) -> FixedPart:
-    digest = content_fingerprint(text)
-    request_prefix.texts[digest] = text
-    ascii_chars = len(text) if text.isascii() else sum(c < "\x80" for c in text)
-    kept = text if row in FILE_ROWS else None
-    return FixedPart(row, group, label or group, len(text), digest, ascii_chars=ascii_chars, path=path, text=kept)
 
 
 COLD_SECONDS = 3_600.0
@@ -154,16 +159,11 @@ Key = tuple[str, str]
 
 @dataclass(slots=True)
 class _Sent:
-    """A beginning as it was built: its blocks, what else it is made of, and which files were pinned."""
+    """A prefix as it was built: its blocks, what else it is made of, and which files were pinned."""
 
-    system: list[SystemBlock]
-    documents: list[SystemBlock]
+    blocks: list[SystemBlock]
     others: str
     pinned: frozenset[str]
-
-    @property
-    def files(self) -> dict[Key, SystemBlock]:
-        return _files([*self.system, *self.documents])
 
 
 class StablePrefix:
@@ -182,31 +182,28 @@ class StablePrefix:
         fresh: RequestPrefix,
         pinned: Iterable[str],
         model: ModelInfo,
-        view: Sequence[SentMessage],
-        steps: Sequence[Step],
-        records: Sequence[CompactionRecord],
+        conversation: Conversation,
     ) -> tuple[RequestPrefix, list[AttachmentPart]]:
         """Returns what to send for ``fresh``, which is of the files as they are now: itself, or with the bytes of the
         newest request to ``model``; and what the next message of the user has to tell of the files."""
         now = _files([*fresh.system, *fresh.documents])
         chosen = frozenset(pinned)
-        newest = _newest(steps, model)
-        sent, request_prefix = None, fresh
+        newest, prefix = _newest(conversation.steps, model), fresh
         if newest is not None:
             self._restore(newest, fresh)
-            sent = self._warm(newest, fresh, chosen, records)
-        if newest is not None and sent is not None:
-            request_prefix = build_request_prefix([*sent.system, *sent.documents], fresh.offered)
-            request_prefix.set_counts({**known_counts(newest.fixed), **fresh.counts()})
-        self._keep(request_prefix, _Sent(request_prefix.system, request_prefix.documents, _others(fresh), chosen))
-        held = _files([*request_prefix.system, *request_prefix.documents])
+            sent = self._warm(newest, fresh, chosen, conversation.records)
+            if sent is not None:
+                prefix = build_request_prefix(sent.blocks, fresh.offered)
+                prefix.set_counts({**known_counts(newest.fixed), **fresh.counts()})
+        self._keep(prefix, _others(fresh), chosen)
+        held = _files([*prefix.system, *prefix.documents])
 
         def edited(part: FixedPart) -> bool:
             block = now.get((part.row, part.path or part.label))
             return part.row in FILE_ROWS and (block is None or content_fingerprint(block.text) != part.fingerprint)
 
-        request_prefix.mark_edited(edited)
-        return request_prefix, self._changes(held, now, view)
+        prefix.mark_edited(edited)
+        return prefix, _changes(held, now, conversation.view())
 
     def _restore(self, newest: Step, fresh: RequestPrefix) -> None:
         """Knows the beginning of the newest request though another process sent it: where its files' text was stored,
@@ -225,8 +222,7 @@ class StablePrefix:
         then = build_request_prefix(blocks, fresh.offered)
         if then.fingerprint != newest.fixed_fingerprint:
             return
-        pinned = frozenset(block.path for block in then.documents if block.path)
-        self._keep(then, _Sent(then.system, then.documents, _others(then), pinned))
+        self._keep(then, _others(then), frozenset(block.path for block in then.documents if block.path))
 
     def _warm(
         self, newest: Step, fresh: RequestPrefix, pinned: frozenset[str], records: Sequence[CompactionRecord]
@@ -240,35 +236,34 @@ class StablePrefix:
             return None
         return sent if (sent.pinned, sent.others) == (pinned, _others(fresh)) else None
 
-    def _keep(self, request_prefix: RequestPrefix, sent: _Sent) -> None:
-        self._built.pop(request_prefix.fingerprint, None)
-        self._built[request_prefix.fingerprint] = sent
+    def _keep(self, prefix: RequestPrefix, others: str, pinned: frozenset[str]) -> None:
+        self._built.pop(prefix.fingerprint, None)
+        self._built[prefix.fingerprint] = _Sent([*prefix.system, *prefix.documents], others, pinned)
         while len(self._built) > _KEPT:
             del self._built[next(iter(self._built))]
 
-    def _changes(
-        self, held: dict[Key, SystemBlock], now: dict[Key, SystemBlock], view: Sequence[SentMessage]
-    ) -> list[AttachmentPart]:
-        told = _told(view)
-        changes = []
-        for key in dict.fromkeys([*held, *now, *told]):
-            begins = content_fingerprint(held[key].text) if key in held else ""
-            known, is_now = told.get(key, begins), content_fingerprint(now[key].text) if key in now else ""
-            if known == is_now:
-                continue
-            block = now.get(key) or held.get(key)
-            name = (block.label or key[1]) if block is not None else key[1]
-            if not is_now:
-                text = f"{name} is no longer given with this conversation: what was sent of it no longer holds."
-            elif is_now == begins:
-                text = (
-                    f"{name} is as it stands at the beginning of this conversation; what was told since is out of date."
-                )
-            else:
-                text = _difference(name, held[key].text if key in held else None, now[key].text, key in told)
-            metadata = {_FINGERPRINT: is_now, "row": key[0]}
-            changes.append(AttachmentPart(CHANGE, "text/plain", text, path=key[1], provider_metadata=metadata))
-        return changes
+
+def _changes(
+    held: dict[Key, SystemBlock], now: dict[Key, SystemBlock], view: Sequence[SentMessage]
+) -> list[AttachmentPart]:
+    told = _told(view)
+    changes = []
+    for key in dict.fromkeys([*held, *now, *told]):
+        begins = content_fingerprint(held[key].text) if key in held else ""
+        known, is_now = told.get(key, begins), content_fingerprint(now[key].text) if key in now else ""
+        if known == is_now:
+            continue
+        block = now.get(key) or held.get(key)
+        name = (block.label or key[1]) if block is not None else key[1]
+        if not is_now:
+            text = f"{name} is no longer given with this conversation: what was sent of it no longer holds."
+        elif is_now == begins:
+            text = f"{name} is as it stands at the beginning of this conversation; what was told since is out of date."
+        else:
+            text = _difference(name, held[key].text if key in held else None, now[key].text, key in told)
+        metadata = {_FINGERPRINT: is_now, "row": key[0]}
+        changes.append(AttachmentPart(CHANGE, "text/plain", text, path=key[1], provider_metadata=metadata))
+    return changes
 
 
 def _difference(name: str, begins: str | None, text: str, told: bool) -> str:
@@ -288,13 +283,6 @@ def _newest(steps: Sequence[Step], model: ModelInfo) -> Step | None:
     """The newest step of a turn that this model answered: no other has anything of it in its cache."""
     asked = (model.spec.key, model.target.model)
     return next((s for s in reversed(steps) if s.kind == "turn" and (s.model_key, s.model) == asked), None)
-
-
-def with_changes(request_prefix: RequestPrefix, changes: Sequence[AttachmentPart]) -> RequestPrefix:
-    """Adds what the next message will tell of files, so that the numbers have it before it is sent."""
-    for change in changes:
-        request_prefix.fixed.append(change_part(request_prefix, change_row(change), change))
-    return request_prefix
 
 
 def change_row(change: AttachmentPart) -> RowId:
@@ -317,10 +305,9 @@ def _files(blocks: Iterable[SystemBlock]) -> dict[Key, SystemBlock]:
     return {(block.row, block.path or block.label): block for block in blocks if block.row in FILE_ROWS}
 
 
-def _others(request_prefix: RequestPrefix) -> str:
+def _others(prefix: RequestPrefix) -> str:
     """Returns the fingerprint of what else the beginning is made of: prompt, environment, skills and tools."""
-    blocks = [content_fingerprint(block.text) for block in request_prefix.system if block.row not in FILE_ROWS]
-    return fingerprint([*blocks, "tools", *(content_fingerprint(schema_text(tool)) for tool in request_prefix.tools)])
+    return _fingerprint((block for block in prefix.system if block.row not in FILE_ROWS), prefix.tools)
 
 
 SMALL_WINDOW = 16_384
@@ -361,16 +348,13 @@ def fitting_tools(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool], w
     """
     if not window or window > SMALL_WINDOW:
         return list(tools)
-    room = window * FIXED_SHARE - sum(char_tokens(b.text) for b in blocks)
-    room = max(room, window * LEAST_SHARE)
+    room = max(window * FIXED_SHARE - sum(char_tokens(b.text) for b in blocks), window * LEAST_SHARE)
     chosen: set[int] = set()
     for index in sorted(range(len(tools)), key=lambda i: (_rank(tools[i]), i)):
-        if tools[index].deferred:
-            chosen.add(index)
-            continue
-        room -= char_tokens(schema_text(tools[index].schema))
-        if room < 0:
-            break
+        if not tools[index].deferred:
+            room -= char_tokens(schema_text(tools[index].schema))
+            if room < 0:
+                break
         chosen.add(index)
     return [tool for i, tool in enumerate(tools) if i in chosen]
 

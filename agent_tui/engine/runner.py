@@ -5,59 +5,48 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from agent_tui.engine.accounts import Accounts, FixedParts
-from agent_tui.engine.background import Background
+from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import store_failure
-from agent_tui.engine.extensions import Workspace
 from agent_tui.engine.questions import PermissionDesk
-from agent_tui.engine.state import STILL_OPENING, Bindings, Hub, RunState, RunStates
-from agent_tui.engine.toolbox import ToldMode, Toolbox
+from agent_tui.engine.state import STILL_OPENING, AgentState, RunState
+from agent_tui.engine.toolbox import Background, ToldMode, Toolbox
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner, mask_attachments
 from agent_tui.engine.waiting import Waiting, wordless
 from agent_tui.errors import READ_ONLY, AgentError, StoreError
 from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded
-from agent_tui.models.failure import Failure, inner_failure
+from agent_tui.models.failure import inner_failure
 from agent_tui.models.messages import AttachmentPart, Message, Written, user_message, written_in
-from agent_tui.providers.secrets import Redactor
 
 log = logging.getLogger(__name__)
 
 
 class TurnRelay:
-    """Prepares turns and passes on what comes of them; ``prepare`` is awaited before each step."""
+    """Prepares turns and passes on what comes of them."""
 
     def __init__(
         self,
-        hub: Hub,
-        bindings: Bindings,
-        fixed: FixedParts,
-        accounts: Accounts,
+        state: AgentState,
+        context: ContextControl,
         waiting: Waiting,
         toolbox: Toolbox,
         desk: PermissionDesk,
-        workspace: Workspace,
-        told_mode: ToldMode,
         background: Background,
-        prepare: Callable[[], Awaitable[None]],
     ) -> None:
-        self._hub = hub
-        self._bindings = bindings
-        self._fixed = fixed
-        self._accounts = accounts
+        self._state = state
+        self._workspace = state.parts.workspace
+        self._context = context
         self._waiting = waiting
         self._toolbox = toolbox
         self._desk = desk
-        self._workspace = workspace
-        self._told_mode = told_mode
+        self._told_mode = ToldMode(state.parts.permissions, jail=state.parts.jail)
         self._background = background
-        self._prepare = prepare
 
     def begin(self, message: Message) -> TurnExecutor | None:
         """An executor for a turn that begins with ``message``; None when it cannot begin: the message waits for the
@@ -66,64 +55,60 @@ class TurnRelay:
             return self._executor(message)
         except Exception as error:
             log.exception("The turn could not begin")
-            failure = _failure(error)
+            if isinstance(error, StoreError):
+                failure = store_failure(error, unsent=True)
+            else:
+                failure = inner_failure(error, unsent=True)
             self._waiting.fail([message], failure.message)
-            self._hub.publish(TurnEnded("error", failure))
+            self._state.events.publish(TurnEnded("error", failure))
             return None
 
     def _executor(self, message: Message) -> TurnExecutor:
-        binding = self._bindings.current
+        binding, view = self._state.binding, self._state.conversation.view()
         binding.conversation.set_model(binding.runtime.info.spec.key)
         self._tell_environment(message)
-        self._background.attach(message, binding.conversation.view())
-        self._told_mode.tell(message, binding.conversation.view)
-        self._fixed.refresh(message)
+        self._background.attach(message, view)
+        self._told_mode.tell(message, view)
+        self._context.prefix.refresh(message)
         if late := self._toolbox.late():
             line = f"MCP server {', '.join(late)}: still starting; this message goes out without its tools."
-            self._hub.publish(Notice("warning", line, "mcp"))
-        self._accounts.foretell()
+            self._state.events.publish(Notice("warning", line, "mcp"))
+        self._context.foretell()
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
-        return TurnExecutor(
-            binding.runtime,
-            runner,
-            binding.compaction,
-            self._prepare,
-            self._take_steering,
-            self._told_mode,
-            self._background.append,
-        )
+        remark = self._background.append
+        return TurnExecutor(binding.runtime, runner, binding.compaction, self._take_steering, self._told_mode, remark)
 
     async def run(self, executor: TurnExecutor, message: Message) -> bool:
         """The turn; False when what is queued has to wait for the user."""
-        conversation, ended = self._bindings.current.conversation, TurnEnded("error")
+        conversation, ended = self._state.conversation, TurnEnded("error")
         asked: list[Message] = []
         async with aclosing(executor.run(message)) as events:
             async for event in events:
                 if isinstance(event, TurnEnded):
                     ended = event
                     self._keep_what_failed(event, executor.unsent, asked)
-                self._hub.publish(event)
+                self._state.events.publish(event)
                 match event:
                     case StepEnded(step, answer):
-                        self._accounts.learn(step)
+                        self._context.learn(step)
                         if answer.status == "complete" and answer.note:
-                            self._hub.publish(Notice("info", answer.note, "empty_answer"))
+                            self._state.events.publish(Notice("info", answer.note, "empty_answer"))
                     case MessageAdded(added):
                         self._toolbox.message_added(added)
                         self._note_reach(added)
                         if added.role == "user":
                             asked.append(added)
-                            self._accounts.count_exact_soon()
+                            self._context.count_exact_soon()
         unsaved = ended.failure is not None and ended.failure.kind == "store"
         if conversation.unsaved and not unsaved:
-            self._hub.spawn(self._waiting.save_rest(conversation), "store")
+            self._state.events.spawn(self._waiting.save_rest(conversation), "store")
         # What failed would fail again, and what follows may build on it.
         return ended.stop_reason not in ("interrupted", "error", "budget")
 
     def _note_reach(self, added: Message) -> None:
         """Counts what the user attached from outside the project as read, and keeps with the session what has been
         read."""
-        permissions, conversation = self._desk.permissions, self._bindings.current.conversation
+        permissions, conversation = self._desk.permissions, self._state.conversation
         if added.role == "user":
             permissions.attached(Path(p.path) for p in added.parts if isinstance(p, AttachmentPart) and p.path)
         state = permissions.reach.kept(conversation.info.state)
@@ -140,7 +125,7 @@ class TurnRelay:
             self._waiting.put_back(unsent)
             return
         self._waiting.fail(unsent, why)
-        path = self._bindings.current.conversation.path
+        path = self._state.conversation.path
         tail = path[:-1] if path and wordless(path[-1]) else path
         if ended.stop_reason in ("error", "budget") and asked and tail[-len(asked) :] == asked:
             self._waiting.leave_unanswered(why)
@@ -148,29 +133,22 @@ class TurnRelay:
     def ended(self) -> None:
         """After each turn, however it ended."""
         self._desk.dismiss()
-        self._bindings.current.runtime.turn_over()
-        self.catch_up()
-
-    def rested(self) -> None:
-        """Nothing runs any more: the next request is the user's."""
-        self._accounts.tell()
-
-    def catch_up(self) -> None:
-        """Makes what came meanwhile count from now on."""
-        self._accounts.catch_up()
+        self._state.runtime.turn_over()
+        self._context.catch_up()
 
     def _take_steering(self) -> list[Message]:
         taken = self._waiting.take_steering()
         if taken:
-            self._fixed.refresh_documents(taken[0])
-            self._background.attach(taken[0], self._bindings.current.conversation.view())
-            self._told_mode.tell(taken[0], self._bindings.current.conversation.view)
+            view = self._state.conversation.view()
+            self._context.prefix.refresh_documents(taken[0])
+            self._background.attach(taken[0], view)
+            self._told_mode.tell(taken[0], view)
         return taken
 
     def _tell_environment(self, message: Message) -> None:
         """Keeps the environment's text with the session, so that the prompt stays the same bytes; the message brings
         what has changed since."""
-        conversation = self._bindings.current.conversation
+        conversation = self._state.conversation
         if conversation.info.state.environment is None:
             try:
                 conversation.set_state(replace(conversation.info.state, environment=self._workspace.environment))
@@ -182,28 +160,17 @@ class TurnRelay:
             message.parts.insert(0, update)
 
 
-def _failure(error: Exception) -> Failure:
-    """Why a turn could not begin; its message waits."""
-    if isinstance(error, StoreError):
-        return store_failure(error, unsent=True)
-    return inner_failure(error, unsent=True)
-
-
 T = TypeVar("T")
 
 
 class Runner:
     """Runs one turn (or one exclusive piece of work) at a time; what the user types meanwhile waits."""
 
-    def __init__(
-        self, hub: Hub, states: RunStates, bindings: Bindings, waiting: Waiting, relay: TurnRelay, secrets: Redactor
-    ) -> None:
-        self._hub = hub
-        self._states = states
-        self._bindings = bindings
+    def __init__(self, state: AgentState, context: ContextControl, waiting: Waiting, relay: TurnRelay) -> None:
+        self._state = state
+        self._context = context
         self._waiting = waiting
         self._relay = relay
-        self._secrets = secrets
         self._task: asyncio.Task[Any] | None = None
         self._executor: TurnExecutor | None = None
         self._goes_on = False  # the user's word, given while an interrupted turn comes to its end
@@ -217,7 +184,7 @@ class Runner:
     @property
     def busy(self) -> bool:
         """True when a turn or a compaction runs."""
-        return self._states.busy
+        return self._state.run.busy
 
     def submit(
         self,
@@ -229,12 +196,12 @@ class Runner:
         """Sends a message, or queues it while a turn runs or the session is still opening: as the last, or right
         ``behind`` another one that waits. One that comes when the turn was interrupted already goes out after it: it is
         what the user wants instead. ``pasted``: see ``Written``."""
-        if self._bindings.opened and self._bindings.current.conversation.read_only:
-            self._hub.publish(Notice("warning", READ_ONLY))
+        if self._state.opened and self._state.conversation.read_only:
+            self._state.events.publish(Notice("warning", READ_ONLY))
             return
         message = self._message(text, attachments, pasted)
         self._waiting.add(message, behind=behind)
-        self._goes_on = self._goes_on or self._states.now is RunState.INTERRUPTED
+        self._goes_on = self._goes_on or self._state.run.now is RunState.INTERRUPTED
         self._next()
         self._waiting.keep([message])
         if behind is not None:
@@ -242,7 +209,7 @@ class Runner:
 
     def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
         """A message that goes in before the next step of the running turn."""
-        if not self._states.busy:
+        if not self._state.run.busy:
             self.submit(text, attachments, pasted)
             return
         message = self._message(text, attachments, pasted)
@@ -250,18 +217,18 @@ class Runner:
         self._waiting.keep([message])
 
     def _message(self, text: str, attachments: Sequence[AttachmentPart], pasted: Sequence[list[int]]) -> Message:
-        masked = mask_attachments(list(attachments), self._secrets)
+        masked = mask_attachments(list(attachments), self._state.parts.secrets)
         return user_message(text, attachments=masked, pasted=list(pasted))
 
     def send_waiting(self, message_id: str | None = None) -> bool:
         """Sends what waits, what could not be sent before included, or first of all the one of that id; right after the
         turn where one has been interrupted and is coming to its end. While a turn runs one goes in at its next step.
         False when nothing waits, or something else runs."""
-        if self._states.now is RunState.TURN and message_id is not None:
+        if self._state.run.now is RunState.TURN and message_id is not None:
             return self._waiting.into_turn(message_id)
-        if self._states.now not in (RunState.IDLE, RunState.INTERRUPTED):
+        if self._state.run.now not in (RunState.IDLE, RunState.INTERRUPTED):
             return False
-        if self._bindings.current.conversation.read_only or not self._waiting.release(message_id):
+        if self._state.conversation.read_only or not self._waiting.release(message_id):
             return False
         self._goes_on = True
         self._next()
@@ -270,21 +237,21 @@ class Runner:
     def take_back(self, message_id: str | None = None) -> Written | None:
         """Takes a message that waits back, the newest where none is named, with what was attached to it; None when it
         waits no more."""
-        message = self._waiting.take_back(message_id, idle=self._states.now is RunState.IDLE)
+        message = self._waiting.take_back(message_id, idle=self._state.run.now is RunState.IDLE)
         return None if message is None else written_in(message)
 
     def _next(self) -> None:
-        if self._states.now is not RunState.IDLE or self._bindings.current.conversation.read_only:
+        if self._state.run.now is not RunState.IDLE or self._state.conversation.read_only:
             return
         message = self._waiting.next()
         if message is not None:
-            self._states.change(RunState.TURN)
+            self._state.run.change(RunState.TURN)
             self._task = asyncio.create_task(self._run(message), name="run")
 
     async def _run(self, message: Message | None) -> None:
         try:
             while message is not None and (await self._turn(message) or self._goes_on):
-                message = None if self._states.now is RunState.CLOSING else self._waiting.next()
+                message = None if self._state.run.now is RunState.CLOSING else self._waiting.next()
         finally:
             self._rest()
 
@@ -295,36 +262,36 @@ class Runner:
         if executor is None:
             return False
         self._executor = executor
-        if self._states.now in (RunState.INTERRUPTED, RunState.CLOSING):
+        if self._state.run.now in (RunState.INTERRUPTED, RunState.CLOSING):
             executor.cancel()
         try:
             return await self._relay.run(executor, message)
         finally:
             self._executor = None
-            if self._states.now is RunState.INTERRUPTED:
+            if self._state.run.now is RunState.INTERRUPTED:
                 # The interrupt was for this turn alone.
-                self._states.change(RunState.TURN)
+                self._state.run.change(RunState.TURN)
             self._relay.ended()
 
     def _rest(self) -> None:
-        if self._states.now is not RunState.CLOSING:
-            self._states.change(RunState.IDLE)
+        if self._state.run.now is not RunState.CLOSING:
+            self._state.run.change(RunState.IDLE)
             self._waiting.rest()
-            self._relay.rested()
+            self._context.tell()
 
     def interrupt(self) -> bool:
         """Ends the running turn, compaction or wait; queued messages stay. False when nothing runs."""
-        if not self._states.busy:
+        if not self._state.run.busy:
             return False
-        if self._bindings.current.compaction.cancel():
+        if self._state.binding.compaction.cancel():
             return True
-        if self._states.now in (RunState.COMPACTING, RunState.WORKING):
+        if self._state.run.now in (RunState.COMPACTING, RunState.WORKING):
             return self._task is not None and self._task.cancel()
         # Without an executor the first step is still to come: the message is stored, and then the turn ends.
         if self._executor is not None and not self._executor.cancel():
             return False
-        if self._states.now is RunState.TURN:
-            self._states.change(RunState.INTERRUPTED)
+        if self._state.run.now is RunState.TURN:
+            self._state.run.change(RunState.INTERRUPTED)
         return True
 
     async def exclusively(
@@ -341,7 +308,7 @@ class Runner:
             work.close()
             raise
         waiting = self._waiting.count
-        self._states.change(state)
+        self._state.run.change(state)
         task = self._task = asyncio.create_task(work, name="exclusive")
         try:
             await asyncio.wait([task])
@@ -350,7 +317,7 @@ class Runner:
                 task.cancel()
                 await asyncio.wait([task])
             self._rest()
-            self._relay.catch_up()
+            self._context.catch_up()
             if self._waiting.count > waiting:
                 self._next()
         return None if task.cancelled() else task.result()
@@ -358,12 +325,12 @@ class Runner:
     def need_idle(self, what: str, *, looking: bool = False) -> None:
         """Raises AgentError while something runs, or the session is still opening; also where a session is only read,
         unless ``looking`` says that this is no hindrance."""
-        if self._states.busy:
+        if self._state.run.busy:
             raise AgentError(f"Cannot {what} while the model works. Esc interrupts it.")
-        if self._states.now is RunState.OPENING:
+        if self._state.run.now is RunState.OPENING:
             raise AgentError(STILL_OPENING)
-        if self._states.now is not RunState.IDLE and not (looking and self._states.now is RunState.LOOKING):
-            raise AgentError(f"Cannot {what} now: the session is {self._states.now.value}.")
+        if self._state.run.now is not RunState.IDLE and not (looking and self._state.run.now is RunState.LOOKING):
+            raise AgentError(f"Cannot {what} now: the session is {self._state.run.now.value}.")
 
     async def join(self) -> None:
         """Waits until no turn runs and nothing that would start one is queued."""
@@ -372,9 +339,9 @@ class Runner:
 
     async def close(self) -> None:
         """Ends what runs and begins nothing any more."""
-        running = self._states.now
+        running = self._state.run.now
         if running is not RunState.CLOSING:
-            self._states.change(RunState.CLOSING)
+            self._state.run.change(RunState.CLOSING)
         # A compaction inside a turn is not ended alone: the turn around it would go on.
         if self._executor is not None:
             self._executor.cancel()

@@ -2,37 +2,195 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from agent_tui.config import Settings
+from agent_tui.config import BudgetConfig, Settings
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
-from agent_tui.context.accounting.next_input import min_output
 from agent_tui.context.accounting.reports import Judged, Surplus, judge_usage
-from agent_tui.context.accounting.spending import ExpectedCall, expected_call
-from agent_tui.context.anchor import runs_of
-from agent_tui.context.incremental import Incremental
-from agent_tui.context.past import given_of
-from agent_tui.context.view import active_prune_ids
-from agent_tui.engine.budget import SpendingBudget
+from agent_tui.context.accounting.spending import (
+    SETTINGS,
+    BudgetLine,
+    BudgetName,
+    ExpectedCall,
+    dollars_of,
+    expected_call,
+    first_broken,
+    session_totals,
+    stop_text,
+    tokens_of,
+    unpriced_text,
+)
+from agent_tui.context.incremental import FollowedTotals, Incremental
+from agent_tui.context.tokens import TokenCounterMetrics, message_text_for_count
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.counting import CountService
 from agent_tui.engine.models import learned_ratio, recalled_ratio
 from agent_tui.engine.request_prefix import RequestPrefix
+from agent_tui.errors import AgentError, StoreError, WorkerError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import ContextChanged, Event
-from agent_tui.models.failure import Overflow
-from agent_tui.models.messages import Metadata, fingerprint, new_id
-from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, Provider, ReplayRule
+from agent_tui.models.events import ContextChanged, Event, Notice
+from agent_tui.models.messages import Metadata, new_id
+from agent_tui.models.requests import Counter, Effort, ModelInfo, Provider, ReplayRule
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.reasoning import decide, prefix_fingerprint
+from agent_tui.models.usage import NO_COST, Cost, TokenUsage
 from agent_tui.records import dataclass
+from agent_tui.store.steps import day_of
 
 if TYPE_CHECKING:
     from agent_tui.engine.sent_log import SentLog
+
+
+log = logging.getLogger(__name__)
+
+
+class SpendingBudget:
+    """One a session, shared with its subagents. What was spent on any of its branches counts; what a fork inherits was
+    spent by the session it was forked from. The limits are those of the configuration, and what the user said for
+    this session over them. ``run_usd`` holds for the whole run of the program, whatever sessions it goes through:
+    for the calls since this one was opened, and for those of ``before``, the budget of the session it was in last."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        config: BudgetConfig,
+        run_usd: float | None = None,
+        before: SpendingBudget | None = None,
+    ) -> None:
+        self.conversation = conversation
+        self._config = config
+        self._run_usd = run_usd
+        # No call is under way while the session changes, so what was spent in the last one stays as it is.
+        spent = before._run() if before is not None else None
+        self._elsewhere = (spent.spent, spent.held) if spent is not None else (NO_COST, 0.0)
+        self._run_from = self._turn_from = len(conversation.steps)
+        self._totals = FollowedTotals()
+        self._told: set[str] = set()
+
+    def begin_turn(self) -> None:
+        """Begins a turn: what is spent from here on is the turn's."""
+        self._turn_from = len(self.conversation.steps)
+
+    def limit(self, name: BudgetName) -> float | None:
+        """Returns the most that may be spent; None where no limit is set."""
+        said = self.conversation.info.state.budget
+        if name in said:
+            return said[name]
+        config = self._config
+        return {
+            "run": self._run_usd,
+            "turn": config.turn_usd,
+            "session": config.session_usd,
+            "day": config.day_usd,
+            "tokens": config.session_tokens,
+        }[name]
+
+    def lines(self) -> list[BudgetLine]:
+        """All budgets, with what was spent of them."""
+        steps, limit = self.conversation.steps, self.limit
+        whole = self._totals.follow(steps[self.conversation.inherited :], ())
+        today, held = self._today()
+        lines = [
+            dollars_of("turn", limit("turn"), session_totals(steps[self._turn_from :])),
+            dollars_of("session", limit("session"), whole),
+            BudgetLine("day", limit("day"), today, held),
+            tokens_of(limit("tokens"), whole),
+        ]
+        if limit("run") is not None:
+            lines.insert(0, self._run())
+        return lines
+
+    def _run(self) -> BudgetLine:
+        here = session_totals(self.conversation.steps[self._run_from :])
+        cost, held = self._elsewhere
+        return BudgetLine("run", self.limit("run"), cost + here.cost, held + here.held_usd)
+
+    def _today(self) -> tuple[Cost, float]:
+        try:
+            return self.conversation.store.spending.on(day_of(time.time()))
+        except StoreError as error:
+            # The next call stores its step first, and says what is wrong where that fails, too.
+            log.warning("What was spent today is not known: %s", error)
+            return NO_COST, 0.0
+
+    def set(self, name: BudgetName, limit: float | None) -> None:
+        """Sets what the user says may be spent in this session; None is no limit. Raises AgentError where it cannot be
+        kept."""
+        if name == "run":
+            raise AgentError("The budget of a run is set by --budget alone.")
+        conversation = self.conversation
+        said = {**conversation.info.state.budget, name: limit}
+        conversation.set_state(replace(conversation.info.state, budget=said))
+
+    def refusal(self, call: ExpectedCall, what: str) -> str | None:
+        """Why the call is not to be made, when it would break a budget."""
+        if all(self.limit(name) is None for name in SETTINGS):
+            return None
+        broken = first_broken(self.lines(), call)
+        return None if broken is None else stop_text(broken, call, what)
+
+    def unpriced(self, model: str, call: ExpectedCall) -> Notice | None:
+        """Returns the notice to give, once for each model, when a budget in dollars cannot be held for it."""
+        names = [name for name in SETTINGS if name != "tokens" and self.limit(name) is not None]
+        if call.usd is not None or not names or model in self._told:
+            return None
+        self._told.add(model)
+        return Notice("warning", unpriced_text(model, names), "budget_unpriced")
+
+
+class CountService:
+    """Asks the worker for counts that are missing. Until they arrive the calculator uses the character rule."""
+
+    def __init__(self, counter: Counter, metrics: TokenCounterMetrics) -> None:
+        self._counter = counter
+        self._metrics = metrics
+        self.unavailable = False
+        """No tokenizer can be had: the character rule stays."""
+        self.warm = False
+        """The worker has counted before, so that it answers at once."""
+
+    async def ensure(self, conversation: Conversation, request_prefix: RequestPrefix) -> bool:
+        """Counts whatever of the conversation and the fixed parts has no count; True when something changed."""
+        every = (*conversation.path, *conversation.summaries.values())
+        relevant = [m for m in every if m.status != "streaming"]
+        messages = [m for m in relevant if m.raw_tokens is None]
+        fixed = request_prefix.uncounted()
+        known: dict[str, int] = {}
+        if fixed:
+            known = conversation.store.measured.counts(list(fixed))
+            request_prefix.set_counts(known)
+            conversation.set_fixed_counts(known)
+            fixed = {f: text for f, text in fixed.items() if f not in known}
+        self._metrics.hit(len(relevant) - len(messages))
+        if not messages and not fixed:
+            return bool(known)
+        texts = [message_text_for_count(m) for m in messages] + list(fixed.values())
+        try:
+            counts = await self._counter.count(texts)
+        except WorkerError as error:
+            if not self.unavailable:
+                log.warning("No token counts, the character rule stands in: %s", error)
+            self.unavailable = True
+            return bool(known)
+        self.unavailable, self.warm = False, True
+        by_message = {m.id: n for m, n in zip(messages, counts, strict=False)}
+        for count in by_message.values():
+            self._metrics.miss(count)
+        if by_message:
+            conversation.set_raw_tokens(by_message)
+        by_fixed = dict(zip(fixed, counts[len(messages) :], strict=True))
+        if by_fixed:
+            request_prefix.set_counts(by_fixed)
+            conversation.set_fixed_counts(by_fixed)
+            if not conversation.read_only:
+                try:
+                    conversation.store.measured.put_counts(by_fixed)
+                except StoreError as error:
+                    # They are counted again next time.
+                    log.warning("Token counts were not stored: %s", error)
+        return True
 
 
 Emit: TypeAlias = Callable[[Event], None]
@@ -40,15 +198,7 @@ Emit: TypeAlias = Callable[[Event], None]
 
 @dataclass(slots=True)
 class Runtime:
-    """A session together with the model it talks to. ``ratio`` is the model's calibration; ``parent`` is set for a
-    subagent, whose steps are counted in the parent's cost; ``in_flight`` are estimated tokens of the answer that is
-    streaming; ``usage_doubted``: the user knows that this model's reports are not always believed;
-    ``surplus`` is what they are larger by than our estimates;
-    ``replay`` is what was learned of how its server takes reasoning back; ``output_schema`` is what the answer has to
-    fit, as far as the provider is asked for it, ``output_due`` that nothing but the answer is asked for;
-    ``schema_refused``: its server does not take the schema; ``next_effort`` waits for the end of a turn;
-    ``cold_read`` tokens at most will the request that goes out next find in the provider's cache; None is not known;
-    ``budget`` holds the budgets, a subagent's parent's."""
+    """A session together with the model it talks to: all that its next request is made with."""
 
     conversation: Conversation
     provider: Provider
@@ -58,18 +208,30 @@ class Runtime:
     effort: Effort
     request_prefix: RequestPrefix
     ratio: float = 1.0
-    accounts: Incremental = field(default_factory=Incremental)
+    """The model's calibration."""
+    calculator: Incremental = field(default_factory=Incremental)
     parent: Conversation | None = None
+    """A subagent's: its steps are counted in the parent's cost."""
     in_flight: int = 0
+    """Estimated tokens of the answer that is streaming."""
     usage_doubted: bool = False
+    """The user knows that this model's reports are not always believed."""
     surplus: Surplus | None = None
+    """What the model's reports are larger by than our estimates."""
     replay: ReplayRule = field(default_factory=ReplayRule)
+    """What was learned of how its server takes reasoning back."""
     output_schema: Metadata | None = None
+    """What the answer has to fit, as far as the provider is asked for it."""
     output_due: bool = False
+    """Nothing but the answer is asked for."""
     schema_refused: bool = False
+    """The server does not take the schema."""
     budget: SpendingBudget | None = None
+    """A subagent's is its parent's."""
     next_effort: Effort | None = None
+    """Waits for the end of a turn."""
     cold_read: int | None = None
+    """Tokens that the request that goes out next will find in the provider's cache at most; None: not known."""
     _sent_log: SentLog | None = None
 
     @property
@@ -120,14 +282,13 @@ class Runtime:
         return copy
 
     def end_in_parent(self, copy: Step | None, step: Step) -> None:
-        """The call has ended; ``copy`` is what ``begin_in_parent`` gave."""
+        """The call has ended; ``copy`` is what ``begin_in_parent`` returned."""
         if self.parent is not None and copy is not None:
             copy.end_as(step)
             self.parent.save_step(copy)
             self.parent.save_if_possible()
 
     def begin_with(self, request_prefix: RequestPrefix) -> None:
-        """Sets what the next request begins with."""
         self.request_prefix = request_prefix
 
     @property
@@ -148,7 +309,7 @@ class Runtime:
         self.cold_read = read
 
     def turn_over(self) -> None:
-        """Ends a turn: what waited for the end of it holds from now on."""
+        """What waited for the end of the turn holds from now on."""
         self.think(self.wanted_effort)
 
     def replay_by(self, rule: ReplayRule) -> None:
@@ -164,7 +325,6 @@ class Runtime:
         self.schema_refused = True
 
     def streaming(self, tokens: int) -> None:
-        """Estimated tokens of the answer so far; 0 when none is under way."""
         self.in_flight = tokens
 
     def judge(self, reported: TokenUsage, before: ContextUsage, answer: int) -> Judged:
@@ -208,11 +368,11 @@ class Runtime:
 
     def rule(self) -> ReplayRule:
         """Returns the rule on which reasoning the next request may not bring back, as the calculator sees it."""
-        return self.accounts.rule(self.inputs())
+        return self.calculator.rule(self.inputs())
 
     def usage(self) -> ContextUsage:
         """The calculator's answer for the next request."""
-        usage = self.accounts.usage(self.inputs())
+        usage = self.calculator.usage(self.inputs())
         if self.cold_read is None:
             return usage
         read = self.cold_read if usage.expected_read is None else min(self.cold_read, usage.expected_read)
@@ -221,134 +381,3 @@ class Runtime:
     def changed(self) -> ContextChanged:
         """The event that tells what the next request costs now, with what is streaming."""
         return ContextChanged(self.usage(), self.in_flight)
-
-
-EXACT_MARGIN = 16
-"""Tokens left free beside an input that the provider itself has counted."""
-
-ROUGH_WINDOW_SHARE, ROUGH_INPUT_SHARE = 0.01, 0.02
-"""What is left free beside an input that is about so long: the larger of these shares of the window and of itself."""
-
-
-def fitting_output(
-    overflow: Overflow | None,
-    asked: int | None,
-    estimate: int,
-    *,
-    window: int | None,
-    max_input: int | None = None,
-    fits_well: bool = False,
-    least: int = 1,
-) -> int | None:
-    """The output tokens with which the same request fits; None when its input does not, or nothing says that it does.
-
-    ``asked`` was refused; ``estimate`` is the input by our own numbers. ``window`` and ``max_input`` are what is known
-    of the model, with what the refusal taught. ``fits_well``: by our numbers the input fits, so that half of the answer
-    is tried where the refusal states no size. Below ``least`` an answer is of no use to the caller.
-    """
-    if overflow is not None and overflow.max_output is not None:
-        known = [overflow.max_output]
-        if window:
-            known.append(window - estimate - _rough_margin(window, estimate))
-        return _less(min(known), asked, least)
-    stated = overflow.window if overflow is not None else None
-    smallest = min((n for n in (window, stated) if n), default=0)
-    if not smallest:
-        return None
-    least = max(least, min_output(smallest))
-    size = _stated_input(overflow, estimate, asked)
-    if size is None:
-        complains = overflow is not None and overflow.max_input is not None
-        return None if complains or not fits_well or asked is None else _half(asked, least)
-    if max_input and size > max_input:
-        return None
-    exact = overflow is not None and overflow.exact and overflow.input is not None
-    room = smallest - size - (EXACT_MARGIN if exact else _rough_margin(smallest, size))
-    return _less(room, asked, least)
-
-
-def _stated_input(overflow: Overflow | None, estimate: int, asked: int | None) -> int | None:
-    """The input's size as the refusal has it; what is "at least" so long is as long as we think it is."""
-    if overflow is None:
-        return None
-    if overflow.input is not None:
-        return overflow.input if overflow.exact else max(overflow.input, estimate)
-    if overflow.total is None:
-        return None
-    # It is not said whether the answer is in it: whichever is nearer to our own number.
-    candidates = [overflow.total, overflow.total - (asked or 0)]
-    return max(1, min(candidates, key=lambda size: abs(size - estimate)))
-
-
-def _half(asked: int, least: int) -> int | None:
-    return asked // 2 if asked >= 2 * least else None
-
-
-def _less(room: int, asked: int | None, least: int) -> int | None:
-    return room if room >= least and (asked is None or room < asked) else None
-
-
-def _rough_margin(window: int, size: int) -> int:
-    return int(max(ROUGH_WINDOW_SHARE * window, ROUGH_INPUT_SHARE * size))
-
-
-def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> ModelRequest:
-    """The next request of a session as it stands."""
-    return ModelRequest(
-        id=request_id,
-        spec=runtime.info.spec,
-        session_id=runtime.conversation.info.id,
-        system=runtime.request_prefix.system,
-        messages=list(runtime.conversation.view()),
-        tools=runtime.request_prefix.tools,
-        max_output=max_output,
-        effort=runtime.effort,
-        fixed_fingerprint=runtime.request_prefix.fingerprint,
-        timeout=runtime.settings.agent.timeout,
-        content_timeout=runtime.settings.agent.content_timeout,
-        answer_timeout=runtime.settings.agent.answer_timeout,
-        documents=runtime.request_prefix.documents,
-        replay=runtime.rule(),
-        output_schema=None if runtime.schema_refused else runtime.output_schema,
-        output_due=runtime.output_due,
-    )
-
-
-def record_sent(step: Step, request: ModelRequest, runtime: Runtime) -> Callable[[], None]:
-    """Store with the step what of the reasoning its request sends, as the sender decides it. What is returned stores
-    what else the request is made of: it can wait until that is on its way."""
-    info = runtime.info
-    plan, thinking = decide(request, info)
-    step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
-    step.thinking = "off" if thinking.off else request.effort
-
-    def remember() -> None:
-        runtime.sent_log.record(step, request, info, plan, thinking, runtime.conversation.steps)
-        runtime.expect_cold(None)
-
-    return remember
-
-
-def new_step(runtime: Runtime, kind: str) -> Step:
-    """A step that records what is sent now: ids, fixed parts, prune records in force."""
-    conversation, info = runtime.conversation, runtime.info
-    view = conversation.view()
-    return Step(
-        id=new_id("step"),
-        kind="count" if kind == "count" else "turn",
-        model_key=info.spec.key,
-        provider=info.target.provider,
-        api=info.target.api,
-        model=info.target.model,
-        created=time.time(),
-        sent_count=len(view),
-        sent_fingerprint=fingerprint(sent.message.id for sent in view),
-        prefix_fingerprint=prefix_fingerprint(view, runtime.request_prefix.fingerprint),
-        fixed=conversation.fixed_sets.one(runtime.request_prefix.fixed),
-        prune_ids=active_prune_ids(conversation.records),
-        fixed_fingerprint=runtime.request_prefix.fingerprint,
-        thinking=runtime.effort,
-        cost_usd=info.prices.unreported,
-        window=info.limits.window,
-        given=given_of(runtime.inputs(), conversation.info.head_id),
-    )

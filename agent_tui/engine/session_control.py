@@ -3,31 +3,147 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
 from dataclasses import replace
+from itertools import takewhile
 
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.context.anchor import branches, on_branch
 from agent_tui.context.tokens import family_of
 from agent_tui.context.view import build_view
-from agent_tui.engine.accounts import Accounts
-from agent_tui.engine.background import Background
 from agent_tui.engine.binder import Binder
+from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
-from agent_tui.engine.extensions import Workspace
 from agent_tui.engine.runner import Runner
-from agent_tui.engine.sessions import Sessions
-from agent_tui.engine.state import Bindings, Hub, RunState
-from agent_tui.engine.toolbox import Toolbox
+from agent_tui.engine.state import STILL_OPENING, AgentState, RunState
+from agent_tui.engine.toolbox import Background, Toolbox
 from agent_tui.engine.waiting import Waiting
-from agent_tui.errors import READ_ONLY, AgentError
+from agent_tui.errors import READ_ONLY, AgentError, SessionBusyError, StoreError
 from agent_tui.models.events import Event, Notice, SessionChanged
-from agent_tui.models.messages import Message
-from agent_tui.models.session import Branch, FilesMoved, Moved
-from agent_tui.records import dataclass
+from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo
+from agent_tui.store.locks import SessionLock
 from agent_tui.store.salvage import lacks
+from agent_tui.store.store import Store
 from agent_tui.tools.files.snapshots import RestorePlan
-from agent_tui.tools.permissions.reach import SessionReach
+
+log = logging.getLogger(__name__)
+
+
+class OpenSession:
+    """Holds the current conversation and its lock. A session that is open elsewhere is opened read-only."""
+
+    def __init__(self, store: Store, project: str) -> None:
+        self._store = store
+        self._project = project
+        self._current: Conversation | None = None
+        self._lock: SessionLock | None = None
+        self.lost: StoreError | None = None
+
+    @property
+    def current(self) -> Conversation:
+        if self._current is None:
+            raise AgentError(STILL_OPENING)
+        return self._current
+
+    def open_first(self, resume: str | None, session: str | None, newest: bool) -> Conversation:
+        """Opens what was asked for on the command line, else a new session: ``resume`` has to be there, ``session`` is
+        begun where it is not. Raises AgentError when it is missing."""
+        if resume:
+            return self.open(resume)
+        if session is not None:
+            return self._open_named(session)
+        found = self._store.sessions.newest(self._project) if newest else None
+        return self.open(found.id) if found is not None else self.open_new()
+
+    def _open_named(self, session: str) -> Conversation:
+        if self._store.sessions.exists(session):
+            return self.open(session)
+        try:
+            return self.open_new(session)
+        except StoreError:
+            # Another process may have begun it in this moment.
+            if not self._store.sessions.exists(session):
+                raise
+            return self.open(session)
+
+    def open_for_reading(self, session_id: str | None) -> Conversation:
+        """Opens a session (None: the project's newest, else an empty one) without locking or changing it. What a crash
+        cut in it counts as it will when it is continued."""
+        store = self._store
+        info = store.sessions.get(session_id) if session_id else store.sessions.newest(self._project)
+        if info is None:
+            info = SessionInfo("", self._project)
+        self._current = Conversation(store, info, read_only=True)
+        if info.id and not store.locks.in_use(info.id):
+            self._current.stop_unfinished()
+            self._current.end_open_calls()
+        return self._current
+
+    def open_new(self, session_id: str | None = None) -> Conversation:
+        """Begins a session, of the id given or of a new one; what waits to be sent comes along."""
+        info = self._store.sessions.create(self._project, "", session_id=session_id)
+        return self._enter(info, carry=True)
+
+    def open(self, session_id: str) -> Conversation:
+        """Makes a stored session current. Raises StoreError when there is none of that id."""
+        info = self._store.sessions.get(session_id)
+        if self._current is not None and self._current.info.id == info.id:
+            return self._current
+        return self._enter(info)
+
+    def _enter(self, info: SessionInfo, carry: bool = False) -> Conversation:
+        store = self._store
+        try:
+            lock: SessionLock | None = store.locks.take(info.id)
+        except SessionBusyError:
+            lock = None
+        try:
+            if lock is not None:
+                store.recover(info.id)
+                info = store.sessions.get(info.id)
+            conversation = Conversation(store, info, read_only=lock is None)
+            if self._current is not None:
+                self._current.save()
+                if carry and not self._current.read_only:
+                    store.waiting.move(self._current.info.id, info.id)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+        self.leave()
+        self._current, self._lock = conversation, lock
+        if lock is not None:
+            conversation.end_open_calls()
+        return conversation
+
+    def leave(self) -> None:
+        """Lets the current session go; a new one in which nothing was said is removed."""
+        conversation, lock = self._current, self._lock
+        self._current = self._lock = None
+        if lock is None:
+            return
+        try:
+            if conversation is not None:
+                conversation.save()
+                store, session = self._store, conversation.info
+                if not conversation.messages and not session.title and store.waiting.all(session.id) == ([], 0):
+                    store.delete(session.id)
+        except StoreError as error:
+            log.warning("The session was not left as it should be: %s", error)
+            if conversation is not None and conversation.unsaved:
+                self.lost = StoreError(f"What was not saved of session {conversation.info.id} is lost: {error}")
+        finally:
+            lock.release()
+
+    def fork(self, message_id: str | None) -> Conversation:
+        """Continues a copy of the current session, up to ``message_id`` (None: all of it); what waits comes along."""
+        current = self.current
+        current.save()
+        info = self._store.fork(current.info.id, message_id or current.info.head_id)
+        if current.info.title and not info.title:
+            info.title = current.info.title
+        return self._enter(info, carry=True)
+
 
 CUT_OFF = (
     "agent-tui ended while it put files as they are on another branch: some may be as they are there. "
@@ -40,37 +156,30 @@ class SessionControl:
 
     def __init__(
         self,
-        hub: Hub,
-        bindings: Bindings,
-        sessions: Sessions,
+        state: AgentState,
         binder: Binder,
-        accounts: Accounts,
+        context: ContextControl,
         waiting: Waiting,
         runner: Runner,
         toolbox: Toolbox,
-        workspace: Workspace,
         background: Background,
-        reach: SessionReach,
     ) -> None:
-        self._hub = hub
-        self._bindings = bindings
-        self._sessions = sessions
+        self._state = state
+        self.opened = OpenSession(state.parts.store, str(state.parts.root))
         self._binder = binder
-        self._accounts = accounts
+        self._context = context
         self._waiting = waiting
         self._runner = runner
         self._toolbox = toolbox
-        self._workspace = workspace
         self._background = background
-        self._reach = reach
 
     async def clear(self) -> LostReasoning | None:
         """Starts a new session; the old one stays and can be resumed. Returns the reasoning that stays with it."""
         await self._look("start a new session")
-        before = self._bindings.current.runtime.inputs()
+        before = self._state.runtime.inputs()
         lost = lost_reasoning(before, replace(before, view=[]), WayBack("/resume", before, elsewhere=True))
-        conversation = self._sessions.open_new()
-        conversation.bind_model(self._bindings.current.runtime.info.spec.key)
+        conversation = self.opened.open_new()
+        conversation.bind_model(self._state.runtime.info.spec.key)
         self._bind(conversation)
         self._tell_switched()
         self._background.session_ended()
@@ -80,16 +189,14 @@ class SessionControl:
         """Continues another session; what waits here stays with this one. Raises StoreError when there is none of that
         id."""
         await self._look("resume a session")
-        before = self._bindings.current.conversation
-        conversation = self._sessions.open(session_id)
+        before = self._state.conversation
+        conversation = self.opened.open(session_id)
         changed = conversation is not before
         self._bind(conversation)
         if changed:
             self._waiting.become()
         self._tell_switched()
-        self.tell_read_only()
-        self.tell_missing()
-        self.tell_cut_off()
+        self.tell_standing()
         if changed:
             self._background.session_ended()
             self._waiting.tell_held()
@@ -97,130 +204,118 @@ class SessionControl:
     async def fork(self, message_id: str | None = None) -> None:
         """Continues in a copy of the session, up to and including ``message_id``."""
         self._runner.need_idle("fork")
-        before = self._bindings.current.runtime
-        self._bind(self._sessions.fork(message_id))
+        before = self._state.runtime
+        self._bind(self.opened.fork(message_id))
         # Whoever waits for an answer of a certain form waits for it in the copy.
-        self._bindings.current.runtime.expect(before.output_schema, before.output_due)
+        self._state.runtime.expect(before.output_schema, before.output_due)
         self._tell_switched()
 
     async def _look(self, what: str) -> None:
         self._runner.need_idle(what)
-        await asyncio.to_thread(self._workspace.look)
+        await asyncio.to_thread(self._state.parts.workspace.look)
         self._runner.need_idle(what)
 
     def _bind(self, conversation: Conversation) -> None:
         """Everything that hangs on the session starts anew."""
-        current = self._bindings.current.runtime.info.spec
+        current = self._state.runtime.info.spec
         spec = self._binder.model_of(conversation, lambda: current)
         self._binder.bind(conversation, spec, chosen=not conversation.info.model)
         self._toolbox.session_changed()
-        self._reach.load(conversation.info.state)
+        self._state.parts.permissions.reach.load(conversation.info.state)
 
     def _tell_switched(self) -> None:
-        self._hub.publish(SessionChanged(self._bindings.current.conversation.info, reload=True))
-        self._accounts.tell()
+        self._state.events.publish(SessionChanged(self._state.conversation.info, reload=True))
+        self._context.tell()
         self._binder.tell_model_gone()
-        self._hub.spawn(self._binder.describe_and_count(), "describe")
+        self._state.events.spawn(self._binder.describe_and_count(), "describe")
 
-    def tell_read_only(self) -> None:
-        """Somebody else has this session open."""
-        if self._bindings.current.conversation.read_only:
-            self._hub.publish(Notice("warning", READ_ONLY, "read_only"))
+    def tell_standing(self) -> None:
+        """Tells the user that somebody else has this session open, that it is damaged, or that the program was killed
+        while it put files as they are on another branch."""
+        conversation, publish = self._state.conversation, self._state.events.publish
+        if conversation.read_only:
+            publish(Notice("warning", READ_ONLY, "read_only"))
+        self.tell_missing()
+        if conversation.info.state.going is not None and not conversation.read_only:
+            publish(Notice("warning", CUT_OFF, "branch_cut_off"))
 
     def tell_missing(self) -> None:
         """Tells the user what of a damaged session could not be read."""
-        conversation = self._bindings.current.conversation
+        conversation = self._state.conversation
         if conversation.missing:
             where = f"agent-tui sessions repair {conversation.info.id}"
             text = f"This session is damaged; it lacks {lacks(conversation.missing)}. `{where}` makes a sound copy."
-            self._hub.publish(Notice("warning", text, "damaged"))
-
-    def tell_cut_off(self) -> None:
-        """The program was killed while it put files as they are on another branch."""
-        conversation = self._bindings.current.conversation
-        if conversation.info.state.going is not None and not conversation.read_only:
-            self._hub.publish(Notice("warning", CUT_OFF, "branch_cut_off"))
+            self._state.events.publish(Notice("warning", text, "damaged"))
 
     def rename(self, title: str) -> None:
         """Gives the session a title."""
-        conversation = self._bindings.current.conversation
+        conversation = self._state.conversation
         conversation.rename(" ".join(title.split()))
-        self._hub.publish(SessionChanged(conversation.info))
+        self._state.events.publish(SessionChanged(conversation.info))
 
 
 class CompactionControl:
     """Compacts the session in front at the user's word, and takes that back; neither while a turn runs."""
 
-    def __init__(self, hub: Hub, bindings: Bindings, binder: Binder, accounts: Accounts, runner: Runner) -> None:
-        self._hub = hub
-        self._bindings = bindings
-        self._binder = binder
-        self._accounts = accounts
+    def __init__(self, state: AgentState, context: ContextControl, runner: Runner) -> None:
+        self._state = state
+        self._context = context
         self._runner = runner
 
     def preview(self, focus: str = "") -> str:
         """Returns what ``now`` would do, with numbers and without a model call."""
-        return self._bindings.current.compaction.preview(focus)
+        return self._state.binding.compaction.preview(focus)
 
     async def now(self, focus: str = "") -> None:
         """Compacts now; ``focus`` tells the summary what matters. The outcome arrives as an event."""
         await self._runner.exclusively(self._compact(focus), "compact", RunState.COMPACTING)
 
     async def _compact(self, focus: str) -> None:
-        prepare = self._binder.prepare_step
-        await prepare()
-        await self._bindings.current.compaction.compact("manual", self._hub.publish, prepare, focus)
+        compaction = self._state.binding.compaction
+        await compaction.prepare()
+        await compaction.compact("manual", self._state.events.publish, focus)
 
     async def undo(self) -> None:
         """Takes the newest compaction back. The outcome arrives as an event."""
         self._runner.need_idle("undo a compaction")
-        binding = self._bindings.current
+        binding = self._state.binding
         told: list[Event] = []
         if binding.compaction.undo(told.append):
             # The transcript is built anew first: what the user is told comes below it.
-            self._hub.publish(SessionChanged(binding.conversation.info, reload=True))
-            self._accounts.metrics.recalculation()
+            self._state.events.publish(SessionChanged(binding.conversation.info, reload=True))
+            self._context.metrics.recalculation()
         for event in told:
-            self._hub.publish(event)
-        self._accounts.recount()
+            self._state.events.publish(event)
+        self._context.recount()
 
 
 BACK = "/rewind back"
 """What returns to the branch that was left last."""
 
 
-@dataclass(slots=True, frozen=True)
-class _Way:
-    """From the conversation to another: the messages of each that the other does not have, oldest first."""
-
-    leaving: Sequence[Message]
-    entering: Sequence[Message]
-
-
 class BranchControl:
     """Moves the end of the conversation to any message of the session; none of it while a turn runs. Nothing is ever
     deleted: what leaves the conversation is a branch that can be gone to."""
 
-    def __init__(self, hub: Hub, bindings: Bindings, accounts: Accounts, runner: Runner, toolbox: Toolbox) -> None:
-        self._hub = hub
-        self._bindings = bindings
-        self._accounts = accounts
+    def __init__(self, state: AgentState, context: ContextControl, runner: Runner, toolbox: Toolbox) -> None:
+        self._state = state
+        self._context = context
         self._runner = runner
         self._toolbox = toolbox
 
     @property
     def _conversation(self) -> Conversation:
-        return self._bindings.current.conversation
+        return self._state.conversation
 
     def all(self) -> list[Branch]:
         """Returns the branches of the session beside the conversation."""
         conversation = self._conversation
-        target = self._bindings.current.runtime.info.target
+        target = self._state.runtime.info.target
         return branches(conversation.messages, conversation.path, family_of(target))
 
     def lost(self, head: str | None) -> LostReasoning | None:
         """The reasoning that would no longer be sent if the conversation ended with ``head``."""
-        conversation, before = self._conversation, self._bindings.current.runtime.inputs()
+        conversation, before = self._conversation, self._state.runtime.inputs()
         path = conversation.way_to(head)
         records = on_branch(conversation.every_record, {message.id for message in path})
         after = replace(before, view=build_view(path, records, conversation.summaries), records=records)
@@ -229,8 +324,7 @@ class BranchControl:
     def files(self, head: str | None) -> FilesMoved:
         """Returns what would become of the files if they were put as the conversation that ends with ``head`` has
         them."""
-        way = self._way(head)
-        plan = self._toolbox.files().plan(_ids(way.leaving), _ids(way.entering))
+        plan = self._toolbox.files().plan(*self._way(head))
         return FilesMoved([restore.path for restore in plan.restores], plan.skipped)
 
     async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
@@ -258,12 +352,12 @@ class BranchControl:
         return await self.go_to(end, restore_files)
 
     async def _go_to(self, head: str | None, restore_files: bool) -> Moved:
-        conversation, way = self._conversation, self._way(head)
+        conversation, (leaving, entering) = self._conversation, self._way(head)
         conversation.require_writable()
         if head == conversation.info.head_id:
             raise AgentError("That is where the conversation is.")
-        leaving, history = _ids(way.leaving), self._toolbox.files()
-        plan = history.plan(leaving, _ids(way.entering)) if restore_files else None
+        history = self._toolbox.files()
+        plan = history.plan(leaving, entering) if restore_files else None
         await patiently(lambda: self._toolbox.keep_files(history, plan, leaving))
         files = None
         if plan is not None:
@@ -274,13 +368,13 @@ class BranchControl:
             files = await self._put(plan)
         state = replace(conversation.info.state, going=None, back=conversation.info.head_id)
         await patiently(lambda: conversation.go_to(head, state))
-        self._hub.publish(SessionChanged(conversation.info, reload=True))
+        self._state.events.publish(SessionChanged(conversation.info, reload=True))
         # The transcript is built anew first: what the user is told comes below it.
         for line in files.left if files is not None else ():
-            self._hub.publish(Notice("warning", line, "restored"))
-        self._accounts.metrics.recalculation()
-        self._accounts.recount()
-        return Moved(len(way.leaving), len(way.entering), files=files)
+            self._state.events.publish(Notice("warning", line, "restored"))
+        self._context.metrics.recalculation()
+        self._context.recount()
+        return Moved(len(leaving), len(entering), files=files)
 
     async def _put(self, plan: RestorePlan) -> FilesMoved:
         """Does what ``plan`` says, also where it is interrupted meanwhile: half of it would be of neither branch."""
@@ -290,13 +384,9 @@ class BranchControl:
         except asyncio.CancelledError:
             return await work
 
-    def _way(self, head: str | None) -> _Way:
+    def _way(self, head: str | None) -> tuple[list[str], list[str]]:
+        """The ids of the messages that the conversation has and the one that ends with ``head`` has not, and of those
+        that only that one has, oldest first."""
         here, there = self._conversation.path, self._conversation.way_to(head)
-        shared = 0
-        while shared < min(len(here), len(there)) and here[shared] is there[shared]:
-            shared += 1
-        return _Way(here[shared:], there[shared:])
-
-
-def _ids(messages: Sequence[Message]) -> list[str]:
-    return [message.id for message in messages]
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(here, there, strict=False)))
+        return [message.id for message in here[shared:]], [message.id for message in there[shared:]]

@@ -1,21 +1,90 @@
-"""The state of the agent: what runs, the session and model in force, who hears what happens."""
+"""The state that the parts of an agent share: what it was built from, who hears what happens, what runs, and the
+session in front with its model."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import field
 from enum import Enum
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
+from agent_tui.config import Settings
+from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation
+from agent_tui.engine.extensions import Extensions, ExtraTools, Workspace
+from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.runtime import Runtime
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, Notice
-from agent_tui.models.requests import ModelInfo
+from agent_tui.models.requests import Counter, ModelInfo, ModelSpec, Provider
+from agent_tui.paths import Paths
 from agent_tui.providers.catalog import images_of
 from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
+from agent_tui.providers.secrets import Redactor
+from agent_tui.records import dataclass
+from agent_tui.store.store import Store
+from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.sandbox.jail import Jail
+
+log = logging.getLogger(__name__)
+
+
+class Backend(Protocol):
+    """The worker as the Agent sees it: started early, closed at the end."""
+
+    async def start(self) -> None: ...
+
+    async def prepare(self, spec: ModelSpec | None = None) -> None:
+        """Loads what the model (or any real one) needs, in the background, ahead of the first call. Raises
+        WorkerError."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class AgentParts:
+    """What an Agent is built from; ``bootstrap`` fills it in."""
+
+    settings: Settings
+    paths: Paths
+    root: Path
+    cwd: Path
+    store: Store
+    provider: Provider
+    counter: Counter
+    backend: Backend
+    catalogue: ModelCatalogue
+    workspace: Workspace
+    permissions: Permissions
+    trust: FolderTrust
+    extra_tools: ExtraTools | None = None
+    extensions: Extensions | None = None
+    reload: Callable[[], Settings] | None = None
+    """Reads the settings again, after the folder was trusted."""
+    added_dirs: list[Path] = field(default_factory=list)
+    jail: Jail | None = None
+    model_key: str | None = None
+    run_budget: float | None = None
+    """Dollars that may be spent in all."""
+    can_fall_back: bool = True
+    """A session whose model is gone goes on with another, because somebody reads that it does."""
+    keep_index: bool = False
+    """What is said is put into the index of texts, in the background."""
+    resume: str | None = None
+    """The id of a session that is there, or the beginning of one."""
+    session: str | None = None
+    """The id of a session to go on with, or to begin."""
+    continue_newest: bool = False
+    trusted: bool = False
+    secrets: Redactor = field(default_factory=Redactor)
+    """Knows the user's keys."""
+    notices: list[Notice] = field(default_factory=list)
+
 
 STILL_OPENING = "The session is still opening."
 
@@ -27,74 +96,26 @@ class Binding:
     """
 
     def __init__(self, runtime: Runtime, compaction: CompactionService) -> None:
-        self._runtime = runtime
-        self._compaction = compaction
+        self.runtime = runtime
+        self.conversation = runtime.conversation
+        self.compaction = compaction
+        self.failed = False
+        """There was no answer to the question for the model's facts: they are to be asked for again."""
         self._described = asyncio.Event()
-        self._failed = False
-
-    @property
-    def runtime(self) -> Runtime:
-        return self._runtime
-
-    @property
-    def compaction(self) -> CompactionService:
-        return self._compaction
-
-    @property
-    def conversation(self) -> Conversation:
-        return self._runtime.conversation
 
     @property
     def described(self) -> bool:
         """True when the model's facts have been asked for, with or without an answer."""
         return self._described.is_set()
 
-    @property
-    def failed(self) -> bool:
-        """True when there was no answer: they are to be asked for again."""
-        return self._failed
-
     def describe_as(self, info: ModelInfo, failed: bool = False) -> None:
         """The model's facts have come, or (``failed``) what is to stand in for them until they do."""
-        self._runtime.describe_as(info)
-        self._failed = failed
+        self.runtime.describe_as(info)
+        self.failed = failed
         self._described.set()
 
     async def until_described(self) -> None:
         await self._described.wait()
-
-
-class Bindings:
-    """Holds the binding that is in force."""
-
-    def __init__(self) -> None:
-        self._current: Binding | None = None
-
-    @property
-    def opened(self) -> bool:
-        return self._current is not None
-
-    @property
-    def current(self) -> Binding:
-        """Raises AgentError before the first session is opened; the only place that does."""
-        if self._current is None:
-            raise AgentError(STILL_OPENING)
-        return self._current
-
-    @property
-    def image_limits(self) -> ImageLimits:
-        """The limits of the model in use on images; the usual ones before the first session is opened."""
-        return images_of(self._current.runtime.info.target) if self._current is not None else USUAL_IMAGES
-
-    def is_current(self, binding: Binding) -> bool:
-        return binding is self._current
-
-    def swap(self, binding: Binding) -> None:
-        """From here on everything is done with this one."""
-        self._current = binding
-
-
-log = logging.getLogger(__name__)
 
 
 class Hub:
@@ -172,6 +193,7 @@ CHANGES: Mapping[RunState, frozenset[RunState]] = {
 }
 
 BUSY = frozenset({RunState.TURN, RunState.INTERRUPTED, RunState.COMPACTING, RunState.WORKING})
+"""States in which something runs that excludes a turn, or is one."""
 
 
 class IllegalChangeError(RuntimeError):
@@ -190,7 +212,6 @@ class RunStates:
 
     @property
     def busy(self) -> bool:
-        """True when something runs that excludes a turn, or is one."""
         return self._now in BUSY
 
     @property
@@ -203,3 +224,43 @@ class RunStates:
         if to not in CHANGES[self._now]:
             raise IllegalChangeError(f"{self._now.value} → {to.value}")
         self._now = to
+
+
+class AgentState:
+    """What every part of an agent works on."""
+
+    def __init__(self, parts: AgentParts) -> None:
+        self.parts = parts
+        self.events = Hub()
+        self.run = RunStates()
+        self._binding: Binding | None = None
+
+    @property
+    def opened(self) -> bool:
+        """True when there is a session."""
+        return self._binding is not None
+
+    @property
+    def binding(self) -> Binding:
+        """The session and model in force. Raises AgentError before the first session is opened; the only place that
+        does."""
+        if self._binding is None:
+            raise AgentError(STILL_OPENING)
+        return self._binding
+
+    @property
+    def runtime(self) -> Runtime:
+        return self.binding.runtime
+
+    @property
+    def conversation(self) -> Conversation:
+        return self.binding.conversation
+
+    @property
+    def image_limits(self) -> ImageLimits:
+        """The limits of the model in use on images; the usual ones before the first session is opened."""
+        return images_of(self.runtime.info.target) if self.opened else USUAL_IMAGES
+
+    def bind(self, binding: Binding) -> None:
+        """From here on everything is done with this one."""
+        self._binding = binding

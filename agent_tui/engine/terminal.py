@@ -107,8 +107,7 @@ def asked_of(term: str, apple: bool) -> str:
     prints what it does not know."""
     if apple:
         return ATTRIBUTES
-    kitty = PLACEHOLDERS + DRAWS if term in KITTY_TERMS else ""
-    return kitty + NAME + CELL + ATTRIBUTES
+    return (PLACEHOLDERS + DRAWS if term in KITTY_TERMS else "") + NAME + CELL + ATTRIBUTES
 
 
 LIMITS = COLORS + LARGEST + ATTRIBUTES
@@ -126,18 +125,12 @@ def ask_tmux(*words: str) -> str:
     program = shutil.which("tmux")
     if program is None:
         return ""
+    command, nothing = [program, *words], subprocess.DEVNULL
     try:
-        done = subprocess.run(
-            [program, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=TMUX_PATIENCE, check=False
-        )
+        done = subprocess.run(command, stdin=nothing, capture_output=True, timeout=TMUX_PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.decode("utf-8", "replace").strip()
-
-
-def tell_tmux(*words: str) -> None:
-    """The same without waiting for what it says."""
-    Thread(target=ask_tmux, args=words, name="tmux", daemon=True).start()
 
 
 Way: TypeAlias = Literal["line", "blocks", "sixel", "iterm2", "kitty", "inline"]
@@ -159,14 +152,17 @@ _NAMES = {"sixel": "as sixels", "iterm2": "by iTerm2's protocol", "kitty": "by k
 
 @dataclass(slots=True, frozen=True)
 class Graphics:
-    """``detail`` is for people. ``wrapped``: each sequence is to be wrapped for tmux. ``few_colors``: tmux makes each
-    colour one of 256. ``question`` is what to ask the terminal, whose answer may change all this, if any."""
+    """How pictures are shown."""
 
     way: Way
     detail: str
+    """For people."""
     wrapped: bool = False
+    """Each sequence is to be wrapped for tmux."""
     few_colors: bool = False
+    """Tmux makes each colour one of 256."""
     question: str = ""
+    """What to ask the terminal, whose answer may change all this, if any."""
 
 
 IN_A_PAGE = Graphics("blocks", f"{COARSE}: the page of the browser draws none")
@@ -244,22 +240,19 @@ def _by(name: str) -> str:
 
 
 def _in_tmux(setting: Images, answer: str, replies: Replies | None) -> Graphics:
-    parts = [*answer.strip().split("|"), "", "", "", ""]
-    name, kind, passing, features = parts[0], called(parts[1]), parts[2], parts[3]
+    name, kind, passing, features, *_ = [*answer.strip().split("|"), "", "", "", ""]
+    kind, known = called(kind), features.split(",")
     # A number in tmux 3.3, a word afterwards.
     passes = passing in ("1", "on", "all")
-    known = features.split(",")
-    few = "RGB" not in known
     if passes and (setting == "kitty" or (setting == "auto" and _known(name, kind))):
-        return Graphics("inline", "in the conversation, through tmux", wrapped=True, few_colors=few)
+        return Graphics("inline", "in the conversation, through tmux", wrapped=True, few_colors="RGB" not in known)
     if setting == "iterm2" or (setting == "auto" and kind.startswith(ITERM2)):
         if passes:
             return Graphics("iterm2", f"{_opens('iterm2', kind)}, through tmux", wrapped=True)
     elif setting in ("auto", "sixel") and "sixel" in known:
         # Built with it, and for a terminal that can: tmux itself says whether, as any terminal.
-        said = replies is not None and replies.sixels
         question = _next_question(setting, asked_of("", True), replies)
-        if said:
+        if replies is not None and replies.sixels:
             return Graphics("sixel", f"{_opens('sixel', kind)}, drawn by tmux", question=question)
         if replies is None:
             return Graphics("blocks", f"{COARSE}: tmux has not said what it can", question=question)
@@ -296,7 +289,7 @@ def place_in_tmux() -> tuple[int, int]:
 
 def redraw_tmux() -> None:
     """Has tmux write everything again: it does not know what was drawn over its cells. Does not wait."""
-    tell_tmux("refresh-client")
+    Thread(target=ask_tmux, args=["refresh-client"], name="tmux", daemon=True).start()
 
 
 PATIENCE = 1.0
@@ -438,11 +431,8 @@ def _tmux(option: Callable[[str], str]) -> Known:
     needs = [] if passes in ("on", "always") else ["set -s extended-keys on"]
     if "extkeys" not in option("terminal-features") + option(CLIENT):
         needs.append("set -as terminal-features '*:extkeys'")
-    if needs:
-        return Known(
-            "tmux", f"put into ~/.tmux.conf: {' and '.join(needs)}; the terminal around tmux must tell it, too"
-        )
-    return Known("tmux", "works if the terminal around tmux tells it from Enter")
+    put = f"put into ~/.tmux.conf: {' and '.join(needs)}; the terminal around tmux must tell it, too"
+    return Known("tmux", put if needs else "works if the terminal around tmux tells it from Enter")
 
 
 def _option(name: str) -> str:

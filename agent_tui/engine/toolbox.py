@@ -4,24 +4,31 @@ its mode."""
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
 
-from agent_tui.config import Settings
-from agent_tui.engine.conversation import Conversation
-from agent_tui.models.messages import PLAN_TOOL, TOLD_MODE, AttachmentPart, Message, ToolResultPart
+from agent_tui.engine.state import AgentState, Hub
+from agent_tui.models.events import (
+    CompactionEnded,
+    Event,
+    JobInfo,
+    JobsChanged,
+    MessageAdded,
+    MessagesWithdrawn,
+    Notice,
+    SessionChanged,
+)
+from agent_tui.models.messages import NEWS, PLAN_TOOL, TOLD_MODE, AttachmentPart, Message, ToolResultPart
 from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage
 from agent_tui.models.session import FilesMoved
-from agent_tui.models.usage import Limits
-from agent_tui.paths import Paths, private_dir
+from agent_tui.paths import private_dir
 from agent_tui.providers.catalog import patches_files
-from agent_tui.providers.dialects.record import ImageLimits
-from agent_tui.providers.secrets import Redactor
-from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory, User
-from agent_tui.tools.children.jobs import Jobs
+from agent_tui.text.clean import clean_line
+from agent_tui.tools.base import Subagent, ToolContext, ToolMemory, User
+from agent_tui.tools.children.job import Job
+from agent_tui.tools.children.jobs import STARTED, Jobs
 from agent_tui.tools.files.snapshots import FileHistory, ProjectKeeping, RestorePlan, Snapshotter, apply_restore
 from agent_tui.tools.files.text import remember_attached
 from agent_tui.tools.permissions.permissions import Permissions
@@ -33,73 +40,26 @@ from agent_tui.tools.sandbox.words import place_words
 EDIT, PATCH = "edit", "apply_patch"
 
 
-class ExtraTools(Protocol):
-    """Tools from outside, such as MCP servers; ``offered`` decides which of them are deferred."""
-
-    @property
-    def starting(self) -> bool:
-        """True when some tools are on their way and may still come."""
-
-    def late(self) -> list[str]:
-        """The servers without whose tools the next request goes out because they are still starting; each once."""
-
-    def tools(self) -> list[Tool]: ...
-
-    def offered(self, limits: Limits) -> list[OfferedTool]: ...
-
-    def start(self, changed: Callable[[], None]) -> None: ...
-
-    def recall(self) -> bool:
-        """Instead of a start: has the tools as they were last seen. False where that is not known of all."""
-        ...
-
-    async def close(self) -> None: ...
-
-
 class Toolbox:
     """Makes tool contexts for the current session and keeps what lives as long as it: todo list, files read."""
 
     def __init__(
-        self,
-        settings: Settings,
-        paths: Paths,
-        root: Path,
-        cwd: Path,
-        added: Sequence[Path],
-        conversation: Callable[[], Conversation],
-        *,
-        extra: ExtraTools | None,
-        subagent: Subagent,
-        secrets: Redactor,
-        hidden: Callable[[Path], bool],
-        jail: Jail | None,
-        domain: Callable[[], Domain],
-        images: Callable[[], ImageLimits],
-        jobs: Jobs,
-        user: User,
+        self, state: AgentState, jobs: Jobs, user: User, domain: Callable[[], Domain], subagent: Subagent
     ) -> None:
-        self._settings = settings
-        self._paths = paths
-        self._root = root
-        self._cwd = cwd
-        self._added = list(added)
-        self._conversation = conversation
-        self.memory = ToolMemory()
-        self._snapshots = Snapshotter(self._save, lambda: self._conversation().store.transaction())
-        self._keeping = ProjectKeeping(root, paths.cache / "history", self._snapshots)
-        self._extra = extra
-        self._subagent = subagent
-        self._secrets = secrets
-        self._hidden = hidden
-        self._jail = jail
-        self._domain = domain
-        self._images = images
+        self._state = state
+        self._parts = parts = state.parts
         self._jobs = jobs
         self._user = user
+        self._domain = domain
+        self._subagent = subagent
+        self._extra = extra = parts.extra_tools
+        self.memory = ToolMemory()
+        self._snapshots = Snapshotter(self._save, lambda: state.conversation.store.transaction())
+        self._keeping = ProjectKeeping(parts.root, parts.paths.cache / "history", self._snapshots)
         self.registry = ToolRegistry(
-            builtin_tools(settings.tools),
+            builtin_tools(parts.settings.tools),
             lambda: extra.tools() if extra is not None else [],
-            settings.tools.disabled,
+            parts.settings.tools.disabled,
         )
 
     def offered(self, model: ModelInfo) -> list[OfferedTool]:
@@ -111,8 +71,7 @@ class Toolbox:
         elif PATCH in tools:
             del tools[EDIT if patches_files(model.target) else PATCH]
         builtin = [OfferedTool(t.schema, t.group) for t in tools.values()]
-        limits = model.limits
-        return builtin + (self._extra.offered(limits) if self._extra is not None else [])
+        return builtin + (self._extra.offered(model.limits) if self._extra is not None else [])
 
     @property
     def starting(self) -> bool:
@@ -125,30 +84,30 @@ class Toolbox:
 
     def context(self) -> ToolContext:
         """Returns the context of a call made now: what it may use."""
-        session = self._conversation().info.id
+        parts, session = self._parts, self._state.conversation.info.id
         return ToolContext(
-            cwd=self._cwd,
-            root=self._root,
+            cwd=parts.cwd,
+            root=parts.root,
             session_id=session,
-            config=self._settings.tools,
-            spill_dir=private_dir(self._paths.cache / "output" / session),
-            added_dirs=self._added,
+            config=parts.settings.tools,
+            spill_dir=private_dir(parts.paths.cache / "output" / session),
+            added_dirs=parts.added_dirs,
             before_change=self._snapshots.before_change,
             after_change=self._snapshots.after_change,
             subagent=self._subagent,
-            hidden=self._hidden,
+            hidden=parts.permissions.rules.denies_reading,
             memory=self.memory,
-            jail=self._jail,
+            jail=parts.jail,
             domain=self._domain(),
-            secrets=self._secrets,
-            images=self._images(),
+            secrets=parts.secrets,
+            images=self._state.image_limits,
             jobs=self._jobs,
             keeping=self._keeping,
             user=self._user,
         )
 
     def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:
-        current = self._conversation()
+        current = self._state.conversation
         current.store.snapshots.add(current.info.id, message_id, path, content, mode)
 
     def message_added(self, message: Message) -> None:
@@ -161,15 +120,15 @@ class Toolbox:
 
     def files(self) -> FileHistory:
         """Returns the history that is kept of the files that tools and commands changed in this session."""
-        current = self._conversation()
+        current = self._state.conversation
         return FileHistory(current.store.snapshots.all(current.info.id))
 
     def keep_files(self, history: FileHistory, plan: RestorePlan | None, leaving: Sequence[str]) -> None:
         """Keeps the files of a branch that is left as they are: what its messages changed, and all that ``plan`` would
         write over. ``leaving`` are the ids of its messages. Raises StoreError."""
-        paths = dict.fromkeys(history.to_keep(leaving))
-        paths.update(dict.fromkeys(restore.path for restore in plan.restores) if plan is not None else {})
-        with self._conversation().store.transaction():
+        restored = [restore.path for restore in plan.restores] if plan is not None else []
+        paths = dict.fromkeys([*history.to_keep(leaving), *restored])
+        with self._state.conversation.store.transaction():
             self._snapshots.keep(paths, leaving[-1] if leaving else "")
 
     async def restore_files(self, plan: RestorePlan) -> FilesMoved:
@@ -206,8 +165,7 @@ SUBAGENT = (
 
 class ToldMode:
     """Puts the mode into messages that go out while the model does not know it: what is sent says what it knows, so
-    that a compaction, a rewind or a restart needs no rule of its own. A ``subagent`` talks to nobody. ``jail``
-    holds its commands."""
+    that a compaction, a rewind or a restart needs no rule of its own."""
 
     def __init__(self, permissions: Permissions, subagent: bool = False, jail: Jail | None = None) -> None:
         self._permissions = permissions
@@ -217,34 +175,32 @@ class ToldMode:
     @property
     def text(self) -> str:
         """The text on the mode that the model has to know now."""
-        mode = self._permissions.mode
+        mode, domain = self._permissions.mode, domain_for(self._permissions.mode)
         meaning = MEANINGS.get(mode, "")
         if self._subagent and mode == "plan":
             meaning = "Read only: whatever changes something is refused."
-        domain = domain_for(mode)
         if self._jail is not None and domain != "free" and self._jail.expects(domain):
             ports = self._jail.sandbox is None or self._jail.has_ports()
             loopback = self._jail.config.loopback if ports else "deny"
             meaning += " " + place_words(domain, self._permissions.network, loopback, builds=mode == "ask")
         if self._subagent:
-            return f"Permission mode: {mode}. {meaning} {SUBAGENT}"
-        if self._permissions.can_ask:
-            return f"Permission mode: {mode}. {meaning}"
-        return f"Permission mode: {mode}. {meaning} {NOBODY_PLANS if mode == 'plan' else NOBODY}"
+            meaning += f" {SUBAGENT}"
+        elif not self._permissions.can_ask:
+            meaning += f" {NOBODY_PLANS if mode == 'plan' else NOBODY}"
+        return f"Permission mode: {mode}. {meaning}"
 
-    def tell(self, message: Message, view: Callable[[], Sequence[SentMessage]]) -> None:
+    def tell(self, message: Message, view: Sequence[SentMessage]) -> None:
         """Adds it to ``message``, of the user or of a tool, where the messages of ``view`` do not say it already."""
         text = self.text
-        if told(view()) == text:
+        if told(view) == text:
             return
         result = message.tool_result
         if result is None:
             message.parts.insert(0, AttachmentPart(TOLD_MODE, "text/plain", text=text))
         else:
             # Not every provider takes anything but text between a call and the next answer.
-            told_result = replace(
-                result, text=f"{result.text}\n\n[{text}]", display={**(result.display or {}), TOLD_MODE: text}
-            )
+            display = {**(result.display or {}), TOLD_MODE: text}
+            told_result = replace(result, text=f"{result.text}\n\n[{text}]", display=display)
             message.parts[message.parts.index(result)] = told_result
 
 
@@ -259,3 +215,127 @@ def told(view: Sequence[SentMessage]) -> str | None:
                 if text in part.text:
                     return text
     return None
+
+
+_STARTED = re.compile(rf"{STARTED}b(\d{{1,6}});")
+_ENDED = re.compile(r"\bb(\d{1,6}) (?:(?:ended|was stopped) after |is gone)")
+
+
+class Background:
+    """Holds the jobs beside the conversation, so that no compaction touches them.
+
+    The user gets a line when one ends. The model learns it with the next message or tool result that is sent; and
+    which ones run where it may have lost sight of them: after a compaction, a rewind or a change of session.
+    """
+
+    def __init__(self, events: Hub) -> None:
+        self._events = events
+        self.jobs = Jobs(self._changed)
+        self._lost_sight: set[str] = set()
+        self._reopened = True
+        self._carried: tuple[str, list[Job]] | None = None
+        events.subscribe(self._listen)
+
+    def _changed(self, job: Job) -> None:
+        if not job.running and job in self.jobs.all():
+            self._events.publish(Notice("info", f"{job.state_line()} · {clean_line(job.line)}", "background"))
+        self._tell_count()
+
+    def _tell_count(self) -> None:
+        self._events.publish(JobsChanged(len(self.jobs.running())))
+
+    def _listen(self, event: Event) -> None:
+        match event:
+            case CompactionEnded("done" | "undone") | SessionChanged(_, True) | MessagesWithdrawn():
+                self._lost_sight = {job.id for job in self.jobs.running()}
+                self._reopened = True
+            case MessageAdded(message) if message.role == "user":
+                self._reopened = False
+                if self._carried is not None and self._carried[0] == message.id:
+                    self._known(self._carried[1])
+
+    def _known(self, jobs: list[Job]) -> None:
+        self._carried = None
+        for job in jobs:
+            self._lost_sight.discard(job.id)
+            if not job.running:
+                job.tell()
+
+    def _news(self) -> list[Job]:
+        """Returns the commands of which there is something that the model does not know."""
+        return [j for j in self.jobs.all() if (j.id in self._lost_sight if j.running else not j.told)]
+
+    def attach(self, message: Message, view: Sequence[SentMessage]) -> None:
+        """Lets a message of the user bring the news to a model that is sent ``view`` before it. They count as told once
+        it is part of the conversation."""
+        news = self._news()
+        if lines := [*self._gone(view), *map(_line, news)]:
+            message.parts.insert(0, AttachmentPart(NEWS, "text/plain", text="\n".join(lines)))
+            self._carried = (message.id, news)
+
+    def _gone(self, view: Sequence[SentMessage]) -> list[str]:
+        """A line for each command that the model takes for running although it ended with an earlier run of the
+        program or of the session. Looked for where the conversation is not the one of before."""
+        if not self._reopened:
+            return []
+        said = [text for sent in view for part in sent.message.parts if (text := _said(part))]
+        # Only a result that begins like this is one of ours: output may hold any words.
+        started = {int(found[1]) for text in said if (found := _STARTED.match(text))}
+        ended = {int(number) for text in said for number in _ENDED.findall(text)}
+        self.jobs.count_from(max(started, default=0))
+        here = {job.id for job in self.jobs.all()}
+        gone = [f"b{number}" for number in sorted(started - ended) if f"b{number}" not in here]
+        return [f"background command {id} is gone: it ended with the session, unless the user kept it" for id in gone]
+
+    def append(self, message: Message) -> None:
+        """Lets a tool's result that is about to be stored bring them."""
+        part = message.tool_result
+        if part is not None and (news := self._news()):
+            part.text = "\n".join([part.text, *(f"[{_line(job)}]" for job in news)])
+            self._known(news)
+
+    def session_ended(self) -> None:
+        """Another session is in force."""
+        leaving = self.jobs.session_ended()
+        if leaving:
+            names = ", ".join(f"{job.id} {clean_line(job.line)}" for job in leaving)
+            self._events.publish(Notice("info", f"Ended with the session: {names}", "background"))
+            self._tell_count()
+
+    def infos(self) -> list[JobInfo]:
+        """In the order they were started."""
+        return [job.info for job in self.jobs.all()]
+
+    def output(self, id: str) -> str:
+        """The newest output. Raises ToolError when there is none of that id."""
+        return self.jobs.get(id).shown
+
+    async def stop(self, id: str) -> str:
+        """Ends one; a line on how it is then. Raises ToolError when there is none of that id."""
+        return (await self.jobs.stop(id, "the user")).state_line() + "."
+
+    def keep(self, id: str, going_on: bool = True) -> str:
+        """Sets whether a background command goes on when the program ends, and returns a line that says so. Raises
+        ToolError when there is none of that id, or it has ended."""
+        info = self.jobs.keep(id, going_on).info
+        if not going_on:
+            return f"{id} ends with the session."
+        return f"{id} goes on when the session or agent-tui ends: `kill {info.pid}` ends it, {info.log} has its output."
+
+    def left_running(self) -> list[str]:
+        """After the end: a line for each one that goes on."""
+        return [
+            f"Goes on in the background: {clean_line(info.command)} (kill {info.pid} ends it; output: {info.log})"
+            for info in self.jobs.left
+        ]
+
+
+def _said(part: object) -> str:
+    """Returns the text of a part that may speak of background commands."""
+    if isinstance(part, ToolResultPart):
+        return part.text
+    return part.text or "" if isinstance(part, AttachmentPart) and part.name == NEWS else ""
+
+
+def _line(job: Job) -> str:
+    return f"background command {job.state_line()} · {job.line}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import is_command, split
@@ -16,6 +16,7 @@ from agent_tui.plain.event_printer import EventPrinter
 from agent_tui.plain.questions import Asking, Edits
 from agent_tui.plain.reading import Reads, Want
 from agent_tui.plain.sending import Queue, Sender
+from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
@@ -30,35 +31,30 @@ LONG_COMMANDS = ("compact",)
 """Commands that keep the agent busy: what is typed meanwhile waits in the agent's queue."""
 
 
+@dataclass(eq=False)
 class Chat:
-    """``live``: somebody types, and may do so while the agent works; else lines are a script. ``echo``: lines have to
-    be written, for nothing else does."""
+    """What somebody types, or a script says, and what becomes of it."""
 
-    def __init__(
-        self,
-        agent: Agent,
-        writer: LineWriter,
-        reads: Reads,
-        history: History,
-        edits: Edits,
-        *,
-        live: bool,
-        echo: bool,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._agent = agent
-        self._writer = writer
-        self._reads = reads
-        self._history = history
-        self._live = live
-        self._echo = echo
-        self._clock = clock
+    agent: Agent
+    writer: LineWriter
+    reads: Reads
+    history: History
+    edits: Edits
+    _: KW_ONLY
+    live: bool
+    """Somebody types, and may do so while the agent works; else lines are a script."""
+    echo: bool
+    """Lines have to be written, for nothing else does."""
+
+    def __post_init__(self) -> None:
         self.left = asyncio.Event()
         queue = Queue()
-        self.asking = Asking(writer, edits, self._typed_ahead, self.settle, self._call_user)
-        self.printer = EventPrinter(agent, writer, self.asking, queue, self.settle, self._call_user)
-        self.sender = sender = Sender(agent, writer, reads, queue, self.asking, live)
-        self.commands = Commands(agent, writer, sender, self.asking, self.printer, edits, self.leave, self.settle)
+        self.asking = Asking(self.writer, self.edits, self._typed_ahead, self.settle, self._call_user)
+        self.printer = EventPrinter(self.agent, self.writer, self.asking, queue, self.settle, self._call_user)
+        self.sender = Sender(self.agent, self.writer, self.reads, queue, self.asking, self.live)
+        self.commands = Commands(
+            self.agent, self.writer, self.sender, self.asking, self.printer, self.edits, self.leave, self.settle
+        )
         self._order = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._resting: asyncio.Task[None] | None = None
@@ -81,12 +77,12 @@ class Chat:
         self._settling = False
         if self.left.is_set():
             return
-        if self._agent.turns.busy and self._resting is None:
+        if self.agent.turns.busy and self._resting is None:
             self._resting = asyncio.create_task(self._rest(), name="rest")
         question = self.asking.front
         if question is not None:
             self._ask(Want("answer", question.prompt))
-        elif self._agent.turns.busy or self._tasks or self._resting is not None:
+        elif self.agent.turns.busy or self._tasks or self._resting is not None:
             self._ask(Want("nothing", self._prompt))
         elif self._ending:
             self.leave()
@@ -98,10 +94,10 @@ class Chat:
         return MORE if self._lines else PROMPT
 
     def _ask(self, want: Want) -> None:
-        if want != self._wanted and want.kind != "nothing" and not self._reads.drawn:
-            self._writer.prompt(want.prompt)
+        if want != self._wanted and want.kind != "nothing" and not self.reads.drawn:
+            self.writer.prompt(want.prompt)
         self._wanted = want
-        self._reads.want(want)
+        self.reads.want(want)
 
     def spoke(self) -> None:
         """Something was written: a prompt that stood there has to be written again."""
@@ -110,18 +106,14 @@ class Chat:
 
     async def _rest(self) -> None:
         """Until nothing runs and nothing waits that would start by itself."""
-        while self._agent.turns.busy:
-            await self._agent.turns.join()
+        while self.agent.turns.busy:
+            await self.agent.turns.join()
             await asyncio.sleep(0)
         self._resting = None
-        self._count_end()
-        self.settle()
-
-    def _count_end(self) -> None:
-        """Of a script the first turn that does not end well makes the exit code."""
         reason, self.printer.stop_reason = self.printer.stop_reason, None
         if reason is not None:
             self.sender.failed(EXIT_RETRYABLE if self.printer.failure_retryable else EXIT_BY_REASON[reason])
+        self.settle()
 
     # What comes in
 
@@ -129,33 +121,29 @@ class Chat:
         """A line that was read, or a paste of several."""
         self._cancelled_at = None
         self._wanted = Want("nothing")
-        self._writer.typed(text if self._echo else None)
+        self.writer.typed(text if self.echo else None)
         if self.asking.front is not None and not self._is_command(text):
             if self.asking.take(text) != "other":
                 self.settle()
                 return
             if not text.startswith("/"):
-                self._writer.say("That is no answer; it is queued as a message. The question still waits.", "Note")
+                self.writer.say("That is no answer; it is queued as a message. The question still waits.", "Note")
         self._take(text)
         self.settle()
 
     def _is_command(self, text: str) -> bool:
-        return self.commands.knows(text) or is_command(text, self._agent)
+        return self.commands.knows(text) or is_command(text, self.agent)
 
     def _typed_ahead(self) -> None:
         """A question is about to be put: what was typed before is no answer to it."""
-        text = self._reads.typed_ahead()
+        text = self.reads.typed_ahead()
         if text:
             self._take(text)
 
     def _call_user(self) -> None:
         """Something waits for the user, who may have gone for a walk."""
-        if self._reads.drawn and self._agent.settings.ui.notifications:
-            self._writer.ring()
-
-    def line_of_ours(self, text: str) -> None:
-        """A line that comes from the command line."""
-        self._send(text)
+        if self.reads.drawn and self.agent.settings.ui.notifications:
+            self.writer.ring()
 
     def _take(self, text: str) -> None:
         if text.endswith("\\") and not text.endswith("\\\\"):
@@ -167,16 +155,17 @@ class Chat:
         if len(lines) == 1 and first.startswith(("/", "!")) and "\n" in text:
             # A paste of commands is several commands, not one with line breaks in it.
             for each in text.split("\n"):
-                self._send(each)
+                self.send(each)
         else:
-            self._send(text)
+            self.send(text)
 
-    def _send(self, text: str) -> None:
+    def send(self, text: str) -> None:
+        """Sends a message, or runs a command."""
         if not text.strip():
-            if not self._agent.turns.busy and self._agent.turns.send_waiting():
+            if not self.agent.turns.busy and self.agent.turns.send_waiting():
                 self.settle()
             return
-        self._history.add(text)
+        self.history.add(text)
         key = new_id("line")
         self._unsent[key] = text
         task = asyncio.create_task(self._handle(text, key), name=key)
@@ -186,12 +175,12 @@ class Chat:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._writer.quote(str(error) or type(error).__name__, "Error")
+            self.writer.quote(str(error) or type(error).__name__, "Error")
             self.sender.failed(EXIT_ERROR)
         self.settle()
 
     async def _handle(self, text: str, key: str) -> None:
-        agent = self._agent
+        agent = self.agent
         try:
             if self._is_command(text):
                 del self._unsent[key]
@@ -215,26 +204,27 @@ class Chat:
     def interrupted(self) -> None:
         """Ctrl+C: gives up a question of ours, interrupts, drops the line, and twice on an empty one leaves. What was
         typed while the agent worked is kept when it is interrupted."""
-        now, before = self._clock(), self._cancelled_at
+        now, before = time.monotonic(), self._cancelled_at
         self._cancelled_at = None
         self._broken()
         self._wanted = Want("nothing")
         if self.asking.drop_own():
-            pass
-        elif self._agent.turns.busy:
-            self._agent.turns.interrupt()
-            self._writer.say("Interrupting…")
-        elif not self._live:
+            self.settle()
+            return
+        if self.agent.turns.busy:
+            self.agent.turns.interrupt()
+            self.writer.say("Interrupting…")
+        elif not self.live:
             self.sender.code = EXIT_INTERRUPTED
             self.leave()
-        elif self._reads.drop() or self._lines:
+        elif self.reads.drop() or self._lines:
             self._lines.clear()
-            self._writer.say("The line is dropped.")
+            self.writer.say("The line is dropped.")
         elif before is not None and now - before <= TWICE:
             self.leave()
         else:
             self._cancelled_at = now
-            self._writer.say("Ctrl+C again leaves.")
+            self.writer.say("Ctrl+C again leaves.")
         self.settle()
 
     def over(self) -> None:
@@ -243,20 +233,20 @@ class Chat:
         if self._lines:
             self._take("")
         self._ending = True
-        if self._live:
+        if self.live:
             self.leave()
             return
         self.asking.give_up()
         self.settle()
 
     def _broken(self) -> None:
-        if not self._reads.drawn:
-            self._writer.broken()
+        if not self.reads.drawn:
+            self.writer.broken()
 
     def leave(self) -> None:
         """Ends the chat with everything stored."""
-        self._writer.end_answer()
-        self._reads.want(Want("end"))
+        self.writer.end_answer()
+        self.reads.want(Want("end"))
         self.left.set()
 
     def close(self) -> str:

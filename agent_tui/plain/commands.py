@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -27,7 +27,7 @@ from agent_tui.commands.sessions import (
 )
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.models.session import Branch, SessionHit
-from agent_tui.plain.event_printer import ago
+from agent_tui.plain.event_printer import ago, result_text
 from agent_tui.plain.line_writer import spoken
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
@@ -49,14 +49,14 @@ BRANCH_WORDS = 160
 """Characters of what was said on a branch, of which half are its first words."""
 
 
+@dataclass(eq=False)
 class Lists:
     """Puts lists as questions and does what is chosen."""
 
-    def __init__(self, agent: Agent, writer: LineWriter, sender: Sender, asking: Asking) -> None:
-        self._agent = agent
-        self._writer = writer
-        self._sender = sender
-        self._asking = asking
+    _agent: Agent
+    _writer: LineWriter
+    _sender: Sender
+    _asking: Asking
 
     async def resume(self, search: str) -> None:
         """Another session, this project's first. ``search`` looks at titles and at what was said."""
@@ -97,10 +97,8 @@ class Lists:
             rows.append(" ".join(model_line(await agent.models.describe(spec.key)).split()) + current)
         chosen = await self._asking.pick("Models. Any LiteLLM name works as well: /model NAME.", rows)
         if chosen is not None:
-            from agent_tui.commands.registry import Text, run
-
-            result = await run(agent, f"/model {specs[chosen].key}")
-            if isinstance(result, Text):
+            result = await registry.run(agent, f"/model {specs[chosen].key}")
+            if isinstance(result, registry.Text):
                 self._writer.say(result.text)
 
     async def rewind(self) -> None:
@@ -109,10 +107,7 @@ class Lists:
         path = agent.conversation.path
         leave = {message.id: len(path) - at for at, message in enumerate(path)}
         entries = list(tree(path, agent.branches.all()))
-        rows = [
-            self._branch(entry) if isinstance(entry, Branch) else self._message(entry, leave[entry.id])
-            for entry in entries
-        ]
+        rows = [_branch(entry) if isinstance(entry, Branch) else _message(entry, leave[entry.id]) for entry in entries]
         branches = sum(isinstance(entry, Branch) for entry in entries)
         title = "Go back to before which of your messages? The newest is first."
         if branches:
@@ -124,22 +119,6 @@ class Lists:
         chosen = await self._asking.pick(title, rows)
         if chosen is not None:
             await self._go(entries[chosen], leave)
-
-    @staticmethod
-    def _message(message: Message, leave: int) -> str:
-        return f"{first_words(message)}, {ago(message.created)}, {plural(leave - 1, 'message')} after it"
-
-    @staticmethod
-    def _branch(branch: Branch) -> str:
-        what = (
-            "Branch"
-            if not branch.depth
-            else "Branch of the branch above"
-            if branch.depth == 1
-            else (f"Branch at level {branch.depth + 1}")
-        )
-        size = f"{plural(len(branch.own), 'message')}, {spoken(tokens(branch.tokens, True))} tokens"
-        return f"{what}: {words_of(branch, BRANCH_WORDS)}, {ago(branch.updated)}, {size}"
 
     async def _go(self, entry: Message | Branch, leave: Mapping[str, int]) -> None:
         agent, head = self._agent, head_of(entry)
@@ -175,6 +154,16 @@ class Lists:
         self._writer.say("/jobs output ID says what it wrote; /jobs stop, keep or end ID.")
 
 
+def _message(message: Message, leave: int) -> str:
+    return f"{first_words(message)}, {ago(message.created)}, {plural(leave - 1, 'message')} after it"
+
+
+def _branch(branch: Branch) -> str:
+    what = ("Branch", "Branch of the branch above", f"Branch at level {branch.depth + 1}")[min(branch.depth, 2)]
+    size = f"{plural(len(branch.own), 'message')}, {spoken(tokens(branch.tokens, True))} tokens"
+    return f"{what}: {words_of(branch, BRANCH_WORDS)}, {ago(branch.updated)}, {size}"
+
+
 async def found_by(reader: SearchReader, search: str) -> list[SessionHit]:
     """Looks in a thread, which ends soon where nobody waits for it any more: the program waits for its end."""
     left = Event()
@@ -198,60 +187,50 @@ NO_COLOURS = (
 )
 
 
-@dataclass(slots=True, frozen=True)
-class Own:
-    """A command that only plain mode has: what a key does on the screen."""
+OWN = {
+    "output": ("/output [N]", "All that the newest tool call returned; 2 the one before it."),
+    "history": ("/history [N | all]", "What was said: your last five messages with the answers."),
+    "reasoning": ("/reasoning [on | off]", "What the model thought; on says it each time."),
+    "queue": ("/queue [drop | send] [N]", "What waits; drop takes the newest back, send sends."),
+    "steer": ("/steer TEXT", "A message that goes in at the next step of the running turn."),
+    "edit": ("/edit [TEXT]", "Writes the message in your editor."),
+}
+"""Commands that only plain mode has, with what they do: what a key does on the screen."""
 
-    usage: str
-    what: str
-    run: Callable[[str], Awaitable[None]]
 
-
+@dataclass(eq=False)
 class Commands:
     """Runs commands and says what they answer."""
 
-    def __init__(
-        self,
-        agent: Agent,
-        writer: LineWriter,
-        sender: Sender,
-        asking: Asking,
-        printer: EventPrinter,
-        edits: Edits,
-        leave: Callable[[], None],
-        settle: Callable[[], None],
-    ) -> None:
-        self._agent = agent
-        self._writer = writer
-        self._sender = sender
-        self._printer = printer
-        self._edits = edits
-        self._leave = leave
-        self._settle = settle
-        self._lists = Lists(agent, writer, sender, asking)
-        self.own: dict[str, Own] = {
-            "output": Own("/output [N]", "All that the newest tool call returned; 2 the one before it.", self._output),
-            "history": Own(
-                "/history [N | all]", "What was said: your last five messages with the answers.", self._history
-            ),
-            "reasoning": Own("/reasoning [on | off]", "What the model thought; on says it each time.", self._reasoning),
-            "queue": Own(
-                "/queue [drop | send] [N]", "What waits; drop takes the newest back, send sends.", self._queue
-            ),
-            "steer": Own("/steer TEXT", "A message that goes in at the next step of the running turn.", self._steer),
-            "edit": Own("/edit [TEXT]", "Writes the message in your editor.", self._edit),
+    _agent: Agent
+    _writer: LineWriter
+    _sender: Sender
+    _asking: Asking
+    _printer: EventPrinter
+    _edits: Edits
+    _leave: Callable[[], None]
+    _settle: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._lists = Lists(self._agent, self._writer, self._sender, self._asking)
+        self._own: dict[str, Callable[[str], Awaitable[None]]] = {
+            "output": self._output,
+            "history": self._history,
+            "reasoning": self._reasoning,
+            "queue": self._queue,
+            "steer": self._steer,
+            "edit": self._edit,
         }
 
     def knows(self, line: str) -> bool:
         """Returns whether a line is a command of plain mode's own."""
-        return line.startswith("/") and registry.split(line)[0].lower() in self.own
+        return line.startswith("/") and registry.split(line)[0].lower() in OWN
 
     async def run(self, line: str) -> None:
         """Runs ``/name args``. Raises AgentError for what cannot be done."""
         name, args = registry.split(line)
-        own = self.own.get(name.lower())
-        if own is not None:
-            await own.run(args)
+        if (own := self._own.get(name.lower())) is not None:
+            await own(args)
             return
         result = await registry.run(self._agent, line)
         match result:
@@ -284,7 +263,8 @@ class Commands:
                 await self._agent.context.refresh()
                 self._writer.say(rows_text(self._agent))
             case "help":
-                self._help(result.data)
+                for line in help_lines(self._agent, result.data):
+                    self._writer.quote(line)
             case "themes":
                 self._writer.say(NO_COLOURS, "Note")
             case "vim":
@@ -310,12 +290,6 @@ class Commands:
             case _:
                 assert_never(result.name)
 
-    def _help(self, topic: str) -> None:
-
-        own = [(command.usage, command.what) for command in self.own.values()]
-        for line in help_lines(self._agent, own, topic):
-            self._writer.quote(line)
-
     async def _copy(self, text: str, what: str) -> None:
         from agent_tui.commands.desktop import copy_text
 
@@ -330,8 +304,6 @@ class Commands:
     # What keys do on the screen
 
     async def _output(self, args: str) -> None:
-        from agent_tui.plain.event_printer import result_text
-
         found = self._printer.results
         back = int(args) if args.isdecimal() and len(args) < 6 else 0 if args else 1
         if not 1 <= back <= len(found):
@@ -417,21 +389,19 @@ INSTEAD = {
 """What commands do otherwise here."""
 
 
-def help_lines(agent: Agent, own: Sequence[tuple[str, str]], topic: str = "") -> Iterator[str]:
-    """Everything there is to know; of a ``topic`` that command alone, with all its help. ``own`` are the commands that
-    only plain mode has, or has otherwise."""
-    mine = {usage.partition(" ")[0]: (usage, what) for usage, what in own}
-    if (named := mine.get(f"/{topic.lstrip('/').lower()}")) is not None:
-        yield f"{named[0]}: {named[1]}"
+def help_lines(agent: Agent, topic: str = "") -> Iterator[str]:
+    """Everything there is to know; of a ``topic`` that command alone, with all its help."""
+    if (named := OWN.get(topic.lstrip("/").lower())) is not None:
+        yield ": ".join(named)
         return
     command = find(topic.lstrip("/")) if topic else None
     if command is not None:
         yield f"{command.usage}: {INSTEAD.get(command.name, command.doc)}"
         return
     rows = [("Typing", ""), *TYPING, ("Commands", "")]
-    rows += [(c.usage, INSTEAD.get(c.name, c.summary)) for c in load().values() if f"/{c.name}" not in mine]
+    rows += [(c.usage, INSTEAD.get(c.name, c.summary)) for c in load().values() if c.name not in OWN]
     rows += [(f"/{c.name}", c.description) for c in agent.project.user_commands()]
-    rows += [("Commands that are keys on the screen", ""), *own]
+    rows += [("Commands that are keys on the screen", ""), *OWN.values()]
     wanted = topic.lower().split()
     for name, what in rows:
         if not what and not wanted:

@@ -48,6 +48,7 @@ from agent_tui.models.messages import (
     own_output,
 )
 from agent_tui.plain.line_writer import LEVELS, ProgressTicker, spoken
+from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable_output, one_line, program_output, spelled
 from agent_tui.text.numbers import age, duration, plural, tokens
 
@@ -64,11 +65,12 @@ LONGEST_LABEL = 300
 """Characters of a call that are told."""
 
 
-def result_lines(label: str, result: ToolResultPart) -> Iterator[str]:
-    """``Tool read app.py: 40 lines``; of a list of things to do, each thing as a line below it."""
-    yield f"Tool {spelled(label, line=True)[:LONGEST_LABEL]}: {spoken(', '.join(_facts(result))) or 'done'}"
+def tell_result(writer: LineWriter, label: str, result: ToolResultPart) -> None:
+    """Says ``Tool read app.py: 40 lines``; of a list of things to do, each thing as a line below it."""
+    facts = spoken(", ".join(_facts(result))) or "done"
+    writer.quote(f"Tool {spelled(label, line=True)[:LONGEST_LABEL]}: {facts}")
     for text, status in items_of(result):
-        yield f"{_STATES[status]}: {drawable_output(text)}".replace("\n", " ")
+        writer.quote(f"{_STATES[status]}: {drawable_output(text)}".replace("\n", " "), indent="  ")
 
 
 def _facts(result: ToolResultPart) -> Iterator[str]:
@@ -108,18 +110,23 @@ def earlier(messages: Sequence[Message], exchanges: int | None) -> int:
     return mine[-exchanges] if len(mine) >= exchanges else 0
 
 
-def attached(message: Message) -> Iterator[str]:
-    """A line for each attachment that the user knows of."""
+def tell_attached(writer: LineWriter, message: Message) -> None:
+    """Says a line for each attachment that the user knows of."""
     known = (TOLD_MODE,) if own_output(message) is None else (TOLD_MODE, OWN_OUTPUT)
     for part in message.parts:
         if isinstance(part, AttachmentPart) and part.name not in known:
-            yield f"attached: {spelled(part.name, line=True)}"
+            writer.quote(f"attached: {spelled(part.name, line=True)}", "Note")
 
 
 def printed(message: Message) -> str | None:
     """Returns the output of the user's own command, to be said; None where the message is none."""
     output = own_output(message)
     return None if output is None else program_output(output).strip("\n")
+
+
+def labels(message: Message) -> dict[str, str]:
+    """Returns what the tool calls of an answer are about, by their ids."""
+    return {c.call_id: call_label(c.name, call_summary(c.name, c.arguments)) for c in message.tool_calls}
 
 
 def tell_messages(writer: LineWriter, messages: Sequence[Message]) -> None:
@@ -131,25 +138,15 @@ def tell_messages(writer: LineWriter, messages: Sequence[Message]) -> None:
                 writer.quote(message.text, "You")
             if output := printed(message):
                 writer.quote(output, indent="  ")
-            for line in attached(message):
-                writer.quote(line, "Note")
+            tell_attached(writer, message)
         elif message.role == "assistant":
             if message.text.strip():
                 writer.answer(message.text)
                 writer.end_answer()
-            for call in message.tool_calls:
-                calls[call.call_id] = call_label(call.name, call_summary(call.name, call.arguments))
+            calls |= labels(message)
         elif message.tool_result is not None:
             result = message.tool_result
             tell_result(writer, calls.get(result.call_id, result.name), result)
-
-
-def tell_result(writer: LineWriter, label: str, result: ToolResultPart) -> None:
-    """Prints what came of a tool call."""
-    first, *rest = result_lines(label, result)
-    writer.quote(first)
-    for line in rest:
-        writer.quote(line, indent="  ")
 
 
 log = logging.getLogger(__name__)
@@ -157,29 +154,25 @@ log = logging.getLogger(__name__)
 _COMPACTION: dict[str, Mark] = {"done": "Compacted", "failed": "Error", "not_worth_it": "Warning"}
 
 
+@dataclass(eq=False)
 class EventPrinter:
-    """Tells events; ``dispatch`` is the agent's subscriber and never raises. ``changed`` is called after each."""
+    """Tells events; ``dispatch`` is the agent's subscriber and never raises."""
 
-    def __init__(
-        self,
-        agent: Agent,
-        writer: LineWriter,
-        asking: Asking,
-        queue: Queue,
-        changed: Callable[[], None],
-        calls_user: Callable[[], None],
-    ) -> None:
-        self._agent = agent
-        self._writer = writer
-        self._asking = asking
-        self._queue = queue
-        self._changed = changed
-        self._calls_user = calls_user
+    _agent: Agent
+    _writer: LineWriter
+    _asking: Asking
+    _queue: Queue
+    _changed: Callable[[], None]
+    """Called after each event."""
+    _calls_user: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        agent, asking = self._agent, self._asking
         self._told = Told()
         self._calls: dict[str, str] = {}
         self._own_calls: set[str] = set()
         self._shown = ""
-        self._ticker = ProgressTicker(writer, lambda: agent.turns.busy, lambda: asking.front is not None)
+        self._ticker = ProgressTicker(self._writer, lambda: agent.turns.busy, lambda: asking.front is not None)
         self._foretold = ""
         self._thinking = False
         self._opened = ""
@@ -203,8 +196,6 @@ class EventPrinter:
         match event:
             case SessionChanged(_, True):
                 self._session()
-            case SessionChanged():
-                pass
             case TurnStarted():
                 self._ticker.begin("Working")
             case MessageAdded(message):
@@ -220,8 +211,7 @@ class EventPrinter:
                     writer.say("Starting the provider…")
             case StepEnded(step, message):
                 writer.end_answer()
-                for call in message.tool_calls:
-                    self._calls.setdefault(call.call_id, call_label(call.name, call_summary(call.name, call.arguments)))
+                self._calls = {**labels(message), **self._calls}
                 if (failure := self._told.step_ended(step, message)) is not None:
                     writer.quote(failure, "Error")
             case ToolStarted(call_id, name, summary):
@@ -271,7 +261,7 @@ class EventPrinter:
                 self._queue.changed(event)
                 if (paused := self._queue.paused_words()) and not told:
                     writer.remark(paused, "Note")
-            case JobsChanged() | MessagesWithdrawn():
+            case SessionChanged() | JobsChanged() | MessagesWithdrawn():
                 pass  # their notices and the queue tell it
             case TurnEnded():
                 self._turn_ended(event)
@@ -307,17 +297,20 @@ class EventPrinter:
     # A turn
 
     def _message(self, message: Message) -> None:
-        result = message.tool_result
-        if result is not None:
-            self._result(result)
+        if (result := message.tool_result) is not None:
+            label = self._calls.get(result.call_id, result.name)
+            self.results.append((label, result))
+            del self.results[:-100]
+            self._ticker.spoke()
+            self._ticker.phase = "Working"
+            tell_result(self._writer, label, result)
         elif message.role == "user" and self._own_calls:
             self._own_calls.clear()
             self._end_own(message)
         elif message.role == "user":
             if not self._queue.was_just_typed(message.text):
                 self._writer.quote(message.text, "You, from the queue")
-            for line in attached(message):
-                self._writer.quote(line, "Note")
+            tell_attached(self._writer, message)
 
     def _end_own(self, message: Message) -> None:
         """The user's command is over: what of its output was not said while it ran is said now."""
@@ -330,14 +323,6 @@ class EventPrinter:
         if rest:
             self._writer.quote(rest, indent="  ")
         self._writer.quote("the command has ended.", "Note")
-
-    def _result(self, result: ToolResultPart) -> None:
-        label = self._calls.get(result.call_id, result.name)
-        self.results.append((label, result))
-        del self.results[:-100]
-        self._ticker.spoke()
-        self._ticker.phase = "Working"
-        tell_result(self._writer, label, result)
 
     def _delta(self, kind: str, text: str) -> None:
         self._ticker.spoke()
@@ -365,17 +350,14 @@ class EventPrinter:
         for level, text in self._told.ending(event, says_itself(agent.conversation.path), False):
             if event.stop_reason != "interrupted":
                 writer.say(text, LEVELS[level])
-        said = [f"context {self._context(agent.context.usage())}"]
+        usage = agent.context.usage()
+        used = tokens(usage.total, usage.approximate)
+        said = [f"context {used} of {tokens(usage.window, False)} tokens" if usage.window else f"context {used} tokens"]
         if agent.settings.ui.turn_cost and (figure := turn_figure(event.bill)) is not None:
             said.insert(0, figure)
         writer.say(", ".join(said) + ".", "Done" if event.stop_reason == "end" else "Stopped")
         if lasted >= LONG_TURN and event.stop_reason != "interrupted":
             self._calls_user()
-
-    @staticmethod
-    def _context(usage: ContextUsage) -> str:
-        used = tokens(usage.total, usage.approximate)
-        return f"{used} of {tokens(usage.window, False)} tokens" if usage.window else f"{used} tokens"
 
     def _foretell(self, usage: ContextUsage) -> None:
         """Says, once for each reason, what the next request pays anew."""

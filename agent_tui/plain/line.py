@@ -39,8 +39,10 @@ class Line:
         self._typed = ""
         self._cut = ""
         self._was: list[_Was] = []
-        self._searched: str | None = None
+        self.searched: str | None = None
+        """The letters that an earlier line is looked for with; None while none is."""
         self._before = _Was("", 0)
+        self._found = 0
 
     def put(self, text: str, at: int | None = None) -> None:
         """Lets ``text`` be the line."""
@@ -51,7 +53,7 @@ class Line:
     def clear(self) -> None:
         """A new line begins."""
         self.text, self.at = "", 0
-        self._back, self._searched = 0, None
+        self._back, self.searched = 0, None
         self._was.clear()
 
     def remember(self, text: str) -> None:
@@ -60,82 +62,54 @@ class Line:
             self._past.append(text)
 
     def insert(self, text: str) -> None:
-        if self._searched is not None:
-            self._search(self._searched + text, len(self._past) - 1)
-        else:
+        if text and self.searched is not None:
+            self._search(self.searched + text, len(self._past) - 1)
+        elif text:
             self.put(self.text[: self.at] + text + self.text[self.at :], self.at + len(text))
 
     # What is looked for
 
-    @property
-    def searched(self) -> str | None:
-        """The letters that an earlier line is looked for with; None while none is."""
-        return self._searched
-
-    def _search(self, letters: str, newest: int) -> bool:
+    def _search(self, letters: str, newest: int) -> None:
         """Shows the newest line, from ``newest`` on, with the letters in it."""
-        self._searched = letters
+        self.searched = letters
         for at in range(newest, -1, -1) if letters else ():
-            found = self._past[at].lower().find(letters.lower())
-            if found >= 0:
+            if (found := self._past[at].lower().find(letters.lower())) >= 0:
                 self._found = at
                 self.put(self._past[at], found)
-                return True
-        return False
+                return
 
     def _search_key(self, name: str) -> bool:
         """Returns whether a key belongs to the search."""
-        if name == "search" and self._searched is None:
-            self._before, self._searched = _Was(self.text, self.at), ""
+        if name == "search" and self.searched is None:
+            self._before, self.searched = _Was(self.text, self.at), ""
             self._found = len(self._past)
-        elif self._searched is None:
+        elif self.searched is None:
             return False
         elif name == "search":
-            self._search(self._searched, self._found - 1)
+            self._search(self.searched, self._found - 1)
         elif name == "back":
-            self._search(self._searched[:-1], len(self._past) - 1)
+            self._search(self.searched[:-1], len(self._past) - 1)
         elif name in ("cancel", "interrupt"):
-            self._searched = None
+            self.searched = None
             self.put(*self._before)
         else:
-            self._searched = None
+            self.searched = None
             return False
         return True
 
-    _found = 0
-
     # Keys
 
-    def press(self, name: str) -> bool:
-        """A key that is no letter; False for one that does nothing to a line."""
+    def press(self, name: str) -> None:
+        """A key that is no letter; one that means nothing to a line does nothing."""
         if self._search_key(name):
-            return True
+            return
         text, at = self.text, self.at
         match name:
-            case "left":
-                self.at = self._left(at)
-            case "right":
-                self.at = self._right(at)
-            case "word left":
-                self.at = self._word_left(at)
-            case "word right":
-                self.at = self._word_right(at)
-            case "home":
-                self.at = 0
-            case "end":
-                self.at = len(text)
-            case "back":
-                self._take(self._left(at), at)
-            case "delete":
-                self._take(at, self._right(at))
-            case "word back":
-                self._take(self._word_left(at), at, cut=True)
-            case "word delete":
-                self._take(at, self._word_right(at), cut=True)
-            case "cut left":
-                self._take(0, at, cut=True)
-            case "cut right":
-                self._take(at, len(text), cut=True)
+            case "left" | "right" | "word left" | "word right" | "home" | "end":
+                self.at = self._goal(name)
+            case "back" | "delete" | "word back" | "word delete" | "cut left" | "cut right":
+                goal = self._goal(_TOWARDS[name])
+                self._take(min(at, goal), max(at, goal), cut=name not in ("back", "delete"))
             case "paste":
                 self.insert(self._cut)
             case "swap" if len(text) > 1 and at:
@@ -143,13 +117,36 @@ class Line:
                 self.put(text[: end - 2] + text[end - 1] + text[end - 2] + text[end:], end)
             case "undo" if self._was:
                 self.text, self.at = self._was.pop()
-            case "up":
-                self._older()
-            case "down":
-                self._newer()
-            case _:
-                return False
-        return True
+            case "up" if self._back < len(self._past):
+                if not self._back:
+                    self._typed = text
+                self._back += 1
+                self.put(self._past[-self._back])
+            case "down" if self._back:
+                self._back -= 1
+                self.put(self._past[-self._back] if self._back else self._typed)
+
+    def _goal(self, name: str) -> int:
+        """Returns where a key that moves goes to; a letter goes with what is written on it."""
+        text, at = self.text, self.at
+        match name:
+            case "left":
+                at = max(0, at - 1)
+                while at and hangs(text, at):
+                    at -= 1
+                return at
+            case "right":
+                at = min(len(text), at + 1)
+                while hangs(text, at):
+                    at += 1
+                return at
+            case "word left":
+                found = re.search(r"\S+\s*\Z", text[:at])
+                return found.start() if found else 0
+            case "word right":
+                found = re.match(r"\s*\S+", text[at:])
+                return at + found.end() if found else len(text)
+        return 0 if name == "home" else len(text)
 
     def _take(self, begin: int, end: int, cut: bool = False) -> None:
         if begin < end:
@@ -157,39 +154,16 @@ class Line:
                 self._cut = self.text[begin:end]
             self.put(self.text[:begin] + self.text[end:], begin)
 
-    def _left(self, at: int) -> int:
-        """One letter with what is written on it."""
-        at = max(0, at - 1)
-        while at and hangs(self.text, at):
-            at -= 1
-        return at
 
-    def _right(self, at: int) -> int:
-        at = min(len(self.text), at + 1)
-        while hangs(self.text, at):
-            at += 1
-        return at
-
-    def _word_left(self, at: int) -> int:
-        found = re.search(r"\S+\s*\Z", self.text[:at])
-        return found.start() if found else 0
-
-    def _word_right(self, at: int) -> int:
-        found = re.match(r"\s*\S+", self.text[at:])
-        return at + found.end() if found else len(self.text)
-
-    def _older(self) -> None:
-        if self._back < len(self._past):
-            if not self._back:
-                self._typed = self.text
-            self._back += 1
-            self.put(self._past[-self._back])
-
-    def _newer(self) -> None:
-        if self._back:
-            self._back -= 1
-            self.put(self._past[-self._back] if self._back else self._typed)
-
+_TOWARDS = {
+    "back": "left",
+    "delete": "right",
+    "word back": "word left",
+    "word delete": "word right",
+    "cut left": "home",
+    "cut right": "end",
+}
+"""Where the keys that take something away take it."""
 
 _STRING = r"\x1b[\]PX^_][^\x00-\x1f\x7f]{0,400}"
 """What a terminal answers to a question (OSC, DCS, APC). Nobody asks here; an editor that had the terminal may have."""
@@ -197,14 +171,7 @@ _ANSWER = re.compile(rf"{_STRING}(?:\x07|\x1b\\)")
 _BEGUN = re.compile(rf"{_STRING}\x1b?\Z|\x1b(?:\[[ -?]{{0,30}}|O)?\Z")
 """What may become an answer or a key with what comes next."""
 _SEQUENCE = re.compile(r"\x1b(?:\[([0-9;:<=>?]*)([ -/]*[@-~])|O([@-~])|([^\[O\]PX^_\x1b]))")
-_FINALS = {
-    "A": "up",
-    "B": "down",
-    "C": "right",
-    "D": "left",
-    "H": "home",
-    "F": "end",
-}
+_FINALS = {"A": "up", "B": "down", "C": "right", "D": "left", "H": "home", "F": "end"}
 _NUMBERED = {"1": "home", "3": "delete", "4": "end", "7": "home", "8": "end"}
 _ALT = {"b": "word left", "f": "word right", "d": "word delete", "\x7f": "word back", "\x08": "word back"}
 _CONTROLS = {
@@ -257,26 +224,19 @@ class Keys:
         self._rest = ""
         at = 0
         while at < len(text):
+            key, end = "", at + 1
             if text[at] != "\x1b":
                 key = _CONTROLS.get(text[at], "") if unicodedata.category(text[at]) == "Cc" else text[at]
-                at += 1
             elif match := _ANSWER.match(text, at):
-                key = ""
-                at = match.end()
+                end = match.end()
             elif match := _SEQUENCE.match(text, at):
-                key = _named(match)
-                at = match.end()
-            elif text.startswith("\x1b\x1b", at):
-                at += 1
-                continue
-            elif _BEGUN.match(text, at):
+                key, end = _named(match), match.end()
+            elif not text.startswith("\x1b\x1b", at) and _BEGUN.match(text, at):
                 self._rest = text[at:]
                 return
-            else:  # nothing that a terminal sends
-                at += 1
-                continue
             if key:
                 yield key
+            at = end
 
 
 def _named(match: re.Match[str]) -> str:

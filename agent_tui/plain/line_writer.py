@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from typing import Literal, TextIO, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, get_args
 
 from agent_tui import terminal_output
 from agent_tui.text.clean import clean, newlines, one_line, visible_form
 from agent_tui.text.numbers import duration
+
+if TYPE_CHECKING:
+    from agent_tui.plain.reading import Reads
 
 _SIGNS = (
     (r"~(?=\$?\d)", "about "),
@@ -66,23 +69,21 @@ def looks_like_ours(line: str) -> bool:
 
 
 class LineWriter:
-    """Writes to ``out``. ``aside`` is called before anything is written: who stands at the prompt steps aside, and
-    ``spoke`` afterwards; while ``holds``, what is to be written waits for ``flush``. ``lost`` is called once, where
-    nobody can read it any more. Nothing is raised for that."""
+    """Writes to ``out``. Before anything is written ``reads``, which may show a line that is typed, steps aside, and
+    while it holds, what is to be written waits for ``flush``; ``spoke`` is called afterwards. ``lost`` is called once,
+    where nobody can read it any more. Nothing is raised for that."""
+
+    reads: Reads | None = None
 
     def __init__(
         self,
         out: TextIO,
-        aside: Callable[[], None] = lambda: None,
         spoke: Callable[[], None] = lambda: None,
         lost: Callable[[OSError], None] = lambda error: None,
-        holds: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._out = out
-        self._aside = aside
+        self.out = out
         self._spoke = spoke
         self._lost = lost
-        self._holds = holds
         self._held: list[str] = []
         self._reaches = True
         self._fresh = True
@@ -105,12 +106,14 @@ class LineWriter:
 
     def remark(self, text: str, mark: Mark) -> None:
         """Words of ours while the answer may be coming: a word of it that has only begun waits for its end."""
-        self._interject()
+        self.make_room()
         self._lines(spoken(text), mark)
 
     def _lines(self, text: str, mark: Mark | None) -> None:
         text = clean(text).rstrip("\n")
-        self._line(f"{mark}: {text}" if mark else text)
+        self._new_line()
+        self._write(f"{mark}: {text}\n" if mark else f"{text}\n")
+        self._fresh = True
 
     def prompt(self, text: str) -> None:
         """A question whose answer is typed behind it."""
@@ -128,14 +131,10 @@ class LineWriter:
         """Something else stands on the line, such as the ^C of the terminal."""
         self._fresh = False
 
-    def make_room(self) -> None:
-        """A line is about to be typed: it needs a row of its own."""
-        self._interject()
-
     def ring(self) -> None:
         """The bell."""
         if self._reaches:
-            self._guarded(lambda: terminal_output.ring(self._out))
+            self._guarded(lambda: terminal_output.ring(self.out))
 
     # The answer as it comes
 
@@ -151,11 +150,9 @@ class LineWriter:
 
     def _end_of_piece(self) -> int:
         text = self._answer
-        line = text.find("\n") + 1
-        sentences = [match.end() for match in _SENTENCE.finditer(text, 0, line or len(text))]
-        if line:
+        if line := text.find("\n") + 1:
             return line
-        if sentences:
+        if sentences := [match.end() for match in _SENTENCE.finditer(text)]:
             return sentences[-1]
         if len(text) <= SOON:
             return 0
@@ -180,17 +177,13 @@ class LineWriter:
         if self._answer:
             piece, self._answer = self._answer, ""
             self._piece(piece)
-        self._interject()
+        self.make_room()
 
-    def _interject(self) -> None:
+    def make_room(self) -> None:
+        """Something of ours is about to stand here: it needs a row of its own."""
         if self._begun:
             self._begun = False
             self._new_line()
-
-    def _line(self, text: str) -> None:
-        self._new_line()
-        self._write(f"{text}\n")
-        self._fresh = True
 
     def _new_line(self) -> None:
         if not self._fresh:
@@ -198,23 +191,28 @@ class LineWriter:
             self._fresh = True
 
     def _write(self, text: str) -> None:
-        if self._held or self._holds():
+        if self._held or self._holds:
             self._held.append(text)
         elif self._reaches:
-            self._aside()
-            self._guarded(lambda: terminal_output.write(self._out, text))
+            if self.reads is not None:
+                self.reads.step_aside()
+            self._guarded(lambda: terminal_output.write(self.out, text))
             self._spoke()
+
+    @property
+    def _holds(self) -> bool:
+        return self.reads is not None and self.reads.holds
 
     def flush(self) -> None:
         """Nothing holds what waited any more."""
-        if self._held and not self._holds():
+        if self._held and not self._holds:
             text, self._held = "".join(self._held), []
             self._write(text)
 
     def _guarded(self, write: Callable[[], None]) -> None:
         try:
             write()
-            self._out.flush()
+            self.out.flush()
         except OSError as error:
             self.reach_nobody(error)
 

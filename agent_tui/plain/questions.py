@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from agent_tui.commands.questions import PLAN_CHOICES, PermissionChoice, PlanChoice, permission_choices, question_text
+from agent_tui.commands.questions import PLAN_CHOICES, permission_choices, question_text
 from agent_tui.errors import AgentError
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
 from agent_tui.models.messages import new_id
 from agent_tui.records import dataclass
 from agent_tui.text.clean import spelled
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import lines_in, plural
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
@@ -32,76 +34,47 @@ WORDS = {"yes": "y", "no": "n"}
 
 
 class Question:
-    """One open question. ``give_up`` is called where nobody can answer it any more."""
+    """An open question: choices by number, by key, or yes and no; one of them may ask for words first. ``rows`` are
+    their labels, each with the key that answers as well (or none)."""
 
-    def __init__(self, request_id: str, writer: LineWriter) -> None:
+    words_prompt = ""
+    """Asks for the words."""
+
+    def __init__(self, request_id: str, writer: LineWriter, rows: Sequence[tuple[str, str]], body: str = "") -> None:
         self.request_id = request_id
         self.writer = writer
-
-    prompt = ""
-
-    def put(self) -> None:
-        """Says it."""
-        raise NotImplementedError
-
-    def take(self, line: str) -> Taken:
-        """A line was typed."""
-        raise NotImplementedError
-
-    def give_up(self) -> None:
-        """Answers as somebody who says nothing."""
-        raise NotImplementedError
-
-
-@dataclass(slots=True, frozen=True)
-class NumberedRow:
-    """A numbered choice; ``key`` answers as well."""
-
-    label: str
-    key: str = ""
-
-
-class Numbered(Question):
-    """Choices by number, by key, or yes and no; one of them may ask for words first."""
-
-    def __init__(
-        self, request_id: str, writer: LineWriter, rows: Sequence[NumberedRow], words_prompt: str = ""
-    ) -> None:
-        super().__init__(request_id, writer)
         self.rows = rows
-        self._words_prompt = words_prompt
+        self.body = body
+        """The text above the choices; of a long one the rest is said on demand."""
         self._writing = False
         self._all_said = False
 
     @property
-    def _long(self) -> bool:
-        """True when the text above the choices is said in two parts."""
-        return self.body().count("\n") >= BODY_LINES
-
-    @property
     def unsaid(self) -> bool:
-        """True when the second of them was not said."""
-        return self._long and not self._all_said
+        """True when the end of the text above the choices was not said."""
+        return self.body.count("\n") >= BODY_LINES and not self._all_said
 
     @property
-    def prompt(self) -> str:  # type: ignore[override]
+    def prompt(self) -> str:
         if self._writing:
-            return f"{self._words_prompt}, an empty line goes back: "
+            return f"{self.words_prompt}, an empty line goes back: "
         return f"Answer, 1 to {len(self.rows)}: " if len(self.rows) > 1 else "Answer, 1: "
 
-    def body(self) -> str:
-        """The text above the choices."""
-        return ""
-
     def say_rows(self, begin: int = 0, end: int | None = None) -> None:
-        for number, row in enumerate(self.rows[begin:end], begin + 1):
-            self.writer.quote(f"{number}. {spelled(row.label, line=True)}")
+        for number, (label, _) in enumerate(self.rows[begin:end], begin + 1):
+            self.writer.quote(f"{number}. {spelled(label, line=True)}")
 
     def put(self) -> None:
-        self.writer.quote(_beginning(self.body()), indent="  ") if self.body() else None
+        """Says it."""
+        if self.body:
+            lines = self.body.split("\n")
+            rest = len(lines) - BODY_LINES
+            more = [f"… {plural(rest, 'more line')}: m says them"] if rest > 0 else []
+            self.writer.quote("\n".join([*lines[:BODY_LINES], *more]), indent="  ")
         self.say_rows()
 
     def take(self, line: str) -> Taken:
+        """A line was typed."""
         text = line.strip()
         if self._writing:
             self._writing = False
@@ -110,20 +83,18 @@ class Numbered(Question):
             return "answered" if text else "again"
         if not text:
             return "again"
-        if text.lower() == "m" and self._long:
+        if text.lower() == "m" and self.body.count("\n") >= BODY_LINES:
             self._all_said = True
-            self.writer.quote("\n".join(self.body().split("\n")[BODY_LINES:]), indent="  ")
+            self.writer.quote("\n".join(self.body.split("\n")[BODY_LINES:]), indent="  ")
             return "again"
         at = self._row(text.lower())
-        if at is None:
-            return self.no_row(text)
-        return self.choose(at)
+        return self.no_row(text) if at is None else self.choose(at)
 
     def _row(self, text: str) -> int | None:
         if text.isdecimal() and len(text) < 6 and 1 <= int(text) <= len(self.rows):
             return int(text) - 1
-        key = WORDS.get(text, text)
-        return next((at for at, row in enumerate(self.rows) if row.key and row.key == key), None)
+        wanted = WORDS.get(text, text)
+        return next((at for at, (_, key) in enumerate(self.rows) if key == wanted), None)
 
     def no_row(self, text: str) -> Taken:
         """Something was typed that names no choice."""
@@ -144,32 +115,26 @@ class Numbered(Question):
         """Takes what was written instead of choosing."""
         raise NotImplementedError
 
-
-def _beginning(body: str) -> str:
-    lines = body.split("\n")
-    if len(lines) <= BODY_LINES:
-        return body
-    more = plural(len(lines) - BODY_LINES, "more line", "more lines")
-    return "\n".join([*lines[:BODY_LINES], f"… {more}: m says them"])
+    def give_up(self) -> None:
+        """Answers as somebody who says nothing."""
+        raise NotImplementedError
 
 
-class PermissionQuestion(Numbered):
+class PermissionQuestion(Question):
     """May this call be made? What was not said to its end is allowed by the second of two equal answers."""
+
+    words_prompt = "Say what to do instead"
 
     def __init__(
         self, asked: PermissionAsked, writer: LineWriter, answer: Callable[[bool, str | None, str], None]
     ) -> None:
-        self._choices: list[PermissionChoice] = permission_choices(asked)
-        super().__init__(
-            asked.request_id, writer, [NumberedRow(c.label, c.key) for c in self._choices], "Say what to do instead"
-        )
+        self._choices = permission_choices(asked)
+        self._display = asked.display or {}
+        body = spelled(str(self._display.get("text") or "")).expandtabs(4).rstrip("\n")
+        super().__init__(asked.request_id, writer, [(c.label, c.key) for c in self._choices], body)
         self._asked = asked
         self._answer = answer
         self._warned: int | None = None
-
-    def body(self) -> str:
-        display = self._asked.display or {}
-        return spelled(str(display.get("text") or "")).expandtabs(4).rstrip("\n")
 
     def put(self) -> None:
         asked = self._asked
@@ -177,9 +142,9 @@ class PermissionQuestion(Numbered):
         self.writer.quote(spelled(f"{asked.tool} {subject}", line=True), "Permission needed")
         if asked.reason:
             self.writer.quote(spelled(asked.reason, line=True), "Reason")
-        what = {"diff": "The change", "command": "The command"}.get(str((asked.display or {}).get("kind")), "The whole")
-        if self.body():
-            self.writer.say(f"{what}, {plural(self.body().count(chr(10)) + 1, 'line')}:")
+        what = {"diff": "The change", "command": "The command"}.get(str(self._display.get("kind")), "The whole")
+        if self.body:
+            self.writer.say(f"{what}, {plural(lines_in(self.body), 'line')}:")
         super().put()
 
     def choose(self, at: int) -> Taken:
@@ -200,8 +165,10 @@ class PermissionQuestion(Numbered):
         self._answer(False, None, "")
 
 
-class PlanQuestion(Numbered):
+class PlanQuestion(Question):
     """Is the plan to be carried out? ``edit`` lets the user change it and calls back with what became of it."""
+
+    words_prompt = "Say what to plan instead"
 
     def __init__(
         self,
@@ -210,23 +177,19 @@ class PlanQuestion(Numbered):
         answer: Callable[[ApprovedMode | None, str, str], None],
         edit: Callable[[str, Callable[[str], None]], None],
     ) -> None:
-        self._choices: Sequence[PlanChoice] = PLAN_CHOICES
-        super().__init__(
-            asked.request_id, writer, [NumberedRow(c.label, c.key) for c in PLAN_CHOICES], "Say what to plan instead"
-        )
+        super().__init__(asked.request_id, writer, [(c.label, c.key) for c in PLAN_CHOICES])
         self._plan = asked.plan
         self._answer = answer
         self._edit = edit
 
-    def body(self) -> str:
-        return spelled(self._plan).rstrip("\n")
-
     def put(self) -> None:
-        self.writer.say(f"the model has finished its plan, {plural(self.body().count(chr(10)) + 1, 'line')}:", "Plan")
+        self.body = spelled(self._plan).rstrip("\n")
+        count = self.body.count("\n") + 1
+        self.writer.say(f"the model has finished its plan, {plural(count, 'line')}:", "Plan")
         super().put()
 
     def choose(self, at: int) -> Taken:
-        choice = self._choices[at]
+        choice = PLAN_CHOICES[at]
         if choice.feedback:
             return self.ask_for_words()
         if choice.edit:
@@ -247,20 +210,18 @@ class PlanQuestion(Numbered):
         self._answer(None, self._plan, "")
 
 
-class AskQuestion(Numbered):
+class AskQuestion(Question):
     """A question that the model asks. A line that is no number is an answer in other words."""
 
     DECLINE = "Decline to answer"
 
     def __init__(self, asked: QuestionAsked, writer: LineWriter, answer: Callable[[Sequence[str], str], None]) -> None:
-        super().__init__(
-            asked.request_id, writer, [*(NumberedRow(c) for c in asked.choices), NumberedRow(self.DECLINE)]
-        )
+        super().__init__(asked.request_id, writer, [(label, "") for label in (*asked.choices, self.DECLINE)])
         self._asked = asked
         self._answer = answer
 
     @property
-    def prompt(self) -> str:  # type: ignore[override]
+    def prompt(self) -> str:
         several = ", or several such as 1,3" if self._asked.several else ""
         return f"Answer, 1 to {len(self.rows)}{several}, or in your own words: "
 
@@ -269,8 +230,7 @@ class AskQuestion(Numbered):
         self.say_rows()
 
     def choose(self, at: int) -> Taken:
-        chosen = self._asked.choices[at : at + 1]
-        self._answer(chosen, "")
+        self._answer(self._asked.choices[at : at + 1], "")
         return "answered"
 
     def no_row(self, text: str) -> Taken:
@@ -289,18 +249,18 @@ class AskQuestion(Numbered):
         self._answer((), "")
 
 
-class Pick(Numbered):
+class Pick(Question):
     """One of the program's own lists: ``answer`` becomes the number of the row, from 0, or None for none. A long one is
     said in parts; every number can be typed at any time."""
 
-    def __init__(self, request_id: str, writer: LineWriter, title: str, rows: Sequence[NumberedRow]) -> None:
-        super().__init__(request_id, writer, rows)
+    def __init__(self, writer: LineWriter, title: str, rows: Sequence[str]) -> None:
+        super().__init__(new_id("ask"), writer, [(row, "") for row in rows])
         self._title = title
         self._said = 0
         self.answer: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
 
     @property
-    def prompt(self) -> str:  # type: ignore[override]
+    def prompt(self) -> str:
         more = ", m says more" if self._said < len(self.rows) else ""
         return f"Number, 1 to {len(self.rows)}{more}; an empty line leaves it: "
 
@@ -325,13 +285,15 @@ class Pick(Numbered):
         return super().take(line)
 
     def choose(self, at: int) -> Taken:
-        if not self.answer.done():
-            self.answer.set_result(at)
+        self._settle(at)
         return "answered"
 
     def give_up(self) -> None:
+        self._settle(None)
+
+    def _settle(self, at: int | None) -> None:
         if not self.answer.done():
-            self.answer.set_result(None)
+            self.answer.set_result(at)
 
 
 T = TypeVar("T")
@@ -340,38 +302,30 @@ Edits = Callable[[str, str], Awaitable[str | None]]
 """What becomes of a text in the user's editor, in a file of that name; None where it stays as it is."""
 
 
+@dataclass(eq=False)
 class Asking:
-    """Puts the agent's questions and hands it the answers. ``before`` is called before one is put, ``changed`` when
-    another one is in front, ``calls_user`` when the agent asks."""
+    """Puts the agent's questions and hands it the answers."""
 
-    def __init__(
-        self,
-        writer: LineWriter,
-        edits: Edits,
-        before: Callable[[], None],
-        changed: Callable[[], None],
-        calls_user: Callable[[], None],
-    ) -> None:
-        self._writer = writer
-        self._edits = edits
-        self._before = before
-        self._changed = changed
-        self._calls_user = calls_user
-        self._open: list[Question] = []
-        self._own: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.nobody = False
-        """Nobody can answer any more: what is asked is declined at once."""
+    _writer: LineWriter
+    _edits: Edits
+    _before: Callable[[], None]
+    """Called before a question is put."""
+    _changed: Callable[[], None]
+    """Called when another one is in front."""
+    _calls_user: Callable[[], None]
+    """Called when the agent asks."""
+    _open: list[Question] = field(default_factory=list)
+    _own: set[str] = field(default_factory=set)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    nobody: bool = False
+    """Nobody can answer any more: what is asked is declined at once."""
 
     @property
     def front(self) -> Question | None:
         return self._open[0] if self._open else None
 
     def permission(self, agent: Agent, asked: PermissionAsked) -> None:
-        def answer(allow: bool, pattern: str | None, feedback: str) -> None:
-            agent.permissions.answer(asked.request_id, allow, pattern, feedback)
-
-        self._ask(PermissionQuestion(asked, self._writer, answer))
+        self._ask(PermissionQuestion(asked, self._writer, partial(agent.permissions.answer, asked.request_id)))
 
     def plan(self, agent: Agent, asked: PlanPresented) -> None:
         def edit(text: str, then: Callable[[str], None]) -> None:
@@ -388,27 +342,14 @@ class Asking:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-        self._ask(
-            PlanQuestion(
-                asked,
-                self._writer,
-                lambda mode, plan, feedback: agent.questions.answer_plan(asked.request_id, mode, plan, feedback),
-                edit,
-            )
-        )
+        self._ask(PlanQuestion(asked, self._writer, partial(agent.questions.answer_plan, asked.request_id), edit))
 
     def question(self, agent: Agent, asked: QuestionAsked) -> None:
-        self._ask(
-            AskQuestion(
-                asked,
-                self._writer,
-                lambda chosen, text: agent.questions.answer_question(asked.request_id, chosen, text),
-            )
-        )
+        self._ask(AskQuestion(asked, self._writer, partial(agent.questions.answer_question, asked.request_id)))
 
     async def pick(self, title: str, rows: Sequence[str]) -> int | None:
         """The number of the row that the user chooses, from 0; None for none."""
-        pick = Pick(new_id("ask"), self._writer, title, [NumberedRow(row) for row in rows])
+        pick = Pick(self._writer, title, rows)
         return await self._answered(pick, pick.answer)
 
     async def may_attach(self, path: Path) -> bool:
@@ -432,8 +373,7 @@ class Asking:
     def _ask(self, question: Question) -> None:
         if self.nobody:
             question.put()
-            self._writer.say("Nobody can answer any more: declined.")
-            question.give_up()
+            self._decline(question)
             return
         self._open.append(question)
         if len(self._open) == 1:
@@ -482,6 +422,9 @@ class Asking:
         self.nobody = True
         while self._open:
             question = self._open[0]
-            self._writer.say("Nobody can answer any more: declined.")
-            question.give_up()
+            self._decline(question)
             self.closed(question.request_id)
+
+    def _decline(self, question: Question) -> None:
+        self._writer.say("Nobody can answer any more: declined.")
+        question.give_up()

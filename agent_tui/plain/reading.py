@@ -9,8 +9,9 @@ import asyncio
 import os
 import select
 import termios
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -50,71 +51,77 @@ class Listener(NamedTuple):
     """The program is asked to end."""
 
 
-class Reads(Protocol):
+class Reads(ABC):
     """A source of lines. Everything happens on the running loop: nothing waits in a call that a signal would have to
     end."""
 
-    @property
-    def drawn(self) -> bool:
-        """True when it shows prompts and what is typed; else whoever wants a line writes the prompt."""
+    drawn = False
+    """Whether it shows prompts and what is typed; else whoever wants a line writes the prompt."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._loop = asyncio.get_running_loop()
+        self._listener: Listener | None = None
+        self._want = Want("nothing")
+        self.lent = False
+        """True when the terminal is somebody else's now."""
 
     @property
     def holds(self) -> bool:
         """True when what is to be written has to wait."""
+        return False
 
-    @property
-    def lent(self) -> bool:
-        """True when the terminal is somebody else's now."""
-
+    @abstractmethod
     def open(self, listener: Listener) -> None:
         """Begins to listen."""
 
+    @abstractmethod
     def want(self, want: Want) -> None:
         """Sets what is wanted from now on."""
 
+    @abstractmethod
     def keep(self, text: str) -> None:
         """Text that stands in the next message that is typed."""
 
+    @abstractmethod
     def bring_back(self, draft: str) -> None:
         """A draft of an earlier run stands in the line, unless something is typed before it can be seen."""
 
+    @abstractmethod
     def drop(self) -> bool:
         """Drops what stands in the line, which is not wanted; returns False where nothing does."""
 
+    @abstractmethod
     def typed_ahead(self) -> str:
         """Takes what was typed before a question is put, which cannot be its answer: whole lines are returned, the
         beginning of one is kept for the next message."""
 
+    @abstractmethod
     def step_aside(self) -> None:
         """Something is about to be written."""
 
+    @abstractmethod
     async def lend(self, work: Callable[[], T]) -> T:
         """Lets ``work``, which may block, have the terminal."""
 
+    @abstractmethod
     def close(self) -> str:
         """Listens no more and leaves everything as it was; returns what stood in the line."""
 
 
-class Lines:
+class Lines(Reads):
     """Reads lines that somebody else edits. ``live``: people type there, also while the agent works; of anything else a
     line is read when one is wanted."""
 
-    drawn = False
-    holds = False
-
     def __init__(self, descriptor: int, live: bool) -> None:
-        self._descriptor = descriptor
+        super().__init__(descriptor)
         self._live = live
-        self._loop = asyncio.get_running_loop()
-        self._listener: Listener | None = None
-        self._want = Want("nothing")
         self._rest = b""
         self._whole: list[str] = []
         self._begun = ""
         self._over = False
         self._heard = False
         self._paste: asyncio.TimerHandle | None = None
-        self.lent = False
 
     def open(self, listener: Listener) -> None:
         self._listener = listener
@@ -130,13 +137,13 @@ class Lines:
     def bring_back(self, draft: str) -> None:
         """Nobody could change it here."""
 
+    def step_aside(self) -> None:
+        """Nothing of ours stands there."""
+
     def drop(self) -> bool:
         dropped = bool(self._whole)
         self._whole.clear()
         return dropped
-
-    def step_aside(self) -> None:
-        """Nothing of ours stands there."""
 
     def close(self) -> str:
         self.want(Want("end"))
@@ -199,14 +206,11 @@ class Lines:
         if self._live:
             *whole, self._rest = self._rest.split(b"\n")
             self._whole += [line.decode("utf-8", "replace") for line in whole]
-            self._later()
+            if self._paste is not None:
+                self._paste.cancel()
+            self._paste = self._loop.call_later(PASTE, self._pasted)
         else:
             self._next()
-
-    def _later(self) -> None:
-        if self._paste is not None:
-            self._paste.cancel()
-        self._paste = self._loop.call_later(PASTE, self._pasted)
 
     def _pasted(self) -> None:
         self._paste = None
@@ -215,22 +219,22 @@ class Lines:
             self._tell("\n".join(whole))
 
     def _next(self) -> None:
-        if not self._wanted:
-            return
-        if b"\n" in self._rest:
+        if self._wanted and b"\n" in self._rest:
             line, _, self._rest = self._rest.partition(b"\n")
-            self._want = Want("nothing")
+            self._give(line)
+        elif self._wanted:
             self._serve()
-            self._tell(line.decode("utf-8", "replace"))
-        else:
-            self._serve()
+
+    def _give(self, line: bytes) -> None:
+        """Tells the line that was wanted."""
+        self._want = Want("nothing")
+        self._serve()
+        self._tell(line.decode("utf-8", "replace"))
 
     def _end(self) -> None:
         rest, self._rest = self._rest, b""
         if rest and not self._live:
-            self._want = Want("nothing")
-            self._serve()
-            self._tell(rest.decode("utf-8", "replace"))
+            self._give(rest)
             return
         self._pasted()
         self._over = True

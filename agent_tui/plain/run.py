@@ -55,8 +55,8 @@ class Session:
         self._screen = self._live and sys.stdout.isatty()
         self._root = root
         self.history = History(paths.state, str(root))
-        self.reads: Reads = self._make_reads()
-        self.writer = LineWriter(sys.stdout, self.reads.step_aside, self._spoke, self._lost, lambda: self.reads.holds)
+        self.writer = LineWriter(sys.stdout, self._spoke, self._lost)
+        self.reads = self.writer.reads = self._make_reads()
         self.failure: AgentError | OSError | None = None
         self.farewell: list[str] = []
         self.code = EXIT_OK
@@ -154,15 +154,7 @@ class Session:
     async def _talk(self, agent: Agent) -> None:
         from agent_tui.plain.chat import Chat
 
-        chat = Chat(
-            agent,
-            self.writer,
-            self.reads,
-            self.history,
-            self._edited,
-            live=self._live,
-            echo=not self._screen,
-        )
+        chat = Chat(agent, self.writer, self.reads, self.history, self._edited, live=self._live, echo=not self._screen)
         agent.subscribe(chat.printer.dispatch)
         await agent.start()
         self._chat = chat
@@ -173,10 +165,10 @@ class Session:
         )
         self.writer.say(f"{agent.models.spec.key} in {agent.root}, permission mode {agent.mode.now}.{demo}")
         if self._options.resume == "":
-            chat.line_of_ours("/resume")
+            chat.send("/resume")
         if self._options.prompt:
             self.writer.quote(self._options.prompt, "You")
-            chat.line_of_ours(self._options.prompt)
+            chat.send(self._options.prompt)
         self._restore_draft()
         if not chat.left.is_set():
             self._unsent.clear()
@@ -227,27 +219,18 @@ class Session:
     def _make_reads(self) -> Reads:
         descriptor = sys.stdin.fileno()
         if self._screen:
-            from agent_tui.plain.typed import edits_itself
+            from agent_tui.plain.typed import Typed, edits_itself
 
             if edits_itself(descriptor):
-                from agent_tui.plain.typed import Typed
-
-                return Typed(
-                    descriptor,
-                    sys.stdout,
-                    self.history.entries,
-                    self._proposals,
-                    lambda: self.writer.make_room(),
-                    lambda: self.writer.flush(),
-                    lambda text: self.writer.quote(text),
-                    lambda error: self.writer.reach_nobody(error),
-                )
+                return Typed(descriptor, self.writer, self.history.entries, self._proposals)
         from agent_tui.plain.reading import Lines
 
         return Lines(descriptor, self._live)
 
     async def _proposals(self, text: str) -> Sequence[str]:
         """Whole lines that go on as ``text`` does; a single one that is near it where none does."""
+        from agent_tui.plain.commands import OWN
+
         if self._chat is None or self._agent is None or (query := query_at(text, len(text), True)) is None:
             return []
         shell = shell_lines(self.history) if query.kind == "shell" else []
@@ -258,7 +241,7 @@ class Session:
             return []
         found = [text[: query.start] + p.insert for p in proposed]
         if query.kind == "command" and " " not in text:
-            found += [line for name in self._chat.commands.own if (line := f"/{name} ").startswith(text)]
+            found += [line for name in OWN if (line := f"/{name} ").startswith(text)]
         begins = [line for line in found if line.lower().startswith(text.lower())]
         return begins or (found if len(found) == 1 else [])
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, READ_ONLY
 from agent_tui.plain.line_writer import LEVELS
+from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural
 
@@ -47,10 +48,6 @@ class Queue:
             return True
         return False
 
-    @property
-    def count(self) -> int:
-        return len(self._waiting)
-
     def named(self, number: str) -> WaitingMessage | None:
         """Returns the waiting message that stands in the list under a number."""
         at = int(number) if number.isdecimal() else 0
@@ -67,74 +64,74 @@ class Queue:
     def queued_words(self, steered: bool) -> str:
         """Returns the words that are said when something is typed while the agent works."""
         when = "goes in at the next step" if steered else "goes when the turn is over"
-        return f"queued, {when}. {plural(self.count, 'message waits', 'messages wait')}; /queue lists, /queue drop."
+        return f"queued, {when}. {_waits(len(self._waiting))}; /queue lists, /queue drop."
 
     def waiting_words(self, text: str) -> str:
         """Of what waits from an earlier run; keys of the screen are commands here."""
         held = sum(message.kind == "held" for message in self._waiting)
         if not held:
             return text
-        waits = plural(held, "message waits", "messages wait")
-        return f"{waits} from when this session was left: an empty line sends, /queue lists, /queue drop takes back."
+        left = f"{_waits(held)} from when this session was left"
+        return f"{left}: an empty line sends, /queue lists, /queue drop takes back."
 
     def paused_words(self) -> str:
         """After a turn that did not end well: nothing of what waits goes out by itself. Empty where nothing waits."""
         waiting = sum(message.kind != "held" for message in self._waiting)
         if not self._paused or not waiting:
             return ""
-        waits = plural(waiting, "message waits", "messages wait")
-        return f"{waits}: an empty line sends the first, /queue lists, /queue drop takes back."
+        return f"{_waits(waiting)}: an empty line sends the first, /queue lists, /queue drop takes back."
 
 
+def _waits(count: int) -> str:
+    return plural(count, "message waits", "messages wait")
+
+
+@dataclass(eq=False)
 class Sender:
-    """Sends messages, and says why one cannot be sent. ``code`` is the exit code of the program: of a script (not
-    ``live``) the first thing that went wrong makes it."""
+    """Sends messages, and says why one cannot be sent."""
 
-    def __init__(
-        self, agent: Agent, writer: LineWriter, reads: Reads, queue: Queue, asking: Asking, live: bool
-    ) -> None:
-        self.queue = queue
-        self.code = EXIT_OK
-        self._agent = agent
-        self._writer = writer
-        self._reads = reads
-        self._asking = asking
-        self._live = live
+    agent: Agent
+    writer: LineWriter
+    reads: Reads
+    queue: Queue
+    asking: Asking
+    live: bool
+    code: int = EXIT_OK
+    """The exit code of the program: of a script (not ``live``) the first thing that went wrong makes it."""
 
     def failed(self, code: int) -> None:
         """Something went wrong that makes this exit code."""
-        if not self._live:
+        if not self.live:
             self.code = self.code or code
 
     def problem(self, text: str) -> None:
         """Says that what was asked cannot be done."""
-        self._writer.quote(text.replace("Esc interrupts it", "Ctrl+C interrupts it"), "Error")
+        self.writer.quote(text.replace("Esc interrupts it", "Ctrl+C interrupts it"), "Error")
         self.failed(EXIT_ERROR)
 
     async def message(self, text: str, named: str | None = None, steer: bool = False) -> None:
         """Sends a message; ``named`` is the text whose ``@`` words name files, where that is another one."""
         from agent_tui.commands.mentions import collect
 
-        agent = self._agent
-        attachments = await collect(
-            agent, text if named is None else named, [], self._say_level, self._asking.may_attach
-        )
+        agent = self.agent
+
+        def say(level: str, words: str) -> None:
+            self.writer.quote(words, LEVELS[level])
+
+        attachments = await collect(agent, text if named is None else named, [], say, self.asking.may_attach)
         if agent.conversation.read_only:
             self.problem(READ_ONLY)
             self.give_back(text)
         elif agent.turns.busy:
             (agent.turns.steer if steer else agent.turns.submit)(text, attachments)
-            self._writer.remark(self.queue.queued_words(steer), "Note")
+            self.writer.remark(self.queue.queued_words(steer), "Note")
         else:
             self.queue.sent(text)
             agent.turns.submit(text, attachments)
 
     def give_back(self, text: str) -> None:
         """Lets a text stand in the next line, to be changed and sent."""
-        if self._reads.drawn:
-            self._reads.keep(text)
+        if self.reads.drawn:
+            self.reads.keep(text)
         elif text:
-            self._writer.quote(text, "Your message was")
-
-    def _say_level(self, level: str, text: str) -> None:
-        self._writer.quote(text, LEVELS[level])
+            self.writer.quote(text, "Your message was")

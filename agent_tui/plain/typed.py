@@ -8,10 +8,11 @@ import os
 import signal
 import termios
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TextIO, TypeVar
+from typing import NamedTuple
 
 from agent_tui.plain.line import Completes, Keys, Line, Row, propose, width_of
-from agent_tui.plain.reading import PASTE, Listener, Want, what_is_there
+from agent_tui.plain.line_writer import LineWriter
+from agent_tui.plain.reading import PASTE, Listener, Reads, T, Want, what_is_there
 
 
 class Modes:
@@ -89,8 +90,6 @@ def edits_itself(descriptor: int) -> bool:
     return bool(local & termios.ECHO and local & termios.ICANON)
 
 
-T = TypeVar("T")
-
 HOLD = 1.5
 """Seconds after a key in which what is to be written waits: a line is not torn while it is typed."""
 ALONE = 0.05
@@ -107,37 +106,20 @@ class Draft(NamedTuple):
     unseen_until: float
 
 
-class Typed:
-    """``make_room`` is called before the line is shown: it needs a row of its own. ``released`` is called when what had
-    to wait may be written, ``says`` with something to say."""
+class Typed(Reads):
+    """The line of a terminal, edited here; ``past`` are earlier ones. What is written waits for it, and it for that."""
 
     drawn = True
 
-    def __init__(
-        self,
-        descriptor: int,
-        out: TextIO,
-        past: Sequence[str],
-        completes: Completes,
-        make_room: Callable[[], None],
-        released: Callable[[], None],
-        says: Callable[[str], None],
-        lost: Callable[[OSError], None],
-    ) -> None:
-        self._descriptor = descriptor
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, descriptor: int, writer: LineWriter, past: Sequence[str], completes: Completes) -> None:
+        super().__init__(descriptor)
+        self._writer = writer
         self._modes = Modes(descriptor)
         self._window = Window(self._modes, self.step_aside, self._back, self._resized)
         self._keys = Keys()
         self._line = Line(past)
-        self._row = Row(out, lambda: width_of(out))
+        self._row = Row(writer.out, lambda: width_of(writer.out))
         self._completes = completes
-        self._make_room = make_room
-        self._released = released
-        self._says = says
-        self._lost = lost
-        self._listener: Listener | None = None
-        self._want = Want("nothing")
         self._above: list[str] = []  # lines of a paste that goes on
         self._kept = ""
         self._paste: asyncio.TimerHandle | None = None
@@ -146,7 +128,6 @@ class Typed:
         self._proposing: asyncio.Task[None] | None = None
         self._first = True
         self._draft: Draft | None = None
-        self.lent = False
 
     # What the chat asks for
 
@@ -167,7 +148,7 @@ class Typed:
             self._window.close()
         self._leave_row()
         self._paste = self._alone = self._typing = None
-        self._released()
+        self._writer.flush()
         return _joined(self._kept, "\n".join([*self._above, self._line.text]))
 
     def want(self, want: Want) -> None:
@@ -192,7 +173,7 @@ class Typed:
 
     def _yield(self, draft: str) -> None:
         self._line.remember(draft)
-        self._says(YIELDED)
+        self._writer.quote(YIELDED)
 
     def drop(self) -> bool:
         dropped = bool(self._line.text or self._above)
@@ -229,7 +210,7 @@ class Typed:
             self.lent = False
             if self._listener is not None:
                 self._listen()
-            self._released()
+            self._writer.flush()
             self._show()
 
     # Keys
@@ -266,10 +247,10 @@ class Typed:
             if len(key) == 1 or (key == "tab" and at + 1 < len(keys)):
                 letters += key if len(key) == 1 else "\t"
                 continue
-            self._insert(letters)
+            self._line.insert(letters)
             letters = ""
             self._press(key)
-        self._insert(letters)
+        self._line.insert(letters)
         if self._listener is None:
             return
         self._show()
@@ -277,10 +258,6 @@ class Typed:
         if self._alone is not None:
             self._alone.cancel()
         self._alone = self._loop.call_later(ALONE, self._keys.forget) if self._keys.waits else None
-
-    def _insert(self, letters: str) -> None:
-        if letters:
-            self._line.insert(letters)
 
     def _press(self, key: str) -> None:
         line = self._line
@@ -368,7 +345,7 @@ class Typed:
         if busy and not self._row.shown and not self._line.text and self._line.searched is None:
             return
         if not self._row.shown:
-            self._make_room()
+            self._writer.make_room()
         self._guarded(lambda: self._row.show(self._prompt, self._line.text, self._line.at))
 
     def _leave_row(self) -> None:
@@ -379,7 +356,7 @@ class Typed:
             write()
         except OSError as error:
             self._row.shown = False
-            self._lost(error)
+            self._writer.reach_nobody(error)
 
     def _hold(self) -> None:
         if self._typing is not None:
@@ -388,14 +365,14 @@ class Typed:
         if self._line.text:
             self._typing = self._loop.call_later(HOLD, self._release)
         else:
-            self._released()
+            self._writer.flush()
 
     def _release(self) -> None:
         if self._typing is not None:
             self._typing.cancel()
             self._typing = None
         if not self.lent:
-            self._released()
+            self._writer.flush()
 
     def _complete(self) -> None:
         if self._proposing is None or self._proposing.done():
@@ -405,7 +382,7 @@ class Typed:
         said = await propose(self._line, self._completes)
         if said:
             self._release()
-            self._says(said)
+            self._writer.quote(said)
         self._show()
 
     def _back(self) -> None:

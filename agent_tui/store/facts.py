@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -207,36 +208,16 @@ class Learned:
         if row is None:
             return None
         with self._db.decoding("a learned limit"):
-            window, max_input, max_output, believed, configured_window, configured_output, at, text = row
-            return LearnedLimit(
-                model,
-                server,
-                window,
-                max_input,
-                max_output,
-                believed,
-                configured_window,
-                configured_output,
-                at,
-                decode(text),
-            )
+            return LearnedLimit(model, server, *(*row[:-1], decode(row[-1])))
 
     def put_limit(self, limit: LearnedLimit) -> None:
         """Keeps what was learned, in place of what was known of the same model and server."""
-        values = (
-            limit.window,
-            limit.max_input,
-            limit.max_output,
-            limit.believed,
-            limit.configured_window,
-            limit.configured_output,
-            limit.learned_at,
-        )
+        values = [getattr(limit, field.name) for field in fields(limit)]
         with self._db.writing():
             self._db.run(
                 f"INSERT OR REPLACE INTO learned_limit (model, server, {_COLUMNS}) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (encode(limit.model), encode(limit.server), *values, encode(limit.text)),
+                [encode(value) if isinstance(value, str) else value for value in values],
             )
 
     def limits(self) -> list[LearnedLimit]:

@@ -16,11 +16,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from types import TracebackType
 
 from agent_tui.errors import SessionBusyError, StoreError
 from agent_tui.paths import private_dir
-from agent_tui.store.sessions import Sessions
+from agent_tui.store.sessions import SessionRows
 
 if sys.platform == "win32":
     import msvcrt
@@ -77,9 +76,7 @@ class SessionLock:
     def __enter__(self) -> SessionLock:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
@@ -87,7 +84,7 @@ class Locks:
     """The rights to write to sessions, of one database. Those that were taken here are held until they are released,
     or the process ends."""
 
-    def __init__(self, folder: Path, sessions: Sessions) -> None:
+    def __init__(self, folder: Path, sessions: SessionRows) -> None:
         self._folder = folder
         self._sessions = sessions
         self._held: dict[str, SessionLock] = {}

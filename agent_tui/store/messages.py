@@ -12,13 +12,13 @@ from agent_tui.models.codec import dumps, from_dict
 from agent_tui.models.messages import Message
 from agent_tui.store.database import Database, damaged
 from agent_tui.store.rows import check_fields, dump_message, load_json, load_message, load_part
-from agent_tui.store.sessions import Sessions
+from agent_tui.store.sessions import SessionRows
 
 
 class Messages:
     """Messages and their parts: the tree of a session, and the summaries that are kept outside it."""
 
-    def __init__(self, database: Database, sessions: Sessions) -> None:
+    def __init__(self, database: Database, sessions: SessionRows) -> None:
         self._db = database
         self._sessions = sessions
 
@@ -26,7 +26,7 @@ class Messages:
         """Adds a message to the session's tree; with ``head`` it becomes the end of the conversation.
 
         A draft is added the same way, with status ``streaming``. A message that waited no longer does. A caller that
-        keeps a ``SessionInfo`` must set its ``head_id`` too, or a later ``Sessions.save`` moves the head back. Raises
+        keeps a ``SessionInfo`` sets its ``head_id`` too, or a later ``SessionRows.save`` moves the head back. Raises
         ``StoreError`` when the session or the parent message does not exist, or the id is taken.
         """
         with self._db.writing():
@@ -172,7 +172,7 @@ class Waiting:
     """A message leaves this table in the transaction that adds it to the conversation (``Messages.add``): a crash
     finds it in one of the two, never in both or none."""
 
-    def __init__(self, database: Database, sessions: Sessions) -> None:
+    def __init__(self, database: Database, sessions: SessionRows) -> None:
         self._db = database
         self._sessions = sessions
 

@@ -269,6 +269,9 @@ def _positive(limit: JSON) -> bool:
 
 COLUMNS = "id, project, title, model, created, updated, head_id, messages, parent_session, preview, kind, state"
 
+_NAMES = COLUMNS.split(", ")
+_TEXTS = ("project", "title", "model", "preview")
+
 _KINDS: tuple[SessionKind, ...] = get_args(SessionKind)
 
 _SENSELESS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
@@ -276,20 +279,9 @@ _SENSELESS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, O
 
 def row_of(info: SessionInfo) -> tuple[Any, ...]:
     """The values of ``COLUMNS``."""
-    return (
-        info.id,
-        encode(info.project),
-        encode(info.title),
-        encode(info.model),
-        info.created,
-        info.updated,
-        info.head_id,
-        info.messages,
-        info.parent_session,
-        encode(info.preview),
-        info.kind,
-        state_text(info.state),
-    )
+    values = {name: getattr(info, name) for name in _NAMES}
+    texts = {name: encode(values[name]) for name in _TEXTS}
+    return tuple({**values, **texts, "state": state_text(info.state)}.values())
 
 
 def state_text(state: SessionState) -> str:
@@ -306,20 +298,9 @@ def infos_of(rows: Sequence[Any]) -> list[SessionInfo]:
 
 
 def _info(row: Any) -> SessionInfo:
-    info = SessionInfo(
-        row[0],
-        decode(row[1]),
-        decode(row[2]),
-        decode(row[3]),
-        row[4],
-        row[5],
-        row[6],
-        row[7],
-        row[8],
-        decode(row[9]),
-        parse_state(row[11])[0],
-        row[10],
-    )
+    values = dict(zip(_NAMES, row, strict=True))
+    texts = {name: decode(values[name]) for name in _TEXTS}
+    info = SessionInfo(**{**values, **texts, "state": parse_state(values["state"])[0]})
     check_fields(info)
     require_time(info.created)
     require_time(info.updated)
@@ -356,33 +337,22 @@ def read_row(row: Any) -> tuple[SessionInfo, list[str]]:
         lost.append(name)
         return 0
 
-    def kind(value: Any) -> SessionKind:
-        for name in _KINDS:
-            if value == name:
-                return name
-        lost.append("kind")
-        return "user"
+    def kind(name: str, value: Any) -> SessionKind:
+        if value not in _KINDS:
+            lost.append(name)
+        return value if value in _KINDS else "user"
 
-    def state(value: Any) -> SessionState:
+    def state(name: str, value: Any) -> SessionState:
         try:
             found, unreadable = parse_state(value)
         except _SENSELESS:
-            found, unreadable = SessionState(), ("state",)
+            found, unreadable = SessionState(), (name,)
         lost.extend(unreadable)
         return found
 
-    info = SessionInfo(
-        text("id", row[0]),
-        text("project", row[1]),
-        text("title", row[2]),
-        text("model", row[3]),
-        time("created", row[4]),
-        time("updated", row[5]),
-        identity("head_id", row[6]),
-        count("messages", row[7]),
-        identity("parent_session", row[8]),
-        text("preview", row[9]),
-        state(row[11]),
-        kind(row[10]),
-    )
+    reads: dict[str, Callable[[str, Any], Any]] = {"created": time, "updated": time, "messages": count}
+    reads |= {"head_id": identity, "parent_session": identity, "kind": kind, "state": state}
+    reads = {field.name: reads.get(field.name) or text for field in dataclasses.fields(SessionInfo)}
+    values = dict(zip(_NAMES, row, strict=True))
+    info = SessionInfo(**{name: read(name, values[name]) for name, read in reads.items()})
     return info, [name.replace("_", " ") for name in lost]

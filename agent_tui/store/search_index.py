@@ -217,11 +217,8 @@ class SearchIndex:
     def step(self, stopped: Callable[[], bool] = lambda: False) -> bool:
         """Adds some of what is missing, the newest first, in one transaction of about a quarter of a second. False when
         nothing is missing any more. Raises ``NoIndex``."""
-        try:
-            with self._writing() as (main, index):
-                return self._add(main, index, time.monotonic() + _SLICE, stopped)
-        except FAULTS as error:
-            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
+        with self._writing() as (main, index):
+            return self._add(main, index, time.monotonic() + _SLICE, stopped)
 
     def _add(
         self, main: sqlite3.Connection, index: sqlite3.Connection, until: float, stopped: Callable[[], bool]
@@ -277,17 +274,14 @@ class SearchIndex:
     def forget(self, numbers: list[int]) -> None:
         """Takes messages out ahead of their deletion; they wait meanwhile, so that one which is not deleted after all
         is found, and comes in again. Raises ``NoIndex``."""
-        try:
-            with self._writing() as (main, index):
-                low, high = index.execute("SELECT low, high FROM reach").fetchone()
-                waits = {n for (n,) in index.execute("SELECT n FROM waits")}
-                for n in numbers:
-                    if low <= n <= high and n not in waits:
-                        runs = grams(text_of(main, n))
-                        index.execute("INSERT INTO grams (grams, rowid, runs) VALUES ('delete', ?, ?)", (n, runs))
-                        index.execute("INSERT INTO waits VALUES (?)", (n,))
-        except FAULTS as error:
-            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
+        with self._writing() as (main, index):
+            low, high = index.execute("SELECT low, high FROM reach").fetchone()
+            waits = {n for (n,) in index.execute("SELECT n FROM waits")}
+            for n in numbers:
+                if low <= n <= high and n not in waits:
+                    runs = grams(text_of(main, n))
+                    index.execute("INSERT INTO grams (grams, rowid, runs) VALUES ('delete', ?, ?)", (n, runs))
+                    index.execute("INSERT INTO waits VALUES (?)", (n,))
 
     def overwrite(self) -> None:
         """After a deletion: what the file still held of it is overwritten. Takes a second for each ten megabytes.
@@ -306,18 +300,21 @@ class SearchIndex:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[tuple[sqlite3.Connection, sqlite3.Connection]]:
-        """One transaction of the index, and one state of the database that is read."""
+        """One transaction of the index, and one state of the database that is read. Raises ``NoIndex``."""
         main, index = self._main, self._index
         assert main is not None and index is not None
-        index.execute("BEGIN IMMEDIATE")
         try:
-            main.execute("BEGIN")
-            yield main, index
-            index.execute("COMMIT")
-        finally:
-            for connection in (main, index):
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+            index.execute("BEGIN IMMEDIATE")
+            try:
+                main.execute("BEGIN")
+                yield main, index
+                index.execute("COMMIT")
+            finally:
+                for connection in (main, index):
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+        except FAULTS as error:
+            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
 
 
 def read_only(path: Path) -> str:

@@ -17,7 +17,7 @@ from agent_tui.text.clean import printable_line
 PREVIEW_LENGTH = 200
 
 
-class Sessions:
+class SessionRows:
     """The rows of the table of sessions."""
 
     def __init__(self, database: Database) -> None:

@@ -12,7 +12,7 @@ from agent_tui.models.usage import Cost
 from agent_tui.store.database import Database
 from agent_tui.store.messages import Messages
 from agent_tui.store.rows import dump_fixed, dump_record, dump_step, load_fixed, load_json, load_record, load_step
-from agent_tui.store.sessions import Sessions
+from agent_tui.store.sessions import SessionRows
 
 NOT_COUNTED = ("subagent", "count")
 """Kinds of steps without a row: a subagent's call has one in its own session, a count is free."""
@@ -62,7 +62,7 @@ class Spending:
 class Steps:
     """The model calls of sessions: what each sent, and its usage."""
 
-    def __init__(self, database: Database, sessions: Sessions, spending: Spending) -> None:
+    def __init__(self, database: Database, sessions: SessionRows, spending: Spending) -> None:
         self._db = database
         self._sessions = sessions
         self._spending = spending
@@ -130,7 +130,7 @@ class Steps:
 class Compactions:
     """The compaction records of sessions: what is sent differently since."""
 
-    def __init__(self, database: Database, sessions: Sessions, messages: Messages, steps: Steps) -> None:
+    def __init__(self, database: Database, sessions: SessionRows, messages: Messages, steps: Steps) -> None:
         self._db = database
         self._sessions = sessions
         self._messages = messages

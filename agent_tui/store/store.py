@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from agent_tui.errors import StoreError, StoreLockedError, StoreUnwritableError
 from agent_tui.models.messages import Metadata, new_id
@@ -25,7 +24,7 @@ from agent_tui.store.rows import read_row
 from agent_tui.store.salvage import Content, salvage
 from agent_tui.store.search_index import SearchIndex
 from agent_tui.store.search_reader import SessionSearch
-from agent_tui.store.sessions import Sessions
+from agent_tui.store.sessions import SessionRows
 from agent_tui.store.steps import Compactions, Spending, Steps
 
 BUSY_TIMEOUT = 3.0
@@ -56,7 +55,7 @@ class Store:
         ``problem`` is why ``database`` is but a copy that refuses writes: the file is ``damaged``, or it cannot be
         written."""
         self.database = database
-        self.sessions = Sessions(database)
+        self.sessions = SessionRows(database)
         self.messages = Messages(database, self.sessions)
         self.waiting = Waiting(database, self.sessions)
         self.spending = Spending(bills or database)
@@ -335,9 +334,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

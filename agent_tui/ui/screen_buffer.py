@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from textual.color import Color
+    from textual.filter import LineFilter
+    from textual.strip import Strip
 
 Cells: TypeAlias = dict[int, str]
 """A row, or the parts of it that may have changed: the text with its control sequences by the column it begins at."""
@@ -151,3 +156,21 @@ def _write(out: list[str], y: int, have: Cells | None, want: Cells) -> None:
 def can_scroll_regions(term: str | None = None) -> bool:
     """Returns whether a terminal of this name (of the environment's) can scroll a part of its screen."""
     return (os.environ.get("TERM", "") if term is None else term) not in NO_REGIONS
+
+
+def through(strip: Strip, filters: Sequence[LineFilter], background: Color) -> Strip:
+    """A line behind filters that may have to know what is behind it."""
+    for line_filter in filters:
+        strip = strip.apply_filter(line_filter, background)
+    return strip
+
+
+def runs(rows: Iterable[int]) -> list[tuple[int, int]]:
+    """Returns rows, which go down, that follow each other: the first of them, and how many."""
+    out: list[tuple[int, int]] = []
+    for y in rows:
+        if out and sum(out[-1]) == y:
+            out[-1] = out[-1][0], out[-1][1] + 1
+        else:
+            out.append((y, 1))
+    return out

@@ -27,7 +27,7 @@ from agent_tui.config import (
     Settings,
     ToolsConfig,
 )
-from agent_tui.engine import runtime as requests
+from agent_tui.engine import calls as requests
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions, Workspace
 from agent_tui.models.events import CompactionEnded, Event, StepEnded, TurnEnded
@@ -126,7 +126,7 @@ class CachedRun:
         extensions = Extensions(settings, parts.paths, project, project, parts.trust, home=self.folder / "home")
         parts.extensions, parts.extra_tools = extensions, extensions.tools
         brought = extensions.memory.blocks, extensions.skills.blocks
-        parts.workspace = Workspace(project, project, (), *brought, servers=extensions.mcp.instructions)
+        parts.workspace = Workspace(project, project, (), (*brought, extensions.mcp.instructions))
         return Agent(parts)
 
     async def go(self, turns: int) -> Outcome:

@@ -14,10 +14,9 @@ from agent_tui.config import Settings
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.counting import CountService
 from agent_tui.engine.questions import Verdict
 from agent_tui.engine.request_prefix import RequestPrefix
-from agent_tui.engine.runtime import Runtime
+from agent_tui.engine.runtime import CountService, Runtime
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.models.events import Event, Notice, TurnEnded
@@ -133,14 +132,14 @@ class Bench(Generic[M]):
         self.conversation = conversation
         counts = CountService(CharCounter(), TokenCounterMetrics())
         self.runtime = Runtime(conversation, self.model, counts, self.settings, self.info, "off", RequestPrefix())
-        self.service = CompactionService(self.runtime, CharCounter())
+        self.service = CompactionService(self.runtime, CharCounter(), self.prepare)
         registry = ToolRegistry([ReadTool(self.tokens)])
 
         async def allow(*_: object) -> Verdict:
             return Verdict(True)
 
         runner = ToolRunner(registry, lambda: make_context(self.folder / "project"), allow)
-        self.executor = TurnExecutor(self.runtime, runner, self.service, self.prepare)
+        self.executor = TurnExecutor(self.runtime, runner, self.service)
 
     async def prepare(self) -> None:
         await self.runtime.counts.ensure(self.conversation, self.runtime.request_prefix)

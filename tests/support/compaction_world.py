@@ -226,9 +226,7 @@ class World:
         return Compactor(self.model.stream, CharCounter(), self.clock)
 
     async def compact(self, reason: CompactionReason = "auto", focus: str = "") -> CompactionResult:
-        result = await self.compactor().compact(
-            self.inputs(), self.usage(), self.path, self.summaries, reason=reason, focus=focus
-        )
+        result = await self.compactor().run(self.plan(reason, focus))
         self.commit(result)
         return result
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent_tui.config import PermissionMode, PermissionsConfig, Settings, ToolsConfig
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.state import AgentParts
 from agent_tui.models.context import ContextRow
 from agent_tui.models.events import Event, PermissionAsked
 from tests.support.agents import parts_for

@@ -46,18 +46,18 @@ from tests.support.usages import sample_usage
 if TYPE_CHECKING:
     from agent_tui.context.skills import UserCommand as AnyCommand
     from agent_tui.engine.about import Project
-    from agent_tui.engine.accounts import Accounts
     from agent_tui.engine.agent import Agent
-    from agent_tui.engine.background import Background
-    from agent_tui.engine.budget import SpendingBudget
+    from agent_tui.engine.context_control import ContextControl
     from agent_tui.engine.conversation import Conversation
     from agent_tui.engine.model_control import ModeControl, ModelControl
     from agent_tui.engine.questions import PermissionDesk, QuestionDesk
     from agent_tui.engine.runner import Runner
+    from agent_tui.engine.runtime import SpendingBudget
     from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
+    from agent_tui.engine.toolbox import Background
     from agent_tui.engine.waiting import Waiting
 else:
-    Agent = Project = Accounts = BranchControl = ModeControl = ModelControl = CompactionControl = object
+    Agent = Project = ContextControl = BranchControl = ModeControl = ModelControl = CompactionControl = object
     SessionControl = PermissionDesk = QuestionDesk = Background = Runner = Waiting = SpendingBudget = Conversation = (
         object
     )
@@ -177,7 +177,7 @@ class FakeConversation(Conversation):
         return next((SentMessage(m, m.id) for m in self.path if m.id == message_id), None)
 
 
-class FakeContext(Accounts):
+class FakeContext(ContextControl):
     pinned: list[str]
     in_flight: int
 

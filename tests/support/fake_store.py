@@ -13,7 +13,7 @@ from agent_tui.store.export_data import export_session
 from agent_tui.store.messages import Messages
 from agent_tui.store.search_index import found_line
 from agent_tui.store.search_reader import SearchReader, SessionSearch
-from agent_tui.store.sessions import Sessions
+from agent_tui.store.sessions import SessionRows
 from agent_tui.store.store import Store
 from agent_tui.text.search import fold, search_words
 
@@ -35,7 +35,7 @@ class FakeStore(Store):
         return export_session(SessionInfo(session_id, "/project", title="Exported", model="demo"), {}, {}, [], [])
 
 
-class FakeSessions(Sessions):
+class FakeSessions(SessionRows):
     def __init__(self, store: FakeStore) -> None:
         self._store = store
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.compaction.plan import CompactionReason
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.view import build_view
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop
@@ -117,17 +118,11 @@ class Life:
         usage = calculate_context_usage(inputs)
         return fits_to_send(replace(usage, total=usage.total + SPARE + usage.total // 50))
 
-    async def compact(self, reason: str = "manual", without_model: bool = False) -> None:
+    async def compact(self, reason: CompactionReason = "manual", without_model: bool = False) -> None:
         world = self.world
         view, usage = world.view(), world.usage()
-        result = await world.compactor().compact(
-            world.inputs(),
-            usage,
-            world.path,
-            world.summaries,
-            reason=reason,  # type: ignore[arg-type]
-            without_model=without_model,
-        )
+        plan = world.plan_without_model(reason) if without_model else world.plan(reason)
+        result = await world.compactor().run(plan)
         world.commit(result)
         self.policy.compacted(result)
         if without_model:

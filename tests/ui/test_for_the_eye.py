@@ -22,7 +22,7 @@ from agent_tui.text.cells import shorten_path, whole_parts
 from agent_tui.text.numbers import lines_in
 from agent_tui.tools.registry import builtin_tools
 from agent_tui.ui.app import AgentApp
-from agent_tui.ui.flow.lines import Flow
+from agent_tui.ui.flow.layout import Flow
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.prompt.placeholders import Placeholders
 from agent_tui.ui.screens.text import _wrap
@@ -83,9 +83,7 @@ def test_the_line_of_a_call_shows_which_file_it_is_about(name: str, width: int) 
     assert line.strip().startswith(f"? {name} …") and "_module.py" in line
     assert width < 60 or FILE in line or "日本語" in line
     (whole,) = flow.lay(0, width, PALETTE)
-    told = "".join(
-        whole.text[at : at + len(s)] for (s, _), at in zip(whole.segments, whole.starts, strict=True) if at >= 0
-    )
+    told = "".join(whole.text[at : at + len(s)] for s, _, at in whole.segments if at >= 0)
     assert told.endswith("_module.py"), "what is copied is the text that stands there"
 
 

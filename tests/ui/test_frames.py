@@ -15,9 +15,9 @@ from textual.widget import Widget
 
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Delta
+from agent_tui.ui.screen_buffer import runs
 from agent_tui.ui.screens.picker import PickerRows
 from agent_tui.ui.textual_private.drawing import EchoingScreen
-from agent_tui.ui.textual_private.frames import runs
 from agent_tui.ui.transcript import view
 from agent_tui.ui.transcript.view import DocumentView
 from tests.support.drawn import drawn

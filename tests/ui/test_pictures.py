@@ -164,7 +164,7 @@ async def show(glue: Glue, album: Album, part: AttachmentPart) -> None:
     picture = album.picture(part)
     assert picture.size is not None
     picture.box = album.box(picture.size, 80)
-    line = PictureLine(0, "", [], [], Style())
+    line = PictureLine(0, "", Style())
     line.picture = picture
     album.look([line])
     while glue.work:

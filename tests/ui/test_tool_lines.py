@@ -44,6 +44,6 @@ def test_a_long_refusal_leaves_room_for_what_was_refused(width: int) -> None:
     block.result = ToolResultPart("c", "bash", "Refused: git reaches out only if trusted; x" * 3, is_error=True)
     (flow,) = block._header(False)
     (line,) = flow.lay(0, width, Palette({}, Style()))
-    text = "".join(piece for piece, _ in line.segments)
+    text = line.plain
     assert cell_len(text) <= width and text.rstrip().endswith("▸")
     assert "bash git push" in text and "Refused: git" in text

@@ -7,7 +7,7 @@ import pytest
 from agent_tui.models.messages import Message, ReasoningPart, ToolCallPart, ToolResultPart, user_message
 from agent_tui.models.requests import Delta
 from agent_tui.text.clean import drawable
-from agent_tui.ui.flow.lines import MAX_LINE
+from agent_tui.ui.flow.layout import MAX_LINE
 from tests.support.transcripts import Holder, answer, screen
 
 NASTY = (

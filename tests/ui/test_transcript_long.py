@@ -6,7 +6,7 @@ import pytest
 
 from agent_tui.models.messages import Message, ToolCallPart, ToolResultPart, user_message
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.ui.transcript.widget import NEWEST
+from agent_tui.ui.transcript.content import NEWEST
 from tests.support.transcripts import Holder, answer, screen
 
 

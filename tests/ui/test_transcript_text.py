@@ -132,8 +132,6 @@ async def test_copy_helpers() -> None:
         )
         await pilot.pause()
         assert t.last_answer() == "two\n```sh\nls\n```\n"
-        assert t.last_answer(2) == "**one**"
-        assert t.last_answer(3) is None
         assert t.last_code() == "ls"
         y = next(k for k, line in enumerate(screen(t)) if line.endswith("sh · copy"))
         await pilot.click(t, offset=(55, y))

@@ -12,7 +12,7 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, TextPart, ToolCallPart, user_message
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import Step
-from agent_tui.ui.flow.lines import MAX_PROSE
+from agent_tui.ui.flow.layout import MAX_PROSE
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.markdown.flows import code_flows
 from tests.support.app import Clock
@@ -59,7 +59,7 @@ def test_code_ends_where_prose_does_and_only_a_longer_line_goes_on(width: int) -
     lines = [
         line for row, flow in enumerate(code_flows(code, "", (("  ", ""),))) for line in flow.lay(row, width, palette)
     ]
-    ends = [sum(len(text) for text, _ in line.segments) for line in lines]
+    ends = [len(line.plain) for line in lines]
     edge = min(width, 2 + MAX_PROSE)
     if width == 200:
         assert ends == [edge, edge, 2 + 1 + 150], "a line that fits the terminal is not broken"

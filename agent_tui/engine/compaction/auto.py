@@ -94,8 +94,7 @@ class AutoCompaction:
 
     def turn_started(self) -> None:
         self._tried = None
-        self._last_resort = False
-        self._cancelled = False
+        self._last_resort = self._cancelled = False
         self._told = ""
 
     def step_started(self) -> None:
@@ -104,20 +103,18 @@ class AutoCompaction:
 
     def model_replied(self) -> None:
         self._tried = None
-        self._last_resort = False
-        self._overflowed = False
+        self._last_resort = self._overflowed = False
 
     def before_step(self, usage: ContextUsage) -> Decision:
         """Returns what to do before the next step. ``usage`` should not be pending: counts are to be awaited first."""
         if usage.limit is None or usage.window is None:
             return Proceed()
-        fits = fits_to_send(usage)
         if not _would_compact(usage):
             self.paused = False
             self._told = ""
             return Proceed()
         held = self.held_back()
-        if not fits:
+        if not fits_to_send(usage):
             return self._make_room(usage, held)
         if held is None and not self._cancelled:
             return Compact("auto")
@@ -133,10 +130,9 @@ class AutoCompaction:
             return Stop(stop_text(usage, self.held_back_text(), self._stuck()))
         if held == "off":
             self._last_resort = True
-            return Compact("auto", True, self._room_notice(usage, self.held_back_text()))
+            return Compact("auto", True, self._room_notice(usage))
         if self._tried is None:
-            notice = self._room_notice(usage, self.held_back_text()) if held == "paused" else None
-            return Compact("auto", notice=notice)
+            return Compact("auto", notice=self._room_notice(usage) if held == "paused" else None)
         self._last_resort = True
         if self._stuck():
             return Stop(stop_text(usage, self._tried.why, True))
@@ -145,9 +141,8 @@ class AutoCompaction:
     def _stuck(self) -> bool:
         return self._tried is not None and self._tried.stuck
 
-    @staticmethod
-    def _room_notice(usage: ContextUsage, why: str) -> Notice:
-        return Notice("warning", make_room_text(usage, why), "making_room")
+    def _room_notice(self, usage: ContextUsage) -> Notice:
+        return Notice("warning", make_room_text(usage, self.held_back_text()), "making_room")
 
     def on_overflow(self, usage: ContextUsage, said: str) -> Compact | Stop:
         """The provider refused the step as too long, in the words of ``said``: compact once and retry once, or stop."""
@@ -157,8 +152,8 @@ class AutoCompaction:
             return Stop(overflow_stop_text(usage, self.held_back_text(), said))
         self._overflowed = True
         if self.off:
-            return Compact("overflow", True, self._room_notice(usage, self.held_back_text()))
-        return Compact("overflow", notice=self._room_notice(usage, self.held_back_text()) if self.paused else None)
+            return Compact("overflow", True, self._room_notice(usage))
+        return Compact("overflow", notice=self._room_notice(usage) if self.paused else None)
 
     def switch_held_back(self, new_usage: ContextUsage) -> str | None:
         """The line for a switch to a model the conversation does not fit while nothing may compact by itself."""
@@ -208,12 +203,9 @@ class AutoCompaction:
         """The line at 80 % of the limit: once, and again only after the total was below it."""
         if not usage.limit:
             return None
-        if usage.total < usage.limit * WARNING_SHARE:
-            self._warned = False
+        warned, self._warned = self._warned, usage.total >= usage.limit * WARNING_SHARE
+        if warned or not self._warned:
             return None
-        if self._warned:
-            return None
-        self._warned = True
         held = self.held_back()
         text = warning_text(usage, self.held_back_text() if held in ("setting", "off", "paused") else None)
         return Notice("warning", text, "context_80")
@@ -226,13 +218,13 @@ class AutoCompaction:
 
     def held_back(self) -> HeldBack | None:
         """Returns what keeps automatic compaction from happening now; None when nothing does."""
-        if not self.auto_compact:
-            return "setting"
-        if self.off:
-            return "off"
-        if self.paused:
-            return "paused"
-        return "tried" if self._tried is not None else None
+        reasons: tuple[tuple[HeldBack, bool], ...] = (
+            ("setting", not self.auto_compact),
+            ("off", self.off),
+            ("paused", self.paused),
+            ("tried", self._tried is not None),
+        )
+        return next((reason for reason, holds in reasons if holds), None)
 
     def held_back_text(self) -> str:
         """The same as half a sentence."""
@@ -243,32 +235,23 @@ class AutoCompaction:
                 return f"automatic compaction is off after {MAX_FAILURES} failures in a row"
             case "paused":
                 return "automatic compaction is paused since the undo"
-            case "tried":
-                return self._tried_text()
-            case None:
-                return ""
-
-    def why(self, usage: ContextUsage) -> str:
-        """Why the next step compacts, or why not, with the numbers: the calculator's line, and what only the policy
-        knows of this turn."""
-        over = usage.limit is not None and usage.total > usage.limit
-        if not over or self.held_back() != "tried":
-            return usage.why
-        return f"{usage.why} Held back until the model has answered: {self.held_back_text()}."
-
-    def _tried_text(self) -> str:
         tried = self._tried
         if tried is None:
             return ""
         if tried.stuck:
             return tried.why
-        if tried.outcome == "done":
-            after = tokens(tried.after, True) if tried.after is not None else "its new size"
-            return f"it was compacted just now, to {after}, and the model has not answered since"
-        if tried.outcome == "cancelled":
-            return CANCELLED
-        word = {"not_worth_it": "not worth it", "failed": "it failed"}.get(tried.outcome)
-        return f"{word}: {tried.why}" if word is not None else tried.why
+        match tried.outcome:
+            case "done":
+                after = tokens(tried.after, True) if tried.after is not None else "its new size"
+                return f"it was compacted just now, to {after}, and the model has not answered since"
+            case "cancelled":
+                return CANCELLED
+            case "not_worth_it":
+                return f"not worth it: {tried.why}"
+            case "failed":
+                return f"it failed: {tried.why}"
+            case "nothing":
+                return tried.why
 
     def _failed(self, result: CompactionResult) -> list[Notice]:
         if result.failure is not None and result.failure.kind == "budget":
@@ -296,16 +279,15 @@ def _would_compact(usage: ContextUsage) -> bool:
 
 
 def _both(before: CompactionResult, now: CompactionResult) -> CompactionResult:
-    """Returns the result of two attempts at one step, of which neither was told; it says why the first failed as
-    well."""
+    """The result of two attempts at one step, of which neither was told: it says why the first failed as well."""
     if before.outcome != "failed" or now.done:
         return now
     return replace(now, why=f"the summary failed ({before.why}) and {now.why}")
 
 
 def switch_check(new_usage: ContextUsage) -> str | None:
-    """Checks whether a conversation fits the model it is to be switched to. ``new_usage`` is the calculator's answer
-    for that model. Returns None when it fits, else the line to tell before the old model compacts it."""
+    """The line to tell before the old model compacts a conversation that does not fit the new one, for which
+    ``new_usage`` is; None when it fits."""
     if new_usage.limit is None or new_usage.total <= new_usage.limit:
         return None
     return switch_text(new_usage, new_usage.model)

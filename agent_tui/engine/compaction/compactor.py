@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
-from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.compaction import notices
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, records_of
-from agent_tui.context.compaction.planning import plan_compaction, plan_without_model
+from agent_tui.context.compaction.planning import plan_without_model
 from agent_tui.context.compaction.summary import (
     MODEL_SECTIONS,
     check_size,
@@ -24,14 +23,14 @@ from agent_tui.context.compaction.summary import (
 )
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.compaction.summary_call import RefusalFunction, StreamFunction, SummaryAnswer, SummaryCall
+from agent_tui.engine.runtime import Emit
 from agent_tui.errors import WorkerError
-from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import CompactionEnded, CompactionStarted, Event
+from agent_tui.models.events import CompactionEnded, CompactionStarted
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, new_id
 from agent_tui.models.requests import Counter, ModelInfo
 from agent_tui.models.steps import CompactionRecord, Step
-from agent_tui.models.usage import NO_COST, Cost
+from agent_tui.models.usage import NO_COST
 from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
@@ -41,25 +40,26 @@ Outcome: TypeAlias = Literal["done", "not_worth_it", "failed", "cancelled", "not
 
 @dataclass(slots=True)
 class CompactionResult:
-    """The result of a compaction. ``records`` and ``summary`` are to be committed together, only when ``done``.
-
-    ``steps`` are all model calls that were made, oldest first: their cost counts whatever came of them. ``before`` and
-    ``after`` are the calculator's totals; ``text`` is the finished line for the user, ``why`` half a sentence.
-    ``problem`` is why the summary failed where room was made without one; ``stuck``: nothing can make room.
-    """
+    """The result of a compaction. ``records`` and ``summary`` are to be committed together, only when ``done``."""
 
     outcome: Outcome
     reason: CompactionReason
     text: str
+    """The finished line for the user."""
     why: str
+    """Half a sentence."""
     before: int
+    """The calculator's total, as ``after`` is."""
     after: int | None = None
     records: list[CompactionRecord] = field(default_factory=list)
     summary: Message | None = None
     steps: list[Step] = field(default_factory=list)
+    """All model calls that were made, oldest first: their cost counts whatever came of them."""
     failure: Failure | None = None
     problem: str | None = None
+    """Why the summary failed where room was made without one."""
     stuck: bool = False
+    """Nothing can make room."""
 
     @property
     def done(self) -> bool:
@@ -85,11 +85,12 @@ class Compactor:
         stream: StreamFunction,
         counter: Counter | None = None,
         clock: Callable[[], float] = time.time,
-        refusal: RefusalFunction | None = None,
+        refusal: RefusalFunction = lambda call, model: None,
     ) -> None:
-        self._call = SummaryCall(stream, clock) if refusal is None else SummaryCall(stream, clock, refusal)
+        self._call = SummaryCall(stream, clock, refusal)
         self._counter = counter
         self._clock = clock
+        self._started = 0.0
         self._work: asyncio.Task[CompactionResult] | None = None
         self._cancelled = False
 
@@ -104,47 +105,27 @@ class Compactor:
         self._cancelled = True
         return self._work.cancel()
 
-    async def compact(
-        self,
-        inputs: ContextInputs,
-        usage: ContextUsage,
-        path: Sequence[Message],
-        summaries: Mapping[str, Message],
-        *,
-        reason: CompactionReason,
-        focus: str = "",
-        summary_model: ModelInfo | None = None,
-        session_id: str = "",
-        emit: Callable[[Event], None] | None = None,
-        without_model: bool = False,
-    ) -> CompactionResult:
-        """Plans and runs. ``summary_model`` writes the summary when it is not ``inputs.model``; ``without_model``
-        allows only what needs no call."""
-        plan = plan_compaction(inputs, usage, path, summaries, reason=reason, focus=focus, without_model=without_model)
-        if plan.action in ("prune", "summary") and emit is not None:
-            emit(CompactionStarted(plan.before, plan.why, plan.before_estimated))
-        return await self.run(plan, summary_model=summary_model, session_id=session_id)
-
     async def run(
         self,
         plan: CompactionPlan,
-        *,
         summary_model: ModelInfo | None = None,
         session_id: str = "",
+        emit: Emit = lambda event: None,
     ) -> CompactionResult:
-        """Carries the plan out. Provider failures and ``cancel`` are results; only a cancellation of the calling task
-        is raised, after the call has been closed (``taken_steps`` then has what it cost)."""
+        """Carries the plan out; ``summary_model`` writes the summary where it is not the plan's. Provider failures and
+        ``cancel`` are results; only a cancellation of the calling task is raised, after the call has been closed
+        (``taken_steps`` then has what it cost)."""
+        if plan.action in ("prune", "summary"):
+            emit(CompactionStarted(plan.before, plan.why, plan.before_estimated))
         if plan.action == "nothing":
             return self._result(plan, "nothing", notices.nothing_text(plan.why), plan.why)
         if plan.stuck:
-            stuck = self._result(plan, "not_worth_it", notices.stuck_text(plan.why), plan.why)
-            stuck.stuck = True
-            return stuck
+            return replace(self._result(plan, "not_worth_it", notices.stuck_text(plan.why), plan.why), stuck=True)
         if plan.action == "not_worth_it":
             return self._result(plan, "not_worth_it", notices.not_worth_it_text(plan.why), plan.why)
         if self._work is not None:
             raise RuntimeError("a compaction is already running")
-        self._cancelled = False
+        self._cancelled, self._started = False, self._clock()
         self._call.begin()
         work = self._work = asyncio.create_task(
             self._carry_out(plan, summary_model or plan.inputs.model, session_id), name="compaction"
@@ -159,9 +140,8 @@ class Compactor:
         if work.cancelled():
             if not self._cancelled:
                 raise asyncio.CancelledError
-            return self._result(
-                plan, "cancelled", notices.cancelled_text(plan.before, plan.before_estimated), "it was cancelled"
-            )
+            text = notices.cancelled_text(plan.before, plan.before_estimated)
+            return self._result(plan, "cancelled", text, "it was cancelled")
         return work.result()
 
     def taken_steps(self) -> list[Step]:
@@ -169,33 +149,36 @@ class Compactor:
         return list(self._call.steps)
 
     async def _carry_out(self, plan: CompactionPlan, model: ModelInfo, session_id: str) -> CompactionResult:
-        started = self._clock()
-        record_id = new_id("rec")
-        summary: Message | None = None
+        asked = plan.summary is not None and plan.summary.needs_model
+        sections: Mapping[str, str] = {}
+        if asked:
+            answer = await self._call.ask(plan, model, session_id)
+            if answer.failure is not None:
+                return await self._without_model(plan, answer.failure.message.rstrip("."), answer.failure)
+            problem = check_text(answer.text, answer.finish or "unknown", needed=plan.needed)
+            if problem is not None:
+                return await self._without_model(plan, problem.text)
+            sections = self._sections(plan, answer)
+        records, summary = await self._made(plan, sections)
+        usage = plan.usage_after(records, summary)
+        if asked:
+            fits, before_estimated = fits_to_send(usage), plan.before_estimated
+            problem = check_size(plan.before, usage.total, plan.limit, fits=fits, before_estimated=before_estimated)
+            if problem is not None and problem.code == "over_limit" and plan.needed:
+                return await self._and_more(plan, records, summary, problem.text)
+            if problem is not None:
+                return await self._without_model(plan, problem.text)
+        return self._done(plan, records, summary, usage.total)
+
+    async def _made(
+        self, plan: CompactionPlan, sections: Mapping[str, str]
+    ) -> tuple[list[CompactionRecord], Message | None]:
+        """The records of a plan and its summary, which is counted where that is possible."""
+        record_id, summary = new_id("rec"), None
         if plan.summary is not None:
-            sections: Mapping[str, str] = {}
-            if plan.summary.needs_model:
-                answer = await self._call.ask(plan, model, session_id)
-                if answer.failure is not None:
-                    return await self._without_model(plan, answer.failure.message.rstrip("."), started, answer.failure)
-                problem = check_text(answer.text, answer.finish or "unknown", needed=plan.needed)
-                if problem is not None:
-                    return await self._without_model(plan, problem.text, started)
-                sections = self._sections(plan, answer)
             summary = plan.summary.message(sections, record_id, self._clock())
             await self._count(summary)
-        records = records_of(plan, self._clock(), new_id("cmp"), record_id, summary)
-        usage = plan.usage_after(records, summary)
-        if plan.summary is not None and plan.summary.needs_model:
-            fits = fits_to_send(usage)
-            problem = check_size(
-                plan.before, usage.total, plan.limit, fits=fits, before_estimated=plan.before_estimated
-            )
-            if problem is not None and problem.code == "over_limit" and plan.needed:
-                return await self._and_more(plan, records, summary, problem.text, started)
-            if problem is not None:
-                return await self._without_model(plan, problem.text, started)
-        return self._done(plan, records, summary, usage.total, self._clock() - started)
+        return records_of(plan, self._clock(), new_id("cmp"), record_id, summary), summary
 
     @staticmethod
     def _sections(plan: CompactionPlan, answer: SummaryAnswer) -> Mapping[str, str]:
@@ -210,48 +193,29 @@ class Compactor:
             return merged(model_sections(previous), sections)
         return sections
 
-    async def _without_model(
-        self, plan: CompactionPlan, why: str, started: float, failure: Failure | None = None
-    ) -> CompactionResult:
+    async def _without_model(self, plan: CompactionPlan, why: str, failure: Failure | None = None) -> CompactionResult:
         """There is no summary. Where nothing could be sent any more, what needs none makes the room."""
-        if not plan.needed:
-            return self._failed(plan, why, failure)
-        other = plan_without_model(plan)
-        if other.action not in ("prune", "summary"):
-            return self._failed(plan, why, failure)
-        return await self._instead(other, why, started, failure)
+        other = plan_without_model(plan) if plan.needed else None
+        if other is None or other.action not in ("prune", "summary"):
+            return replace(self._result(plan, "failed", notices.failed_text(why), why), failure=failure)
+        return replace(await self._instead(other, why), failure=failure)
 
     async def _and_more(
-        self,
-        plan: CompactionPlan,
-        records: list[CompactionRecord],
-        summary: Message | None,
-        why: str,
-        started: float,
+        self, plan: CompactionPlan, records: list[CompactionRecord], summary: Message | None, why: str
     ) -> CompactionResult:
         """The summary alone does not make the next input fit: what needs no further call does the rest."""
         more = plan_without_model(plan, records, summary)
         if more.action == "summary":
-            return await self._instead(more, None, started)
+            return await self._instead(more, None)
         if more.action == "prune":
             both = replace(plan, pruning=more.pruning)
             every = records_of(both, self._clock(), records[0].operation_id, records[-1].id, summary)
-            usage = both.usage_after(every, summary)
-            return self._done(both, every, summary, usage.total, self._clock() - started)
-        return await self._without_model(plan, why, started)
+            return self._done(both, every, summary, both.usage_after(every, summary).total)
+        return await self._without_model(plan, why)
 
-    async def _instead(
-        self, plan: CompactionPlan, problem: str | None, started: float, failure: Failure | None = None
-    ) -> CompactionResult:
-        record_id = new_id("rec")
-        summary = plan.summary.message({}, record_id, self._clock()) if plan.summary is not None else None
-        if summary is not None:
-            await self._count(summary)
-        records = records_of(plan, self._clock(), new_id("cmp"), record_id, summary)
-        after = plan.usage_after(records, summary).total
-        result = self._done(plan, records, summary, after, self._clock() - started, problem)
-        result.failure = failure
-        return result
+    async def _instead(self, plan: CompactionPlan, problem: str | None) -> CompactionResult:
+        records, summary = await self._made(plan, {})
+        return self._done(plan, records, summary, plan.usage_after(records, summary).total, problem)
 
     async def _count(self, summary: Message) -> None:
         if self._counter is None:
@@ -267,10 +231,9 @@ class Compactor:
         records: list[CompactionRecord],
         summary: Message | None,
         after: int,
-        seconds: float,
         problem: str | None = None,
     ) -> CompactionResult:
-        cost = self._cost()
+        cost, seconds = sum((step.cost for step in self._call.steps), NO_COST), self._clock() - self._started
         for record in records:
             record.before_tokens, record.after_tokens = plan.before, after
             record.before_estimated = plan.before_estimated
@@ -293,17 +256,7 @@ class Compactor:
             cost=cost if self._call.steps else None,
         )
         result = self._result(plan, "done", text, plan.why)
-        result.problem = problem
-        result.after, result.records, result.summary = after, records, summary
-        return result
-
-    def _cost(self) -> Cost:
-        return sum((step.cost for step in self._call.steps), NO_COST)
-
-    def _failed(self, plan: CompactionPlan, why: str, failure: Failure | None) -> CompactionResult:
-        result = self._result(plan, "failed", notices.failed_text(why), why)
-        result.failure = failure
-        return result
+        return replace(result, problem=problem, after=after, records=records, summary=summary)
 
     def _result(self, plan: CompactionPlan, outcome: Outcome, text: str, why: str) -> CompactionResult:
         steps = list(self._call.steps) if outcome not in ("nothing", "not_worth_it") else []

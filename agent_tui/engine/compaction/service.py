@@ -20,23 +20,27 @@ from agent_tui.engine.conversation import patiently
 from agent_tui.engine.models import with_learned
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError, StoreError
-from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, Notice
 from agent_tui.models.requests import Counter, ModelInfo, ModelRequest, ModelSpec, StreamItem
 
 log = logging.getLogger(__name__)
 
-Prepare = Callable[[], Awaitable[None]]
-
 
 class CompactionService:
     """Compaction of one runtime's conversation: decides with the policy, runs the compactor, commits and tells.
 
-    ``find`` looks up the model that ``context.summary_model`` names; without it the session's own writes summaries.
-    ``prepare`` is awaited wherever the numbers must be final: it counts what is uncounted.
+    ``prepare`` is awaited wherever the numbers must be final: it counts what is uncounted. ``find`` looks up the model
+    that ``context.summary_model`` names; without it the session's own writes summaries.
     """
 
-    def __init__(self, runtime: Runtime, counter: Counter, find: Callable[[str], ModelSpec] | None = None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        counter: Counter,
+        prepare: Callable[[], Awaitable[None]],
+        find: Callable[[str], ModelSpec] | None = None,
+    ) -> None:
+        self.prepare = prepare
         self._runtime = runtime
         self._find = find
         self._compactor = Compactor(self._stream, counter, refusal=self._refusal)
@@ -60,23 +64,18 @@ class CompactionService:
     def _refusal(self, call: ExpectedCall, model: ModelInfo) -> str | None:
         return self._runtime.refusal(call, model.spec.key, self._emit, "the summary call")
 
-    def turn_started(self) -> None:
+    def turn_started(self, emit: Emit) -> None:
+        """Begins a turn, whose events go to ``emit``."""
+        self._emit = emit
         self.auto.turn_started()
 
-    def begin_step(self) -> None:
-        self.auto.step_started()
-
-    def model_replied(self, emit: Emit) -> None:
+    def model_replied(self) -> None:
         """The step got its answer: what it added may have crossed the line at which the user is warned."""
         self.auto.model_replied()
-        self._warn(self._runtime.usage(), emit)
+        if (warning := self.auto.warning(self._runtime.usage())) is not None:
+            self._emit(warning)
 
-    def _warn(self, usage: ContextUsage, emit: Emit) -> None:
-        warning = self.auto.warning(usage)
-        if warning is not None:
-            emit(warning)
-
-    async def before_step(self, emit: Emit, prepare: Prepare) -> str | None:
+    async def before_step(self) -> str | None:
         """Compacts while the numbers say so; returns why the step cannot be sent, or None when it can. What there is
         to say of that waits for ``tell``."""
         self._line = None
@@ -87,45 +86,43 @@ class CompactionService:
             match decision:
                 case Compact(reason, without_model, notice):
                     if notice is not None:
-                        emit(notice)
-                    await self.compact(reason, emit, prepare, without_model=without_model)
+                        self._emit(notice)
+                    await self.compact(reason, self._emit, without_model=without_model)
                 case Stop(text):
-                    emit(Notice("error", text, "context_full"))
+                    self._emit(Notice("error", text, "context_full"))
                     return text
                 case Proceed(notice):
                     warning = self.auto.warning(usage)
-                    # A line about the limit says how full the context is, and more.
-                    self._line = notice or warning
+                    self._line = notice or warning  # one about the limit says how full the context is, and more
                     return None
 
-    def tell(self, emit: Emit, *, refused: bool = False) -> None:
+    def tell(self, refused: bool) -> None:
         """Says what ``before_step`` found to say. Where the call itself is ``refused`` for what it costs and the
         summary was, too, that is said once."""
         line, self._line = self._line, None
         if line is not None and not (refused and line.code == "not_compacted" and self.auto.broke_budget):
-            emit(line)
+            self._emit(line)
 
-    async def after_overflow(self, emit: Emit, prepare: Prepare, said: str) -> str | None:
+    async def after_overflow(self, said: str) -> str | None:
         """The provider said the request was too long (``said``): one compaction a step, then None when a retry makes
         sense. Else what the user is told: that, why nothing helped, and what else there is."""
         decision = self.auto.on_overflow(self._runtime.usage(), said)
         if isinstance(decision, Stop):
-            emit(Notice("error", decision.text, "context_full"))
-            return decision.text
-        if decision.notice is not None:
-            emit(decision.notice)
-        result = await self.compact(decision.reason, emit, prepare, without_model=decision.without_model)
-        if result.done:
-            return None
-        text = overflow_stop_text(self._runtime.usage(), self.auto.held_back_text(), said)
-        emit(Notice("error", text, "context_full"))
+            text = decision.text
+        else:
+            if decision.notice is not None:
+                self._emit(decision.notice)
+            result = await self.compact(decision.reason, self._emit, without_model=decision.without_model)
+            if result.done:
+                return None
+            text = overflow_stop_text(self._runtime.usage(), self.auto.held_back_text(), said)
+        self._emit(Notice("error", text, "context_full"))
         return text
 
     async def compact(
         self,
         reason: CompactionReason,
         emit: Emit,
-        prepare: Prepare,
         focus: str = "",
         summary_model: ModelInfo | None = None,
         target: ModelInfo | None = None,
@@ -139,26 +136,24 @@ class CompactionService:
             summary_model = await self._configured_model(emit)
         inputs = runtime.inputs() if target is None else replace(runtime.inputs(), model=target)
         usage = runtime.usage() if target is None else calculate_context_usage(inputs)
+        plan = plan_compaction(
+            inputs,
+            usage,
+            conversation.path,
+            conversation.summaries,
+            reason=reason,
+            focus=focus,
+            without_model=without_model,
+        )
         try:
-            result = await self._compactor.compact(
-                inputs,
-                usage,
-                conversation.path,
-                conversation.summaries,
-                reason=reason,
-                focus=focus,
-                summary_model=summary_model,
-                session_id=conversation.info.id,
-                emit=emit,
-                without_model=without_model,
-            )
+            result = await self._compactor.run(plan, summary_model, conversation.info.id, emit)
         except asyncio.CancelledError:
             # The whole turn was cancelled: what the call cost still counts, and no notice may be left open.
             for step in self._compactor.taken_steps():
                 conversation.keep_step(step)
                 runtime.end_in_parent(runtime.begin_in_parent(step), step)
             conversation.save_if_possible()
-            usage = self._runtime.usage()
+            usage = runtime.usage()
             emit(CompactionEnded("cancelled", cancelled_text(usage.total, usage.approximate)))
             raise
         try:
@@ -172,7 +167,7 @@ class CompactionService:
         for notice in self.auto.compacted(result):
             emit(notice)
         self._save_state()
-        await prepare()
+        await self.prepare()
         emit(runtime.changed())
         return result
 
@@ -200,18 +195,16 @@ class CompactionService:
             emit(Notice("warning", text, "summary_model"))
             return None
 
-    async def before_switch(self, target: ModelInfo, emit: Emit, prepare: Prepare) -> None:
+    async def before_switch(self, target: ModelInfo, emit: Emit) -> None:
         """Before a switch to a model the conversation does not fit: says so and compacts with the old one first."""
         usage = calculate_context_usage(replace(self._runtime.inputs(), model=target))
         text = switch_check(usage)
         if text is None:
             return
         held = self.auto.switch_held_back(usage)
-        if held is not None:
-            emit(Notice("warning", held, "compact_before_switch"))
-            return
-        emit(Notice("warning", text, "compact_before_switch"))
-        await self.compact("switch", emit, prepare, summary_model=self._runtime.info, target=target)
+        emit(Notice("warning", held or text, "compact_before_switch"))
+        if held is None:
+            await self.compact("switch", emit, summary_model=self._runtime.info, target=target)
 
     def cancel(self) -> bool:
         """Ends a running compaction; nothing of it is kept."""
@@ -219,11 +212,9 @@ class CompactionService:
 
     def preview(self, focus: str = "") -> str:
         """Returns what ``/compact`` would do now, without a model call."""
-        runtime = self._runtime
-        inputs = runtime.inputs()
-        conversation = runtime.conversation
-        plan = plan_compaction(inputs, runtime.usage(), conversation.path, conversation.summaries, focus=focus)
-        return preview_text(plan)
+        runtime, conversation = self._runtime, self._runtime.conversation
+        messages, summaries = conversation.path, conversation.summaries
+        return preview_text(plan_compaction(runtime.inputs(), runtime.usage(), messages, summaries, focus=focus))
 
     def undo(self, emit: Emit) -> bool:
         """Takes the newest compaction in force back; False when there is none."""

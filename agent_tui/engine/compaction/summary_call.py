@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import TypeAlias
@@ -18,7 +17,7 @@ from agent_tui.context.compaction.summary import (
     system_text,
     user_text,
 )
-from agent_tui.engine.runtime import fitting_output
+from agent_tui.engine.calls import fitting_output
 from agent_tui.models.failure import Failure, without_text_kept
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.requests import (
@@ -43,10 +42,6 @@ StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[StreamItem]]
 RefusalFunction: TypeAlias = Callable[[ExpectedCall, ModelInfo], str | None]
 
 
-def _never(call: ExpectedCall, model: ModelInfo) -> None:
-    return None
-
-
 MAX_TRIMS = 3
 """How often the oldest input is dropped when the summary call itself is too long."""
 
@@ -67,21 +62,20 @@ WORDS_PER_TOKEN = 0.6
 
 @dataclass(slots=True)
 class SummaryAnswer:
-    """The result of a call for a summary. ``saw_previous``: the earlier summary was in its input."""
+    """The result of a call for a summary."""
 
     text: str = ""
     finish: FinishReason | None = None
     failure: Failure | None = None
     saw_previous: bool = True
+    """The earlier summary was in its input."""
 
 
 class SummaryCall:
     """Makes the calls of one compaction; ``steps`` are all of them, oldest first. ``refusal`` says why a call is not to
     be made for what it costs."""
 
-    def __init__(
-        self, stream: StreamFunction, clock: Callable[[], float] = time.time, refusal: RefusalFunction = _never
-    ) -> None:
+    def __init__(self, stream: StreamFunction, clock: Callable[[], float], refusal: RefusalFunction) -> None:
         self._stream = stream
         self._refusal = refusal
         self._clock = clock
@@ -103,9 +97,8 @@ class SummaryCall:
                 answer = await self._call(replace(request, id=new_id("req"), max_output=output), model, length)
             answer.saw_previous = source.previous == (plan.summary.previous if plan.summary is not None else None)
             shorter = source.without_oldest()
-            if answer.failure is None or answer.failure.kind != "context_overflow":
-                break
-            if shorter is None or trims == MAX_TRIMS:
+            too_long = answer.failure is not None and answer.failure.kind == "context_overflow"
+            if not too_long or shorter is None or trims == MAX_TRIMS:
                 break
             log.info("The summary call is too long; dropping its oldest input")
             source = shorter
@@ -134,15 +127,9 @@ class SummaryCall:
         return min(wanted, model.limits.max_output) if model.limits.max_output else wanted
 
     def _request(
-        self,
-        plan: CompactionPlan,
-        model: ModelInfo,
-        source: SummaryInput,
-        words: int,
-        session_id: str,
+        self, plan: CompactionPlan, model: ModelInfo, source: SummaryInput, words: int, session_id: str
     ) -> ModelRequest:
-        text = user_text(source)
-        system = system_text(words)
+        text, system = user_text(source), system_text(words)
         output = self._wanted_output(plan, model)
         if model.limits.window:
             room = output_room(model.limits.window, rough_tokens(text) + rough_tokens(system))
@@ -150,16 +137,9 @@ class SummaryCall:
         if model.limits.max_output:
             output = min(output, model.limits.max_output)
         message = Message(new_id("msg"), "user", [TextPart(text)], created=self._clock())
+        blocks, messages = [SystemBlock("system", system)], [SentMessage(message, message.id)]
         return ModelRequest(
-            new_id("req"),
-            model.spec,
-            session_id,
-            [SystemBlock("system", system)],
-            [SentMessage(message, message.id)],
-            [],
-            output,
-            "off",
-            kind="compaction",
+            new_id("req"), model.spec, session_id, blocks, messages, [], output, "off", kind="compaction"
         )
 
     async def _call(self, request: ModelRequest, model: ModelInfo, length: int) -> SummaryAnswer:
@@ -167,8 +147,7 @@ class SummaryCall:
         target = model.target
         most = min(length, request.max_output or length)
         expected = priced_call(model.prices, request_tokens(request), 0, most, model.spec.cache_ttl == "1h")
-        refused = self._refusal(expected, model)
-        if refused is not None:
+        if (refused := self._refusal(expected, model)) is not None:
             return SummaryAnswer(failure=Failure("budget", refused))
         step = Step(
             new_id("step"),

@@ -6,16 +6,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import far_off
 from agent_tui.context.accounting.spending import session_totals
-from agent_tui.engine.compaction.service import CompactionService, Prepare
+from agent_tui.engine.calls import fitting_output
+from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.models import learn
-from agent_tui.engine.runtime import Emit, Runtime, fitting_output
+from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.toolbox import ToldMode
 from agent_tui.engine.turns.step import StepResult, StepRunner
 from agent_tui.engine.turns.toolrunner import ToolRunner
@@ -42,11 +43,10 @@ class Again:
 class OverflowRecovery:
     """Tries what is left to try for one step whose request was refused for its size."""
 
-    def __init__(self, runtime: Runtime, compaction: CompactionService, emit: Emit, prepare: Prepare) -> None:
+    def __init__(self, runtime: Runtime, compaction: CompactionService, emit: Emit) -> None:
         self._runtime = runtime
         self._compaction = compaction
         self._emit = emit
-        self._prepare = prepare
         self._shortened: set[bool] = set()
         self._compacted = False
 
@@ -57,38 +57,34 @@ class OverflowRecovery:
         if failure is None or result.received:
             return None
         overflow = failure.overflow
-        if failure.kind != "context_overflow" and not (overflow is not None and overflow.only_output):
+        alone = overflow is not None and overflow.only_output
+        if failure.kind != "context_overflow" and not alone:
             return None
         told = await self._take_in(result, overflow)
         asked = result.step.max_output
-        alone = overflow is not None and overflow.only_output
         if alone not in self._shortened and (told is not None or not self._compacted):
             self._shortened.add(alone)
             output = self._shorter(told, asked)
             if output is not None:
-                self._emit(Notice("info", _shortened_text(output, asked), "less_output"))
+                less = f"at most {output:,} tokens" + (f" instead of {asked:,}" if asked is not None else "")
+                text = f"Asked again for an answer of {less}: the conversation fits, more would not."
+                self._emit(Notice("info", text, "less_output"))
                 return Again(output)
         if alone:
             return None
         # What the provider said, without the ways on: which are left is known in a moment.
         said = failure.message.partition(TEXT_KEPT)[0].partition(" Use /compact")[0].strip()
-        stopped = await self._compaction.after_overflow(self._emit, self._prepare, said)
+        stopped = await self._compaction.after_overflow(said)
         if stopped is not None:
-            result.told(stopped)
+            result.fail_with(stopped)
             return None
         self._shortened, self._compacted = set(), True
         return Again()
 
     def _shorter(self, overflow: Overflow | None, asked: int | None) -> int | None:
-        usage = self._runtime.usage()
-        return fitting_output(
-            overflow,
-            asked,
-            usage.total,
-            window=usage.window,
-            max_input=self._runtime.info.limits.max_input,
-            fits_well=usage.limit is not None and usage.total <= usage.limit,
-        )
+        usage, most = self._runtime.usage(), self._runtime.info.limits.max_input
+        fits = usage.limit is not None and usage.total <= usage.limit
+        return fitting_output(overflow, asked, usage.total, window=usage.window, max_input=most, fits_well=fits)
 
     async def _take_in(self, result: StepResult, overflow: Overflow | None) -> Overflow | None:
         """Believes what can be believed; what is left of the refusal's numbers."""
@@ -117,48 +113,26 @@ def believable(overflow: Overflow, estimate: int) -> bool:
 
 def counted_by_refusal(refused: Step, tokens: int) -> Step:
     """A step of kind ``count`` that says how long the refused request was."""
-    return replace(
-        refused,
-        id=new_id("step"),
-        kind="count",
-        status="complete",
-        message_id=None,
-        usage=TokenUsage(tokens, 0),
-        actual_input=tokens,
-        finished=time.time(),
-        finish_reason=None,
-        failure=None,
-    )
-
-
-def _shortened_text(output: int, asked: int | None) -> str:
-    before = f" instead of {asked:,}" if asked is not None else ""
-    return f"Asked again for an answer of at most {output:,} tokens{before}: the conversation fits, more would not."
+    count = replace(refused, id=new_id("step"), kind="count", status="complete", message_id=None, actual_input=tokens)
+    return replace(count, usage=TokenUsage(tokens, 0), finished=time.time(), finish_reason=None, failure=None)
 
 
 def learned_text(info: ModelInfo, before: Limits) -> str:
     """Returns what a refusal has taught, for the user."""
-    limits, parts = info.limits, []
-    rows = (
-        ("window", "a window of", limits.window, before.window),
-        ("max_input", "input of at most", limits.max_input, before.max_input),
-        ("max_output", "answers of at most", limits.max_output, before.max_output),
-    )
-    for name, words, now, then in rows:
-        if name in limits.learned and now is not None and now != then:
-            parts.append(f"{words} {now:,} tokens" + (f" (not {then:,})" if then else ""))
+    words, parts = {"window": "a window of", "max_input": "input of at most", "max_output": "answers of at most"}, []
+    for name, what in words.items():
+        now, then = getattr(info.limits, name), getattr(before, name)
+        if name in info.limits.learned and now is not None and now != then:
+            parts.append(f"{what} {now:,} tokens" + (f" (not {then:,})" if then else ""))
     return f"{info.spec.key} has {' and '.join(parts)}, says its server. Remembered; /doctor --forget forgets it."
 
 
 class TurnExecutor:
     """Runs one turn at a time on a runtime.
 
-    ``prepare`` is awaited before every step: it refreshes documents, counts what is uncounted and so makes the
-    calculator's answer final. ``steering`` hands over messages the user wants in before the next step; ``remark`` may
-    add to a tool's result before it is stored.
-    ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send. ``unsent`` are messages that
-    were handed over but could not be stored: they are the caller's again when the turn has ended. ``told_mode`` tells a
-    model that goes on what has become of the permission mode.
+    ``steering`` hands over messages the user wants in before the next step; ``remark`` may add to a tool's result
+    before it is stored. ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send.
+    ``told_mode`` tells a model that goes on what has become of the permission mode.
     """
 
     def __init__(
@@ -166,7 +140,6 @@ class TurnExecutor:
         runtime: Runtime,
         tools: ToolRunner,
         compaction: CompactionService,
-        prepare: Callable[[], Awaitable[None]],
         steering: Callable[[], list[Message]] = list,
         told_mode: ToldMode | None = None,
         remark: Callable[[Message], None] = lambda message: None,
@@ -174,7 +147,6 @@ class TurnExecutor:
         self._runtime = runtime
         self._tools = tools
         self._compaction = compaction
-        self._prepare = prepare
         self._steering = steering
         self._told_mode = told_mode
         self._remark = remark
@@ -183,6 +155,7 @@ class TurnExecutor:
         self._begun = self._cancelled = self._over = False
         self._first_step = 0
         self.unsent: list[Message] = []
+        """Handed over and not stored: they are the caller's again when the turn has ended."""
 
     def cancel(self) -> bool:
         """Interrupts the turn; False when it is over. One that has not begun yet stores its message and ends."""
@@ -235,7 +208,7 @@ class TurnExecutor:
             self.emit(TurnStarted(new_id("turn")))
             if self._runtime.budget is not None and self._runtime.parent is None:
                 self._runtime.budget.begin_turn()
-            self._compaction.turn_started()
+            self._compaction.turn_started(self.emit)
             if message is not None:
                 await self._add(message)
             if self._cancelled:
@@ -269,9 +242,8 @@ class TurnExecutor:
         for number in range(limit + 1):
             await self._steer()
             if number == limit:
-                self.emit(
-                    Notice("warning", f"Stopped after {plural(limit, 'step')}. Send a message to go on.", "step_limit")
-                )
+                text = f"Stopped after {plural(limit, 'step')}. Send a message to go on."
+                self.emit(Notice("warning", text, "step_limit"))
                 return "step_limit", None
             result = await self._step()
             if result is None:
@@ -308,20 +280,20 @@ class TurnExecutor:
 
         A string is the reason why it could not be sent; None when it would break a budget, which was told.
         """
-        self._compaction.begin_step()
-        await self._prepare()
+        self._compaction.auto.step_started()
+        await self._compaction.prepare()
         self.emit(self._runtime.changed())
-        blocked = await self._compaction.before_step(self.emit, self._prepare)
+        blocked = await self._compaction.before_step()
         if blocked is not None:
             return blocked
         result = await self._call()
-        recovery = OverflowRecovery(self._runtime, self._compaction, self.emit, self._prepare)
+        recovery = OverflowRecovery(self._runtime, self._compaction, self.emit)
         while result is not None and (again := await recovery.next(result)) is not None:
             result = await self._call(again.max_output)
         if result is None:
             return None
         if result.failure is None:
-            self._compaction.model_replied(self.emit)
+            self._compaction.model_replied()
         usage = self._runtime.usage()
         for warning in usage.warnings:
             log.warning("%s", warning)
@@ -334,7 +306,7 @@ class TurnExecutor:
         usage = runtime.usage()
         most = max_output_for(usage, runtime.info.limits) if max_output is None else max_output
         refusal = runtime.refusal(runtime.expected(usage, most), runtime.info.spec.key, self.emit)
-        self._compaction.tell(self.emit, refused=refusal is not None)
+        self._compaction.tell(refusal is not None)
         if refusal is not None:
             self.emit(Notice("warning", refusal, "budget"))
             return None
@@ -346,7 +318,7 @@ class TurnExecutor:
 
         def finished(message: Message) -> None:
             if self._told_mode is not None:
-                self._told_mode.tell(message, conversation.view)
+                self._told_mode.tell(message, conversation.view())
             self._remark(message)
             # What a tool did has happened, whether its result can be stored now or only later.
             conversation.keep(message)
@@ -360,17 +332,10 @@ class TurnExecutor:
     def _close_open_calls(self) -> None:
         """Gives every tool call without a result an ``[interrupted]`` one, so that the conversation stays valid."""
         conversation = self._runtime.conversation
-        answered: set[str] = set()
-        last: Message | None = None
-        for last in reversed(conversation.path):
-            if last.tool_result is None:
-                break
-            answered.add(last.tool_result.call_id)
-        if last is None or last.role != "assistant" or conversation.read_only:
+        if conversation.read_only:
             return
-        for call in last.tool_calls:
-            if call.call_id not in answered:
-                message = self._tools.interrupted(call)
-                conversation.keep(message)
-                self.emit(MessageAdded(message))
+        for call in conversation.open_calls():
+            message = self._tools.interrupted(call)
+            conversation.keep(message)
+            self.emit(MessageAdded(message))
         conversation.save_if_possible()

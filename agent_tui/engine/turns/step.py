@@ -8,15 +8,16 @@ import time
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import field, replace
+from typing import Literal
 
 from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
 from agent_tui.context.tokens import char_tokens, family_of, round_up
-from agent_tui.engine.calls import stream_with_retries
+from agent_tui.engine.calls import build_request, new_step, record_sent, stream_with_retries
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.models import adapt
-from agent_tui.engine.runtime import Emit, Runtime, build_request, new_step, record_sent
+from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice, PartDelta, StepEnded, StepStarted
@@ -41,16 +42,14 @@ from agent_tui.text.numbers import plural
 
 
 class StreamProcessor:
-    """Builds ``message`` from deltas. ``dirty`` are the part indexes changed since ``take_dirty``.
-
-    ``prefix`` is the fingerprint of everything sent before this answer; each reasoning part remembers it. ``tokens``
-    is how long the answer is so far by the character rule, before the family's factor. ``clock`` gives seconds.
-    """
+    """Builds ``message`` from deltas. ``prefix`` is the fingerprint of everything sent before this answer; each
+    reasoning part remembers it. ``clock`` gives seconds."""
 
     def __init__(self, message: Message, prefix: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.message = message
         self.prefix = prefix
         self.tokens = 0.0
+        """How long the answer is so far by the character rule, before the family's factor."""
         self._clock = clock
         self._since = 0.0
         self._dirty: set[int] = set()
@@ -82,11 +81,10 @@ class StreamProcessor:
 
     def _end_reasoning(self) -> None:
         """The newest part is complete; where it is a thought, its time is taken."""
-        index = len(self.message.parts) - 1
-        part = self.message.parts[index] if index >= 0 else None
+        part = self.message.parts[-1] if self.message.parts else None
         if isinstance(part, ReasoningPart) and part.seconds is None:
             part.seconds = round(self._clock() - self._since, 3)
-            self._dirty.add(index)
+            self._dirty.add(len(self.message.parts) - 1)
 
     def _new_part(self, delta: Delta) -> TextPart | ReasoningPart | ToolCallPart:
         if delta.kind == "text":
@@ -98,12 +96,11 @@ class StreamProcessor:
     def take_dirty(self) -> set[int]:
         """Joins the pieces received so far into the parts and returns the indexes to flush."""
         for index, pieces in self._pieces.items():
-            part = self.message.parts[index]
-            text = "".join(pieces)
-            if isinstance(part, ToolCallPart):
-                part.arguments += text
-            elif isinstance(part, (TextPart, ReasoningPart)):
-                part.text += text
+            match part := self.message.parts[index]:
+                case ToolCallPart():
+                    part.arguments += "".join(pieces)
+                case TextPart() | ReasoningPart():
+                    part.text += "".join(pieces)
         self._pieces.clear()
         dirty, self._dirty = self._dirty, set()
         return dirty
@@ -112,11 +109,8 @@ class StreamProcessor:
         """Settles the message: no part without content, and every tool call with an id of its own."""
         self._end_reasoning()
         self.take_dirty()
-        self.message.parts = [
-            p
-            for p in self.message.parts
-            if not (isinstance(p, (TextPart, ReasoningPart)) and not p.text and not p.provider_metadata)
-        ]
+        said = (TextPart, ReasoningPart)
+        self.message.parts = [p for p in self.message.parts if not isinstance(p, said) or p.text or p.provider_metadata]
         seen: set[str] = set()
         for call in self.message.tool_calls:
             if not call.call_id or call.call_id in seen:
@@ -145,8 +139,8 @@ class StepResult:
     notes: list[str] = field(default_factory=list)
     usage_problem: str | None = None
 
-    def told(self, text: str) -> None:
-        """Why it failed was said like this, with what was tried: that is what the turn ends with."""
+    def fail_with(self, text: str) -> None:
+        """What the turn ends with: why the step failed, with what was tried."""
         if self.failure is not None:
             self.failure = replace(self.failure, message=text)
 
@@ -168,7 +162,7 @@ class StepRunner:
         self._kept = False
         self._task: asyncio.Task[object] | None = None
         self._lost: StoreError | None = None
-        self._reasoning_adapted = False
+        self._may_adapt = True
         self._in_parent: Step | None = None
         self._view: list[SentMessage] = []
         self._remember: Callable[[], None] | None = None
@@ -182,14 +176,9 @@ class StepRunner:
         step.max_output = max_output_for(usage, runtime.info.limits) if max_output is None else max_output
         step.expected_usd = runtime.expected(usage, step.max_output).usd
         target = runtime.info.target
-        message = Message(
-            new_id("msg"),
-            "assistant",
-            status="streaming",
-            created=time.time(),
-            origin=Origin(target.provider, target.api, target.model),
-            step_id=step.id,
-        )
+        origin = Origin(target.provider, target.api, target.model)
+        now = time.time()
+        message = Message(new_id("msg"), "assistant", status="streaming", created=now, origin=origin, step_id=step.id)
         request = build_request(runtime, step.id, step.max_output)
         request.reckoned = None if usage.pending else Reckoned(usage.total, usage.limit, usage.would_compact)
         self._remember = record_sent(step, request, runtime)
@@ -218,9 +207,10 @@ class StepRunner:
             self._settle(processor, result, "failed")
             conversation.save_if_possible()
             raise
+        from_user = bool(self._view) and self._view[-1].message.role == "user"
         if self._lost is not None:
             result.failure = store_failure(self._lost)
-        elif result.failure is not None and (runtime.parent is not None or not _from_user(self._view)):
+        elif result.failure is not None and (runtime.parent is not None or not from_user):
             result.failure = without_text_kept(result.failure)
         self._settle(processor, result, "failed" if result.failure else "complete")
         if self._lost is not None:
@@ -234,7 +224,7 @@ class StepRunner:
         was not."""
         if result.failure is None or result.received:
             return False
-        notice = self._schema_refused(request, result.failure) or self._adapted(request, result.failure)
+        notice = self._without_schema(request, result.failure) or self._without_reasoning(request, result.failure)
         if notice is None:
             return False
         self._emit(notice)
@@ -244,18 +234,16 @@ class StepRunner:
         await self._stream(request, processor, result)
         return True
 
-    def _adapted(self, request: ModelRequest, failure: Failure) -> Notice | None:
+    def _without_reasoning(self, request: ModelRequest, failure: Failure) -> Notice | None:
         runtime = self._runtime
-        if self._reasoning_adapted:
-            return None
-        told = adapt(runtime.conversation.store, runtime.info, request, failure)
+        told = adapt(runtime.conversation.store, runtime.info, request, failure) if self._may_adapt else None
         if told is None:
             return None
-        self._reasoning_adapted = True
+        self._may_adapt = False
         runtime.replay_by(replace(request.replay, left_out=[]))
         return Notice("warning", told, "reasoning")
 
-    def _schema_refused(self, request: ModelRequest, failure: Failure) -> Notice | None:
+    def _without_schema(self, request: ModelRequest, failure: Failure) -> Notice | None:
         if request.output_schema is None or not refuses_schema(failure):
             return None
         request.output_schema = None
@@ -265,8 +253,6 @@ class StepRunner:
 
     def _note_dropped(self, request: ModelRequest, dropped: list[str], result: StepResult) -> None:
         """Notes what the provider says it dropped: that was not counted in this step, and is not sent again."""
-        if not dropped:
-            return
         step, view = result.step, request.messages
         step.dropped_blocks = len(dropped)
         step.sent_reasoning = without(step.sent_reasoning or [], dropped_indexes(view, dropped), len(view))
@@ -278,7 +264,7 @@ class StepRunner:
         return self._lost is not None and self._task is not None and self._task.uncancel() == 0
 
     async def _stream(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
-        runtime = self._runtime
+        runtime, step = self._runtime, result.step
         stream = stream_with_retries(runtime.provider, request, runtime.settings.agent.retries, self._emit)
         async with aclosing(stream) as items:
             async for item in items:
@@ -291,21 +277,21 @@ class StepRunner:
                         self._meter(processor)
                     case UsageReport(usage, cost, problem, believed):
                         result.usage_problem = problem
-                        result.step.usage = self._with_input(usage, result.step)
-                        result.step.believed = None if believed is None else self._with_input(believed, result.step)
-                        result.step.cost_usd = cost if cost is not None else self._runtime.info.prices.cost(usage)
+                        step.usage = _with_input(usage, step)
+                        step.believed = None if believed is None else _with_input(believed, step)
+                        step.cost_usd = cost if cost is not None else runtime.info.prices.cost(usage)
                     case Started(target, notes):
                         self._store_sent()
                         result.message.origin = Origin(target.provider, target.api, target.model)
-                        result.step.provider, result.step.api = target.provider, target.api
-                        result.step.model = target.model
+                        step.provider, step.api, step.model = target.provider, target.api, target.model
                         for note in notes:
                             if note not in result.notes:
                                 result.notes.append(note)
                                 self._emit(Notice("info", note, "step_note"))
                     case Finished(reason, metadata, dropped):
                         result.finish = reason
-                        self._note_dropped(request, dropped, result)
+                        if dropped:
+                            self._note_dropped(request, dropped, result)
                         if metadata is not None:
                             result.message.provider_metadata = metadata
                     case Failed(failure):
@@ -328,8 +314,7 @@ class StepRunner:
 
     def _keep(self, processor: StreamProcessor, result: StepResult) -> None:
         """Stores the draft: at once when it is new, then at most every quarter second, with a timer for the rest."""
-        conversation = self._runtime.conversation
-        now = time.monotonic()
+        conversation, since = self._runtime.conversation, time.monotonic() - self._last_flush
         if not self._kept:
             processor.take_dirty()
             conversation.keep(result.message)
@@ -337,10 +322,10 @@ class StepRunner:
             conversation.save_step(result.step)
             self._kept = True
             self._flush(processor, result)
-        elif now - self._last_flush >= FLUSH_SECONDS:
+        elif since >= FLUSH_SECONDS:
             self._flush(processor, result)
         else:
-            self._flush_in(FLUSH_SECONDS - (now - self._last_flush), processor, result)
+            self._flush_in(FLUSH_SECONDS - since, processor, result)
 
     def _flush(self, processor: StreamProcessor, result: StepResult) -> None:
         """Writes what changed. Raises StoreError, but not for a lock: then it is tried again in a moment."""
@@ -383,27 +368,26 @@ class StepRunner:
             self._last_meter = now
             self._emit(runtime.changed())
 
-    def _settle(self, processor: StreamProcessor, result: StepResult, status: str) -> None:
+    def _settle(
+        self, processor: StreamProcessor, result: StepResult, status: Literal["complete", "stopped", "failed"]
+    ) -> None:
         """Ends the draft and the step, in memory: this never fails. Storing them is the caller's next step."""
         self._cancel_timer()
         self._runtime.streaming(0)
         conversation, step, message = self._runtime.conversation, result.step, result.message
         processor.finish()
         self._count_late(result)
-        message.status = "complete" if status == "complete" else "stopped" if status == "stopped" else "failed"
-        step.status = message.status
-        step.failure = result.failure
-        step.finish_reason = result.finish
-        step.finished = time.time()
+        message.status = step.status = status
+        step.failure, step.finish_reason, step.finished = result.failure, result.finish, time.time()
+        wordless = not message.text.strip() and not message.tool_calls
         if result.failure is not None:
             message.note = result.failure.message
-        elif status == "complete" and result.finish not in ("refused", "length") and _wordless(message):
+        elif status == "complete" and result.finish not in ("refused", "length") and wordless:
             # It looks like one that got lost.
             message.note = f"{self._runtime.info.spec.key} answered without a word."
         if status == "complete":
             self._judge_usage(processor, result)
-            line = after_step(step)
-            if line is not None:
+            if (line := after_step(step)) is not None:
                 log.info("%s", line)
         self._judge_cache(step)
         if self._kept:
@@ -431,13 +415,6 @@ class StepRunner:
             else:
                 step.believed = made
 
-    @staticmethod
-    def _with_input(usage: TokenUsage, step: Step) -> TokenUsage:
-        """Returns the usage with our estimate of the input where nobody counted it: that is the best number there
-        is."""
-        counted = usage.source == "provider" or usage.input
-        return usage if counted else replace(usage, input=step.estimated_input or 0)
-
     def _judge_usage(self, processor: StreamProcessor, result: StepResult) -> None:
         """Takes what cannot be true for what it is: one line in the log, and once for the user."""
         runtime, step = self._runtime, result.step
@@ -455,11 +432,7 @@ class StepRunner:
             log.warning("Usage of step %s is not built on: %s", step.id, why)
 
 
-def _wordless(message: Message) -> bool:
-    """Returns whether an answer says nothing and does nothing."""
-    return not message.text.strip() and not message.tool_calls
-
-
-def _from_user(view: list[SentMessage]) -> bool:
-    """Returns whether the newest message that was sent is the user's."""
-    return bool(view) and view[-1].message.role == "user"
+def _with_input(usage: TokenUsage, step: Step) -> TokenUsage:
+    """The usage with our estimate of the input where nobody counted it: that is the best number there is."""
+    counted = usage.source == "provider" or usage.input
+    return usage if counted else replace(usage, input=step.estimated_input or 0)

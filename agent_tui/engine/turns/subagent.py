@@ -13,6 +13,7 @@ from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.questions import Verdict
 from agent_tui.engine.request_prefix import build_request_prefix
 from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.state import AgentState
 from agent_tui.engine.toolbox import ToldMode, Toolbox
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
@@ -28,7 +29,6 @@ from agent_tui.models.events import (
     TurnEnded,
 )
 from agent_tui.models.messages import OWN_OUTPUT, PLAN_TOOL, AttachmentPart, ToolCallPart, new_id, user_message
-from agent_tui.models.requests import Counter
 from agent_tui.text.clean import pictured
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolMemory, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
@@ -42,27 +42,23 @@ NOT_OFFERED = (*NOT_FOR_SUBAGENTS, "ask", PLAN_TOOL)
 
 
 async def run_subagent(
-    runtime: Runtime,
+    state: AgentState,
     toolbox: Toolbox,
-    counter: Counter,
     judge: Callable[[ToolCallPart, Tool, Intent, str], Awaitable[Verdict]],
-    told_mode: ToldMode,
     title: str,
     prompt: str,
-    emit: Callable[[str], None] = lambda text: None,
-    counted: Callable[[], None] = lambda: None,
+    emit: Callable[[str], None],
+    counted: Callable[[], None],
 ) -> ToolOutcome:
     """Runs ``prompt`` in a session of its own, with the tools and permissions of the parent but no subagents.
 
     Its steps are added to the parent's session as kind ``subagent``: they cost, but never anchor. ``emit`` gets a line
     for each tool it uses; ``counted`` is called when a call has ended and its cost is among the parent's.
     """
-    store, parent = runtime.conversation.store, runtime.conversation
-    info = await patiently(
-        lambda: store.sessions.create(
-            parent.info.project, runtime.info.spec.key, parent=parent.info.id, kind="subagent"
-        )
-    )
+    parts, runtime, parent = state.parts, state.runtime, state.conversation
+    store, told_mode = parent.store, ToldMode(parts.permissions, subagent=True, jail=parts.jail)
+    project, model = parent.info.project, runtime.info.spec.key
+    info = await patiently(lambda: store.sessions.create(project, model, parent=parent.info.id, kind="subagent"))
     info.title = f"↳ {title}"[:80]
     await patiently(lambda: store.sessions.save(info))
     child = Conversation(store, info)
@@ -91,7 +87,7 @@ async def run_subagent(
     def context() -> ToolContext:
         return replace(toolbox.context(), session_id=info.id, subagent=None, user=None, memory=memory)
 
-    compaction = CompactionService(own, counter)
+    compaction = CompactionService(own, parts.counter, prepare)
     asker = f"subagent “{' '.join(pictured(title).split())[:60]}”"
 
     waited = 0.0
@@ -110,9 +106,9 @@ async def run_subagent(
         return verdict if again is None else replace(verdict, again=lambda stopped: timed(again(stopped)))
 
     runner = ToolRunner(ToolRegistry(tools), context, judged)
-    executor = TurnExecutor(own, runner, compaction, prepare, told_mode=told_mode)
+    executor = TurnExecutor(own, runner, compaction, told_mode=told_mode)
     message = user_message(prompt)
-    told_mode.tell(message, child.view)
+    told_mode.tell(message, child.view())
     ended, stopped = TurnEnded("error"), ""
     with store.locks.take(info.id):
         try:
@@ -132,16 +128,16 @@ async def run_subagent(
         finally:
             parent.save_if_possible()
     answer = next((m.text for m in reversed(child.path) if m.role == "assistant" and m.text.strip()), "")
+    failed = True
     if ended.failure is not None:
-        text = f"The subagent failed: {ended.failure.message}\n{answer}".strip()
-        return ToolOutcome(text, is_error=True, waited=waited)
-    if stopped:
+        text = f"The subagent failed: {ended.failure.message}\n{answer}"
+    elif stopped:
         # As an error, with the numbers: another subagent would be stopped just so.
-        text = f"The subagent was stopped. {stopped}\n\n{answer}".strip()
-        return ToolOutcome(text, is_error=True, waited=waited)
-    if ended.stop_reason != "end":
-        answer = f"{answer}\n\n(The subagent stopped early: {ended.stop_reason}.)".strip()
-    return ToolOutcome(answer or "The subagent gave no answer.", is_error=not answer, waited=waited)
+        text = f"The subagent was stopped. {stopped}\n\n{answer}"
+    else:
+        early = f"\n\n(The subagent stopped early: {ended.stop_reason}.)" if ended.stop_reason != "end" else ""
+        text, failed = f"{answer}{early}" or "The subagent gave no answer.", not (answer or early)
+    return ToolOutcome(text.strip(), is_error=failed, waited=waited)
 
 
 TIMEOUT = 3_600.0
@@ -162,27 +158,22 @@ async def run_shell(command: str, context: ToolContext, conversation: Conversati
         raise AgentError("! needs a command, e.g. !git status.")
     call = new_id("shell")
     kept: list[str] = []
-
-    def emit(text: str) -> None:
-        publish(ToolOutput(call, text))
-
     line = " ".join(pictured(command).split())
     publish(ToolStarted(call, OWN_COMMAND, f"! {line if len(line) <= 100 else line[:99] + '…'}"))
     try:
-        outcome = await BashTool(own=True).run(
-            {"command": command, "timeout": TIMEOUT}, replace(context, emit=emit, keep=kept.append)
-        )
+        context = replace(context, emit=lambda text: publish(ToolOutput(call, text)), keep=kept.append)
+        text = (await BashTool(own=True).run({"command": command, "timeout": TIMEOUT}, context)).text
     except asyncio.CancelledError:
         text = context.secrets.mask("".join(kept))
-        _add(conversation, publish, command, ToolOutcome(f"{text}\n[interrupted by the user]".lstrip("\n")))
+        _add(conversation, publish, command, f"{text}\n[interrupted by the user]".lstrip("\n"))
         raise
     except ToolError as error:
-        outcome = ToolOutcome(context.secrets.mask(str(error)), is_error=True)
-    _add(conversation, publish, command, outcome)
+        text = context.secrets.mask(str(error))
+    _add(conversation, publish, command, text)
 
 
-def _add(conversation: Conversation, publish: Emit, command: str, outcome: ToolOutcome) -> None:
-    output = AttachmentPart(OWN_OUTPUT, "text/plain", text=outcome.text)
+def _add(conversation: Conversation, publish: Emit, command: str, text: str) -> None:
+    output = AttachmentPart(OWN_OUTPUT, "text/plain", text=text)
     message = user_message(f"!{command}", attachments=[output])
     # The text comes first here: the output belongs to the command.
     message.parts.reverse()

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field, replace
-from pathlib import Path
 
 from agent_tui.engine.questions import Verdict
 from agent_tui.engine.runtime import Emit
@@ -18,7 +17,6 @@ from agent_tui.models.messages import (
     AttachmentPart,
     Message,
     Metadata,
-    Part,
     ToolCallPart,
     ToolResultPart,
     new_id,
@@ -56,6 +54,10 @@ class _Job:
     note: str = ""
     versions: list[tuple[int, ...] | None] = field(default_factory=list)
 
+    @property
+    def kind(self) -> str | None:
+        return self.intent.kind if self.intent is not None else None
+
 
 class ToolRunner:
     """``context`` makes the environment of a call; ``judge`` asks the permissions, and the user where they say so."""
@@ -76,27 +78,24 @@ class ToolRunner:
         Cancelling stores what has finished; calls without a result are the caller's to close (``interrupted``).
         """
         self._kept.clear()
-        position, asked = 0, False
-        while position < len(calls):
+        left, asked = list(calls), False
+        while left:
             # What a call would do is looked at when its turn comes: the calls before it may have changed that.
-            batch = [self._job(calls[position], cut_off)]
-            while self._parallel(batch[-1]) and position + len(batch) < len(calls):
-                following = self._job(calls[position + len(batch)], cut_off)
+            first = self._job(left.pop(0), cut_off)
+            batch = [first]
+            while left and (first.error is not None or first.kind in SIDE_BY_SIDE):
+                following = self._job(left[0], cut_off)
                 # What is wrong now may be right when its turn comes: a file is read first, then written.
-                if following.error is not None or not self._parallel(following):
+                if following.error is not None or following.kind not in SIDE_BY_SIDE:
                     break
                 batch.append(following)
-            if asked and not self._harmless(batch[0]):
-                batch[0].error = NOBODY_ANSWERED if self._context().user is None else BEFORE_THE_ANSWER
+                left.pop(0)
+            if asked and first.kind not in (None, "question", *SIDE_BY_SIDE):
+                first.error = NOBODY_ANSWERED if self._context().user is None else BEFORE_THE_ANSWER
             if await self._batch(batch, emit, store):
                 return True
-            asked = asked or (batch[0].intent is not None and batch[0].intent.kind == "question")
-            position += len(batch)
+            asked = asked or first.kind == "question"
         return False
-
-    @staticmethod
-    def _harmless(job: _Job) -> bool:
-        return job.intent is None or job.intent.kind in (*SIDE_BY_SIDE, "question")
 
     def interrupted(self, call: ToolCallPart) -> Message:
         """The result of a call that was cut off, with what its tool had said until then."""
@@ -104,10 +103,6 @@ class ToolRunner:
         text = f"{INTERRUPTED_RESULT} by the user. Its output until then:\n{kept}" if kept else INTERRUPTED_RESULT
         part = ToolResultPart(call.call_id, call.name, text, is_error=True)
         return Message(new_id("msg"), "tool", [part], created=time.time())
-
-    @staticmethod
-    def _parallel(job: _Job) -> bool:
-        return job.error is not None or (job.intent is not None and job.intent.kind in SIDE_BY_SIDE)
 
     def _job(self, call: ToolCallPart, cut_off: bool) -> _Job:
         job = _Job(call)
@@ -133,11 +128,6 @@ class ToolRunner:
         return self._registry.get(name), arguments
 
     async def _batch(self, jobs: list[_Job], emit: Emit, store: Callable[[Message], None]) -> bool:
-        if len(jobs) == 1:
-            message, ends_turn = await self._one(jobs[0], emit)
-            store(message)
-            emit(MessageAdded(message))
-            return ends_turn
         ends_turn = False
         tasks = [asyncio.create_task(self._one(job, emit)) for job in jobs]
         try:
@@ -169,24 +159,18 @@ class ToolRunner:
             else:
                 outcome = ToolOutcome(verdict.text, is_error=True, display={"kind": "text", "text": verdict.text})
         lasted = time.monotonic() - started
-        if job.intent is not None and job.intent.kind == "question":
+        if job.kind == "question":
             outcome = replace(outcome, waited=lasted)
         if job.note:
             outcome = replace(outcome, text=f"{outcome.text}\n{job.note}")
         context = self._context()
         outcome = _masked(await _fitted(outcome, context.images), context.secrets)
-        parts: list[Part] = [
-            ToolResultPart(
-                call.call_id,
-                call.name,
-                outcome.text,
-                is_error=outcome.is_error,
-                display=_display(outcome, job.intent),
-                seconds=round(max(0.0, lasted - outcome.waited), 3),
-            ),
-            *outcome.attachments,
-        ]
-        return Message(new_id("msg"), "tool", parts, created=time.time()), outcome.ends_turn
+        display = {"summary": job.intent.summary} if job.intent is not None else {}
+        display |= outcome.display or {}
+        seconds = round(max(0.0, lasted - outcome.waited), 3)
+        result = ToolResultPart(call.call_id, call.name, outcome.text, outcome.is_error, display or None, seconds)
+        message = Message(new_id("msg"), "tool", [result, *outcome.attachments], created=time.time())
+        return message, outcome.ends_turn
 
     async def _verdict(self, job: _Job, tool: Tool, intent: Intent) -> Verdict:
         try:
@@ -227,9 +211,7 @@ class ToolRunner:
         call = job.call
         allowed = frozenset(job.intent.paths) if job.intent.kind in ("read", "edit") else None
         context = self._context()
-        if job.intent.kind == "edit" and (
-            problem := await asyncio.to_thread(_over_a_secret, call, job.intent, context)
-        ):
+        if job.kind == "edit" and (problem := await asyncio.to_thread(_over_a_secret, call, job.intent, context)):
             return ToolOutcome(problem, is_error=True)
         live = context.secrets.stream()
 
@@ -284,14 +266,11 @@ async def _fitted(outcome: ToolOutcome, limits: ImageLimits) -> ToolOutcome:
         return outcome
     kept, changed, refused = await asyncio.to_thread(fit_attachments, outcome.attachments, limits)
     notes = [pictured(line) for line in (*changed, *(f"not attached: {line}" for line in refused))]
-    display = {**outcome.display, "summary": "; ".join([*_summary(outcome), *notes])} if outcome.display else None
+    display = dict(outcome.display) if outcome.display else None
+    if display is not None:
+        display["summary"] = "; ".join([*filter(None, [str(display.get("summary") or "")]), *notes])
     text = "\n".join([outcome.text, *(f"[{note}]" for note in notes)])
     return replace(outcome, text=text, display=display, attachments=kept)
-
-
-def _summary(outcome: ToolOutcome) -> list[str]:
-    said = (outcome.display or {}).get("summary")
-    return [str(said)] if said else []
 
 
 def _masked(outcome: ToolOutcome, secrets: Redactor) -> ToolOutcome:
@@ -329,16 +308,5 @@ def _over_a_secret(call: ToolCallPart, intent: Intent, context: ToolContext) -> 
 
 def _versions(intent: Intent) -> list[tuple[int, ...] | None]:
     """Returns the versions that the files of an edit have now, so that nothing is changed but what was looked at."""
-    return [_version(path) for path in intent.paths] if intent.kind == "edit" else []
-
-
-def _version(path: Path) -> tuple[int, ...] | None:
-    info = info_of(path)
-    return None if info is None else version(info)
-
-
-def _display(outcome: ToolOutcome, intent: Intent | None) -> Metadata | None:
-    display = dict(outcome.display or {})
-    if intent is not None:
-        display.setdefault("summary", intent.summary)
-    return display or None
+    infos = map(info_of, intent.paths if intent.kind == "edit" else ())
+    return [None if info is None else version(info) for info in infos]

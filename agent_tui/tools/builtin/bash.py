@@ -117,8 +117,7 @@ class BashTool:
     async def _once(
         self, args: BashArguments, context: ToolContext, limit: _Limit, more: Sequence[Path], sockets: bool
     ) -> tuple[ToolOutcome, Attempts | None]:
-        """Runs it. ``more`` are folders of builds that it may write in though it looks; ``sockets``: it may use those
-        of unix."""
+        """Runs it. ``more`` are folders of builds it may write in; ``sockets``: it may use unix ones."""
         with contextlib.closing(await self._ready(args, context, more, sockets)) as line:
             # What only looks changes nothing, and what the user runs is theirs.
             changes = line.launch.domain != "look" or (line.attempts is not None and line.attempts.lent.places)

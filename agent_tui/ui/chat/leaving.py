@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.models.messages import TOLD, AttachmentPart, Message, SummaryPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.text.clean import clean, one_line
-from agent_tui.ui.flow.lines import chop, wrap
+from agent_tui.ui.flow.layout import chop, wrap
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
@@ -63,7 +63,6 @@ def _message(message: Message, width: int) -> Iterator[str]:
 
 
 def _subject(call: ToolCallPart) -> str:
-    """Returns the subject of a call: its first argument that is a text."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except ValueError:

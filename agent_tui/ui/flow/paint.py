@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from agent_tui.ui.flow.lines import Decoration, Flow, Line, blank
+from agent_tui.records import dataclass
+from agent_tui.ui.flow.layout import Decoration, Flow, Line
 from agent_tui.ui.flow.palette import Palette
 
 ROW_BITS = 24
@@ -40,8 +42,9 @@ def paint(line: Line, y: int, width: int, palette: Palette, marks: list[Mark], s
     if line.strip is not None and not (marks and line.text) and line.strip.cell_length == width:
         return line.strip
     out: list[Segment] = []
-    at = next((start for start in line.starts if start >= 0), 0)
-    for (text, style), start in zip(line.segments, line.starts, strict=True):
+    starts = [start for _, _, start in line.segments if start >= 0]
+    at = starts[0] if starts else 0
+    for text, style, start in line.segments:
         if start < 0:
             offset = Style(meta={"offset": (at, y)})
             out += [Segment(char, style + offset) for char in text] if len(text) < 8 else [Segment(text, style)]
@@ -55,7 +58,7 @@ def paint(line: Line, y: int, width: int, palette: Palette, marks: list[Mark], s
             out.append(Segment(text[a:b], marked + Style(meta={"offset": (start + a, y)})))
         at = start + len(text)
     used = sum(cell_len(segment.text) for segment in out)
-    if not any(start >= 0 for start in line.starts):
+    if not starts:
         out.append(Segment(" " * max(1, width - used), line.fill + Style(meta={"offset": (0, y)})))
         used = max(width, used + 1)
     strip = Strip(out, used)
@@ -71,40 +74,28 @@ def found(places: Iterable[tuple[int, int]], current: int | None) -> list[Mark]:
     return [(start, end, "match_now" if start == current else "match") for start, end in places]
 
 
+@dataclass(slots=True, eq=False)
 class Piece:
-    """Makes its rows when they are needed and keeps its lines until told to ``forget`` them.
+    """Makes its rows when they are needed and keeps its lines until told to ``forget`` them."""
 
-    ``gap`` is the empty rows before it (drawn with ``gap_margin``); ``chars`` and ``rows`` of its source give the
-    estimate of its height until it is laid out. ``glue`` is set where it goes on with the last row of the piece before
-    it: that is what copying puts between them.
-    """
-
-    __slots__ = ("chars", "gap", "gap_margin", "glue", "height", "lines", "make", "rows", "width")
-
-    def __init__(
-        self,
-        make: Callable[[], list[Flow]],
-        *,
-        gap: int = 0,
-        gap_margin: Decoration = (),
-        chars: int = 0,
-        rows: int = 1,
-        glue: str | None = None,
-    ) -> None:
-        self.make = make
-        self.gap = gap
-        self.gap_margin = gap_margin
-        self.chars = chars
-        self.rows = rows
-        self.glue = glue
-        self.lines: list[Line] | None = None
-        self.width = 0
-        self.height = 0
+    make: Callable[[], list[Flow]]
+    _: KW_ONLY
+    gap: int = 0
+    """The empty rows before it, drawn with ``margin``."""
+    margin: Decoration = ()
+    chars: int = 0
+    """With ``rows`` the estimate of its height until it is laid out."""
+    rows: int = 1
+    glue: str | None = None
+    """Copied between it and the piece before it, where it goes on with the last row of that one."""
+    lines: list[Line] | None = None
+    width: int = 0
+    height: int = 0
 
     def flows(self) -> list[Flow]:
         """The logical rows, gap included."""
         made = self.make()
-        return [blank(self.gap_margin) for _ in range(self.gap)] + made if self.gap else made
+        return [Flow(first=self.margin) for _ in range(self.gap)] + made if self.gap else made
 
     def guess(self, width: int) -> int:
         """The height at ``width``: exact once laid out, else estimated."""
@@ -115,10 +106,8 @@ class Piece:
     def lay(self, width: int, palette: Palette) -> list[Line]:
         """The lines at ``width``."""
         if self.lines is None or self.width != width:
-            lines: list[Line] = []
-            for row, flow in enumerate(self.flows()):
-                lines += flow.lay(row, width, palette)
-            self.lines, self.width, self.height = lines, width, len(lines)
+            self.lines = [line for row, flow in enumerate(self.flows()) for line in flow.lay(row, width, palette)]
+            self.width, self.height = width, len(self.lines)
         return self.lines
 
     def forget(self) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from agent_tui.text.clean import drawable
-from agent_tui.ui.flow.lines import Decoration, Drawn, Flow, Run, blank, cap_line
+from agent_tui.ui.flow.layout import MAX_PROSE, Decoration, Drawn, Flow, Run, shown_line
 from agent_tui.ui.markdown.table import Cell, Table, inline
 
 if TYPE_CHECKING:
@@ -29,20 +30,16 @@ def code_runs(code: str, language: str) -> list[list[Run]]:
     at = 0
     for _, kind, text in lexer.get_tokens_unprocessed(code):
         style = _style(kind)
-        first = True
-        for part in text.split("\n"):
-            if not first:
+        for k, part in enumerate(text.split("\n")):
+            if k:
                 out.append([])
                 at = 0
-            first = False
             if part:
                 at += len(part)
-                runs = out[-1]
-                if runs and runs[-1][1] == style:
-                    runs.pop()
-                runs.append((at, style, None))
-    out += [[] for _ in range(lines - len(out))]
-    return out
+                if out[-1] and out[-1][-1][1] == style:
+                    out[-1].pop()
+                out[-1].append((at, style, None))
+    return out + [[] for _ in range(lines - len(out))]
 
 
 @lru_cache(64)
@@ -58,37 +55,37 @@ def _lexer(language: str) -> Any:
         return None
 
 
+_STYLES = (
+    ("Comment.Preproc", "tok_keyword"),
+    ("Comment", "tok_comment"),
+    ("Keyword.Type", "tok_type"),
+    ("Keyword.Constant", "tok_number"),
+    ("Keyword", "tok_keyword"),
+    ("Operator.Word", "tok_keyword"),
+    ("Literal.Number", "tok_number"),
+    ("Literal.String", "tok_string"),
+    ("Name.Function", "tok_name"),
+    ("Name.Class", "tok_type"),
+    ("Name.Builtin", "tok_type"),
+    ("Name.Exception", "tok_type"),
+    ("Name.Decorator", "tok_name"),
+    ("Name.Tag", "tok_keyword"),
+    ("Name.Attribute", "tok_name"),
+    ("Generic.Inserted", "add"),
+    ("Generic.Deleted", "remove"),
+    ("Generic.Subheading", "hunk"),
+    ("Generic.Heading", "strong"),
+    ("Generic.Strong", "strong"),
+    ("Generic.Emph", "em"),
+    ("Generic.Prompt", "muted"),
+)
+"""Styles by what Pygments calls a piece of code, or begins to call it; the first that fits."""
+
+
 @lru_cache(512)
 def _style(kind: Any) -> str:
-    from pygments.token import Token
-
-    for parent, style in (
-        (Token.Comment.Preproc, "tok_keyword"),
-        (Token.Comment, "tok_comment"),
-        (Token.Keyword.Type, "tok_type"),
-        (Token.Keyword.Constant, "tok_number"),
-        (Token.Keyword, "tok_keyword"),
-        (Token.Operator.Word, "tok_keyword"),
-        (Token.Literal.Number, "tok_number"),
-        (Token.Literal.String, "tok_string"),
-        (Token.Name.Function, "tok_name"),
-        (Token.Name.Class, "tok_type"),
-        (Token.Name.Builtin, "tok_type"),
-        (Token.Name.Exception, "tok_type"),
-        (Token.Name.Decorator, "tok_name"),
-        (Token.Name.Tag, "tok_keyword"),
-        (Token.Name.Attribute, "tok_name"),
-        (Token.Generic.Inserted, "add"),
-        (Token.Generic.Deleted, "remove"),
-        (Token.Generic.Subheading, "hunk"),
-        (Token.Generic.Heading, "strong"),
-        (Token.Generic.Strong, "strong"),
-        (Token.Generic.Emph, "em"),
-        (Token.Generic.Prompt, "muted"),
-    ):
-        if kind in parent:
-            return style
-    return ""
+    name = ".".join(kind)
+    return next((style for known, style in _STYLES if f"{name}.".startswith(f"{known}.")), "")
 
 
 BULLETS = ("•", "◦", "▪")
@@ -97,10 +94,8 @@ _TASK = re.compile(r"\[([ xX])\]\s+")
 
 @cache
 def parser(blocks_only: bool = False) -> MarkdownIt:
-    """The parser; ``blocks_only`` leaves inline text alone, which is all the splitter needs.
-
-    Imported when the first text is drawn: the prompt is there 50 ms earlier without it."""
-
+    """The parser; ``blocks_only`` leaves inline text alone, which is all the splitter needs."""
+    # Imported when the first text is drawn: the prompt is there 50 ms earlier without it.
     from markdown_it import MarkdownIt
 
     made = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -126,17 +121,14 @@ def code_flows(
 ) -> list[Flow]:
     """The rows of a code block; ``first`` has its label, ``copy`` what a click on the label copies."""
     out: list[Flow] = []
-    inside: Decoration = (*margin, (" ", "code"))
-    bare = len(margin)
+    box = partial(Flow, first=(*margin, (" ", "code")), fill="code", bare=len(margin), boxed=True)
     if first:
-        action = None if copy is None else ("copy", copy)
-        right = f"{language} · copy" if language else "copy"
-        out.append(
-            Flow(first=inside, fill="code", bare=bare, boxed=True, silent=True, right=right, right_action=action)
-        )
-    lines = [cap_line(line).expandtabs(4) for line in drawable(code).split("\n")]
+        out.append(box(silent=True, right=f"{language} · copy" if language else "copy"))
+        if copy is not None:
+            out[0].right_action = ("copy", copy)
+    lines = [shown_line(line) for line in drawable(code).split("\n")]
     for line, runs in zip(lines, code_runs("\n".join(lines), language), strict=True):
-        out.append(Flow(line, runs, first=inside, fill="code", bare=bare, boxed=True, wrap="char", wide=True))
+        out.append(box(line, runs, wrap="char", wide=True))
     return out
 
 
@@ -165,46 +157,42 @@ class _Walker:
         return self.out
 
     def _blocks(self, close: str, tight: bool) -> None:
-        begun = False
+        begin = self.at
         while self.at < len(self.tokens):
             token = self.tokens[self.at]
             if token.type == close:
                 self.at += 1
                 return
-            if begun and not tight:
-                self.out.append(blank(self.rest))
-            begun = True
+            if self.at > begin and not tight:
+                self.out.append(Flow(first=self.rest))
+            self.at += 1
             self._block(token)
 
     def _block(self, token: Token) -> None:
-        self.at += 1
-        kind = token.type
-        if kind == "paragraph_open":
-            text, runs = self._inline()
-            self._row(text, runs)
-        elif kind == "heading_open":
-            text, runs = self._inline()
-            self._row(text, runs, token.tag)
-        elif kind in ("bullet_list_open", "ordered_list_open"):
-            self._list(token)
-        elif kind == "blockquote_open":
-            self._quote()
-        elif kind in ("fence", "code_block"):
-            code = token.content.removesuffix("\n")
-            first, rest = self._prefix()
-            if first != rest:
-                self.out.append(Flow(first=first, lead=self._lead()))
-            self.out += code_flows(code, language_of(token.info), rest, copy=[code])
-        elif kind == "hr":
-            first, _ = self._prefix()
-            self.out.append(Drawn(lambda room: "─" * min(room, 120), base="rule", first=first))
-        elif kind == "table_open":
-            self._table()
-        elif kind == "html_block":
-            for line in drawable(token.content.rstrip("\n")).split("\n"):
-                self._row(cap_line(line).expandtabs(4), [], "muted")
-        else:
-            self._row(drawable(token.content), [], "muted")
+        match token.type:
+            case "paragraph_open" | "heading_open":
+                text, runs = inline(self.tokens[self.at])
+                self.at += 2
+                self._row(text, runs, token.tag if token.type == "heading_open" else "")
+            case "bullet_list_open" | "ordered_list_open":
+                self._list(token)
+            case "blockquote_open":
+                self._quote()
+            case "fence" | "code_block":
+                code = token.content.removesuffix("\n")
+                first, rest = self._prefix()
+                if first != rest:
+                    self.out.append(Flow(first=first, lead=self._lead()))
+                self.out += code_flows(code, language_of(token.info), rest, copy=[code])
+            case "hr":
+                self.out.append(Drawn(lambda room: "─" * min(room, MAX_PROSE), self._prefix()[0]))
+            case "table_open":
+                self._table()
+            case "html_block":
+                for line in drawable(token.content.rstrip("\n")).split("\n"):
+                    self._row(shown_line(line), [], "muted")
+            case _:
+                self._row(drawable(token.content), [], "muted")
 
     def _prefix(self) -> tuple[Decoration, Decoration]:
         first, self.first = self.first, self.rest
@@ -214,15 +202,9 @@ class _Walker:
         lead, self.lead = self.lead, ""
         return lead
 
-    def _row(self, text: str, runs: list[Run], style: str = "") -> None:
+    def _row(self, text: str = "", runs: Sequence[Run] = (), style: str = "") -> None:
         first, rest = self._prefix()
-        base = f"{self.base} {style}" if self.base else style
-        self.out.append(Flow(text, runs, base=base, first=first, rest=rest, lead=self._lead()))
-
-    def _inline(self) -> tuple[str, list[Run]]:
-        token = self.tokens[self.at]
-        self.at += 2
-        return inline(token)
+        self.out.append(Flow(text, runs, base=f"{self.base} {style}", first=first, rest=rest, lead=self._lead()))
 
     def _list(self, opening: Token) -> None:
         number = int(opening.attrs.get("start", 1)) if opening.type == "ordered_list_open" else None
@@ -235,7 +217,7 @@ class _Walker:
             self.at += 1
             line = item.map[0] if item.map else 0
             if begun and line and not self.source[line - 1].strip(" >\t"):
-                self.out.append(blank(outer_rest))
+                self.out.append(Flow(first=outer_rest))
             mark = BULLETS[min(self.depth, 3) - 1] if number is None else f"{number}{item.markup or '.'}"
             lead = "- " if number is None else f"{mark} "
             task = self._task()
@@ -245,15 +227,19 @@ class _Walker:
             self.rest = (*outer_rest, (" " * (len(mark) + 1), ""))
             self.lead = "  " * (self.depth - 1) + lead
             begun = True
-            count = len(self.out)
-            self._blocks("list_item_close", tight=self._is_tight())
-            if len(self.out) == count:
-                self._row("", [])
+            self._nested("list_item_close", tight=self._is_tight())
             if number is not None:
                 number += 1
         self.at += 1
         self.depth -= 1
         self.first = self.rest = outer_rest
+
+    def _nested(self, close: str, tight: bool) -> None:
+        """Adds the blocks up to ``close``, at least a row."""
+        count = len(self.out)
+        self._blocks(close, tight)
+        if len(self.out) == count:
+            self._row()
 
     def _task(self) -> bool | None:
         if self.at + 1 >= len(self.tokens) or self.tokens[self.at].type != "paragraph_open":
@@ -274,10 +260,7 @@ class _Walker:
         bar = ("▎ ", "quote_bar")
         base, self.base = self.base, f"{self.base} quote"
         self.first, self.rest = (*first, bar), (*rest, bar)
-        count = len(self.out)
-        self._blocks("blockquote_close", tight=False)
-        if len(self.out) == count:
-            self._row("", [])
+        self._nested("blockquote_close", tight=False)
         self.first = self.rest = rest
         self.base = base
 
@@ -288,15 +271,10 @@ class _Walker:
         while (token := self.tokens[self.at]).type != "table_close":
             self.at += 1
             if token.type in ("th_open", "td_open"):
-                cell = inline(self.tokens[self.at])
+                (rows[-1] if rows else header).append(inline(self.tokens[self.at]))
                 if token.type == "th_open":
-                    header.append(cell)
-                    style = str(token.attrs.get("style", ""))
-                    aligns.append(style.removeprefix("text-align:"))
-                else:
-                    rows[-1].append(cell)
+                    aligns.append(str(token.attrs.get("style", "")).removeprefix("text-align:"))
             elif token.type == "tr_open" and header:
                 rows.append([])
         self.at += 1
-        first, rest = self._prefix()
-        self.out += Table(header, rows, aligns).flows(first, rest)
+        self.out += Table(header, rows, aligns).flows(*self._prefix())

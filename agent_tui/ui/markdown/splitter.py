@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable, newlines
-from agent_tui.ui.flow.lines import MAX_LINE, MAX_TEXT, hidden
+from agent_tui.ui.flow.layout import MAX_LINE, MAX_TEXT, hidden
 from agent_tui.ui.markdown.flows import language_of, parser
 
 if TYPE_CHECKING:
@@ -29,18 +29,21 @@ _LIST = ("bullet_list_open", "ordered_list_open")
 
 @dataclass(slots=True)
 class Chunk:
-    """A piece of the text. ``gap`` is the empty rows before it. For code: ``source`` is the code of these lines,
-    ``first`` has the label. ``number`` is that of an ordered list's item; ``plain`` is no Markdown.
-    ``glue`` is set on the rest of a paragraph that was cut, to what stood at the cut."""
+    """A piece of the text."""
 
     source: str
+    """The Markdown; of code its lines."""
     gap: int = 1
+    """The empty rows before it."""
     code: bool = False
     language: str = ""
     first: bool = True
+    """It has the label of its code."""
     plain: bool = False
     number: int | None = None
+    """That of an ordered list's item."""
     glue: str | None = None
+    """Stood where the paragraph was cut of which this is the rest."""
 
 
 class Splitter:
@@ -118,38 +121,33 @@ class Splitter:
 
     def _end_line(self) -> str:
         over, self._line = self._line - MAX_LINE, 0
-        if over <= 0:
-            return ""
-        return hidden(over)
+        return hidden(over) if over > 0 else ""
 
     def _advance(self) -> None:
-        while True:
-            if self._fence is not None:
-                if not self._in_fence():
-                    return
-                continue
-            end = self._tail.rfind("\n") + 1
-            if end == 0 and len(self._tail) <= LONGEST:
-                return
-            tokens = _tops(self._tail[:end] if end else self._tail)
-            if not tokens or not self._freeze(tokens):
-                return
+        while self._in_fence(self._fence) if self._fence is not None else self._freeze():
+            pass
 
-    def _freeze(self, tokens: list[_Top]) -> bool:
+    def _freeze(self) -> bool:
         """Takes what is complete from the tail. True when something was taken and more may follow."""
+        end = self._tail.rfind("\n") + 1
+        if end == 0 and len(self._tail) <= LONGEST:
+            return False
+        tokens = _tops(self._tail[:end] if end else self._tail)
+        if not tokens:
+            return False
         lines = self._tail.split("\n")
         last = tokens[-1]
         self._define(tokens, lines, last.start)
         for token in tokens[:-1]:
             self._emit(token, lines)
         if last.kind in _LIST and len(last.items) > 1:
-            self._emit(_Top(last.kind, last.start, last.items[-1][0], last.token, last.items[:-1]), lines)
-            self._gap = _gap(lines, last.items[-1][0])
-            self._number = self._next
-            self._take(lines, last.items[-1][0])
+            begin = last.items[-1][0]
+            self._emit(_Top(last.kind, last.start, begin, last.token, last.items[:-1]), lines)
+            self._gap, self._number = _gap(lines, begin), self._next
+            self._take(lines, begin)
             return False
         if last.kind == "fence":
-            fence = _Fence(lines[last.start], last.token, 1 if self._gap is None else self._gap)
+            fence = self._fence_of(last, lines)
             if len(lines) - last.start - 2 > CODE_LINES and not fence.closes(lines[last.end - 1]):
                 self._take(lines, last.start + 1)
                 self._fence = fence
@@ -162,14 +160,15 @@ class Splitter:
         self._take(lines, last.start)
         return False
 
+    def _fence_of(self, top: _Top, lines: list[str]) -> _Fence:
+        return _Fence(lines[top.start], top.token, 1 if self._gap is None else self._gap)
+
     def _take(self, lines: list[str], line: int) -> None:
         if line:
             self._tail = "\n".join(lines[line:])
 
-    def _in_fence(self) -> bool:
+    def _in_fence(self, fence: _Fence) -> bool:
         """Takes whole lines from the tail into the open fence. True when the fence was closed."""
-        fence = self._fence
-        assert fence is not None
         *lines, self._tail = self._tail.split("\n")
         for k, line in enumerate(lines):
             if fence.closes(line):
@@ -186,7 +185,7 @@ class Splitter:
 
     def _emit(self, top: _Top, lines: list[str]) -> None:
         if top.kind == "fence":
-            fence = _Fence(lines[top.start], top.token, 1 if self._gap is None else self._gap)
+            fence = self._fence_of(top, lines)
             code = top.token.content.removesuffix("\n").split("\n")
             for at in range(0, len(code), CODE_LINES):
                 self._add(fence.chunk(code[at : at + CODE_LINES]))
@@ -227,10 +226,8 @@ class Splitter:
     def _define(self, tops: list[_Top], lines: list[str], end: int | None) -> None:
         """Keeps the link definitions among ``lines``: the only lines that no block covers."""
         at = 0
-        for start, stop in [(top.start, top.end) for top in tops] + [(len(lines), 0)]:
-            self.references += [
-                line for line in lines[at : min(start, len(lines) if end is None else end)] if line.strip()
-            ]
+        for start, stop in [*((top.start, top.end) for top in tops), (len(lines), 0)]:
+            self.references += filter(str.strip, lines[at : start if end is None else min(start, end)])
             at = stop
 
 
@@ -259,8 +256,7 @@ class _Fence:
         return len(bare) >= len(self.mark) and not bare.strip(self.mark[0]) and len(line) - len(line.lstrip(" ")) < 4
 
     def strip(self, line: str) -> str:
-        indent = min(self.indent, len(line) - len(line.lstrip(" ")))
-        return line[indent:]
+        return line[min(self.indent, len(line) - len(line.lstrip(" "))) :]
 
     def chunk(self, lines: list[str]) -> Chunk:
         first = self.parts == 0

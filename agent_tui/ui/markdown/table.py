@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.style import Style
 
 from agent_tui.text.clean import drawable
-from agent_tui.ui.flow.lines import Decoration, Drawn, Flow, Line, Run, bounded, wrap
+from agent_tui.ui.flow.layout import Decoration, Drawn, Flow, Line, Run, cells_in, runs_in, wrap
 from agent_tui.ui.flow.palette import Palette
 
 if TYPE_CHECKING:
@@ -33,72 +32,59 @@ class _Text:
         self.runs: list[Run] = []
         self.end = 0
 
-    def add(self, text: str, style: str, link: str | None) -> None:
+    def add(self, text: str, style: str, link: str | None = None) -> None:
         if text:
             self.parts.append(text)
             self.end += len(text)
             self.runs.append((self.end, style, link))
 
 
-def inline(token: Token, base: str = "") -> tuple[str, list[Run]]:
-    """Text and runs of an ``inline`` token."""
-    return render(token.children or (), base)
-
-
-def render(children: Sequence[Token], base: str = "") -> tuple[str, list[Run]]:
-    """Text and runs of inline tokens. Soft breaks are spaces, hard ones newlines."""
+def inline(token: Token) -> tuple[str, list[Run]]:
+    """Returns text and runs of an ``inline`` token. Soft breaks are spaces, hard ones newlines."""
     out = _Text()
-    styles = [base] if base else []
+    styles: list[str] = []
     links: list[tuple[str, int]] = []
     link: str | None = None
-    style = base
-    for token in children:
-        kind = token.type
+    for child in token.children or ():
+        kind, style = child.type, " ".join(styles)
+        said = drawable(child.content).replace("\n", " ")
         if kind == "text":
-            _text(out, drawable(token.content).replace("\n", " ").replace("\t", " "), style, link)
+            _text(out, said.replace("\t", " "), style, link)
         elif kind == "code_inline":
-            out.add(drawable(token.content).replace("\t", " "), f"{style} inline", link)
-        elif kind == "softbreak":
-            out.add(" ", style, link)
-        elif kind == "hardbreak":
-            out.add("\n", style, link)
+            out.add(drawable(child.content).replace("\t", " "), f"{style} inline", link)
+        elif kind in ("softbreak", "hardbreak"):
+            out.add(" " if kind == "softbreak" else "\n", style, link)
         elif kind == "link_open":
-            href = str(token.attrs.get("href", ""))
+            href = str(child.attrs.get("href", ""))
             links.append((href, out.end))
             link = safe_link(href)
             styles.append("link")
         elif kind == "link_close":
-            if styles:
-                styles.pop()
+            styles.pop()
             link = None
-            href, start = links.pop() if links else ("", 0)
-            text = "".join(out.parts)[start:] if href else ""
-            if href and safe_link(href) is None and text != href:
-                out.add(f" ({drawable(href)})", "muted", None)
+            href, start = links.pop()
+            if href and safe_link(href) is None and "".join(out.parts)[start:] != href:
+                out.add(f" ({drawable(href)})", "muted")
         elif kind == "image":
-            href = str(token.attrs.get("src", ""))
-            alt = drawable(token.content) or drawable(href)
-            out.add(f"🖼 {alt}".replace("\n", " "), f"{style} link", safe_link(href))
+            href = str(child.attrs.get("src", ""))
+            out.add(f"🖼 {said or drawable(href)}".replace("\n", " "), f"{style} link", safe_link(href))
         elif kind in _STYLES:
             styles.append(_STYLES[kind])
         elif kind.endswith("_close"):
-            if styles:
-                styles.pop()
+            styles.pop()
         else:
-            out.add(drawable(token.content).replace("\n", " "), f"{style} muted", link)
-        style = " ".join(styles)
+            out.add(said, f"{style} muted", link)
     return "".join(out.parts), out.runs
 
 
 def _text(out: _Text, text: str, style: str, link: str | None) -> None:
+    at = 0
     if link is None and "://" in text:
-        at = 0
         for match in _URL.finditer(text):
-            out.add(text[at : match.start()], style, None)
+            out.add(text[at : match.start()], style)
             out.add(match.group(), f"{style} link", safe_link(match.group()))
             at = match.end()
-        text = text[at:]
-    out.add(text, style, link)
+    out.add(text[at:], style, link)
 
 
 Cell = tuple[str, list[Run]]
@@ -113,15 +99,16 @@ class Table:
         self.header = header
         self.rows = rows
         self.aligns = aligns
-        self._natural: list[int] | None = None
         self._known: tuple[int, list[int] | None] | None = None
 
     def flows(self, first: Decoration, rest: Decoration) -> list[Flow]:
-        """Header, rule, rows."""
-        out: list[Flow] = [Row(self, self.header, first, rest, header=True)]
-        out.append(Drawn(self._rule, base="rule", first=rest))
-        out += [Row(self, row, rest, rest) for row in self.rows]
-        return out
+        """Returns header, rule, rows."""
+        head = [Row(self, self.header, first, rest, header=True), Drawn(self._rule, rest)]
+        return [*head, *(Row(self, row, rest, rest) for row in self.rows)]
+
+    @cached_property
+    def _natural(self) -> list[int]:
+        return [max(1, *(cell_len(text) for text, _ in column)) for column in zip(self.header, *self.rows, strict=True)]
 
     def columns(self, room: int) -> list[int] | None:
         """The width of each column, or None when they do not fit beside each other."""
@@ -130,13 +117,7 @@ class Table:
         return self._known[1]
 
     def _fit(self, room: int) -> list[int] | None:
-        if self._natural is None:
-            widths = [1] * len(self.header)
-            for row in (self.header, *self.rows):
-                for k, (text, _) in enumerate(row):
-                    widths[k] = max(widths[k], cell_len(text))
-            self._natural = widths
-        widths = list(self._natural)
+        widths = self._natural
         spare = room - 3 * (len(widths) - 1)
         if sum(widths) <= spare:
             return widths
@@ -162,9 +143,11 @@ class Table:
 class Row(Flow):
     """One row of a table; its text is the Markdown row, so that a copied table is a table again."""
 
-    __slots__ = ("_cells", "_header", "_offsets", "_table")
+    __slots__ = ("_cells", "_header", "_table")
 
-    def __init__(self, table: Table, cells: list[Cell], first: Decoration, rest: Decoration, header: bool = False):
+    def __init__(
+        self, table: Table, cells: list[Cell], first: Decoration, rest: Decoration, *, header: bool = False
+    ) -> None:
         text = "| " + " | ".join(text.replace("\n", " ") for text, _ in cells) + " |"
         if header:
             text += "\n|" + "|".join(_MARK.get(align, "---") for align in table.aligns) + "|"
@@ -172,65 +155,47 @@ class Row(Flow):
         self._table = table
         self._cells = cells
         self._header = header
-        self._offsets: list[int] = []
-        at = 2
-        for cell, _ in cells:
-            self._offsets.append(at)
-            at += len(cell) + 3
 
     def lay(self, row: int, width: int, palette: Palette) -> list[Line]:
-        first, rest = bounded(self.first, width), bounded(self.rest, width)
-        room = max(1, width - sum(cell_len(text) for text, _ in rest) - 1)
+        first, rest = self.leads(width)
+        room = max(1, width - cells_in(rest) - 1)
         columns = self._table.columns(room)
         if columns is None:
             return self._stacked(row, room, first, rest, palette)
         wrapped = [wrap(text, size) for (text, _), size in zip(self._cells, columns, strict=True)]
         out: list[Line] = []
         for k in range(max(map(len, wrapped))):
-            segments: list[tuple[str, Style]] = []
-            starts: list[int] = []
-            for text, style in first if k == 0 else rest:
-                segments.append((text, palette(style)))
-                starts.append(-1)
-            for column, size in enumerate(columns):
+            line = self._line(row, rest if k else first, palette)
+            for column, (size, ranges) in enumerate(zip(columns, wrapped, strict=True)):
                 if column:
-                    segments.append((" │ ", palette("rule")))
-                    starts.append(-1)
-                ranges = wrapped[column]
-                start, end = ranges[k] if k < len(ranges) else (0, 0)
-                self._cell(segments, starts, column, start, end, size, palette)
-            out.append(Line(row, self.text, segments, starts, palette("")))
+                    line.add(" │ ", palette("rule"))
+                self._cell(line, column, size, ranges[k] if k < len(ranges) else (0, 0), palette)
+            out.append(line)
         return out
 
-    def _cell(
-        self,
-        segments: list[tuple[str, Style]],
-        starts: list[int],
-        column: int,
-        start: int,
-        end: int,
-        size: int,
-        palette: Palette,
-    ) -> None:
-        text, runs = self._cells[column]
+    def _line(self, row: int, prefix: Decoration, palette: Palette) -> Line:
+        line = Line(row, self.text, palette(""))
+        for piece, names in prefix:
+            line.add(piece, palette(names))
+        return line
+
+    def _offset(self, column: int) -> int:
+        """Returns where the text of a cell begins in that of the row."""
+        return 2 + sum(len(text) + 3 for text, _ in self._cells[:column])
+
+    def _cell(self, line: Line, column: int, size: int, part: tuple[int, int], palette: Palette) -> None:
+        (text, runs), (start, end) = self._cells[column], part
         end = start + len(text[start:end].rstrip())
         pad = max(0, size - cell_len(text[start:end]))
         align = self._table.aligns[column]
         left = pad if align == "right" else pad // 2 if align == "center" else 0
         if left:
-            segments.append((" " * left, palette("")))
-            starts.append(-1)
-        base = "th" if self._header else ""
-        begin = start
-        for run_end, names, link in runs:
-            stop = min(run_end, end)
-            if stop > begin:
-                segments.append((text[begin:stop], palette(f"{base} {names}", link)))
-                starts.append(self._offsets[column] + begin)
-                begin = stop
+            line.add(" " * left, palette(""))
+        for at, stop, names, link in runs_in(runs, start, end):
+            style = palette(f"{'th' if self._header else ''} {names}", link)
+            line.add(text[at:stop], style, self._offset(column) + at)
         if pad - left:
-            segments.append((" " * (pad - left), palette("")))
-            starts.append(-1)
+            line.add(" " * (pad - left), palette(""))
 
     def _stacked(self, row: int, room: int, first: Decoration, rest: Decoration, palette: Palette) -> list[Line]:
         if self._header:
@@ -239,22 +204,14 @@ class Row(Flow):
         for column, (text, _) in enumerate(self._cells):
             name = self._table.header[column][0]
             for start, end in wrap(text, max(1, room - 2)) if text else ():
-                if start == 0 and name:
-                    for a, b in wrap(name, room):
-                        out.append(self._plain(row, rest if out else first, name[a:b], -1, "th", palette))
-                at = self._offsets[column] + start
-                indent: Decoration = (*(rest if out else first), ("  ", ""))
-                out.append(self._plain(row, indent, text[start:end].rstrip(), at, "", palette))
-        out.append(self._plain(row, rest, "", -1, "", palette))
-        return out
-
-    def _plain(self, row: int, prefix: Decoration, text: str, at: int, style: str, palette: Palette) -> Line:
-        segments = [(piece, palette(names)) for piece, names in prefix]
-        starts = [-1] * len(segments)
-        if text:
-            segments.append((text, palette(style)))
-            starts.append(at)
-        return Line(row, self.text, segments, starts, palette(""))
+                for a, b in wrap(name, room) if start == 0 and name else ():
+                    out.append(self._line(row, rest if out else first, palette))
+                    if name[a:b]:
+                        out[-1].add(name[a:b], palette("th"))
+                out.append(self._line(row, (*(rest if out else first), ("  ", "")), palette))
+                if said := text[start:end].rstrip():
+                    out[-1].add(said, palette(""), self._offset(column) + start)
+        return [*out, self._line(row, rest, palette)]
 
 
 _MARK = {"left": ":---", "right": "---:", "center": ":---:"}

@@ -13,8 +13,6 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.app import App
-from textual.color import Color as Background
-from textual.filter import LineFilter
 from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
@@ -22,6 +20,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
+from agent_tui.ui.screen_buffer import through
 from agent_tui.ui.textual_private.names import Drawing
 
 
@@ -140,13 +139,6 @@ def filtered(widget: Widget, strips: list[Strip]) -> list[Strip]:
         background = widget.background_colors[1]
         strips = [through(strip, filters, background) for strip in strips]
     return strips
-
-
-def through(strip: Strip, filters: Sequence[LineFilter], background: Background) -> Strip:
-    """A line behind filters that may have to know what is behind it."""
-    for line_filter in filters:
-        strip = strip.apply_filter(line_filter, background)
-    return strip
 
 
 class LeanScrollBar(ScrollBar):

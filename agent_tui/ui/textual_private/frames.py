@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -15,6 +15,8 @@ from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
+
+from agent_tui.ui.screen_buffer import runs, through
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -142,7 +144,10 @@ class FrameCompositor(Compositor):
         for widget, lines in asked.items():
             region, clip = self.visible_widgets[widget]
             area = region.intersection(clip)
-            for first, count in runs(lines, whole=isinstance(widget, Screen) and behind(widget) is None):
+            asked_rows: Sequence[int] = list(lines)
+            if isinstance(widget, Screen) and behind(widget) is None:  # it forgets what is behind it once it was asked
+                asked_rows = range(asked_rows[0], asked_rows[-1] + 1)
+            for first, count in runs(asked_rows):
                 crop = Region(area.x - region.x, first - region.y, area.width, count)
                 for y, strip in zip(range(first, first + count), lines_of(widget, crop), strict=False):
                     parts = lines.get(y, [])
@@ -167,10 +172,7 @@ class FrameCompositor(Compositor):
                 asked.setdefault(part.widget, {}).setdefault(y, []).append(part)
         for y, x, strip in self.shown(asked):
             # Each of these is remembered by the line it is made of, which is the same as long as nothing changes there.
-            shown = strip.apply_filter(tint, background).apply_style(base)
-            for line_filter in filters:
-                shown = shown.apply_filter(line_filter, background)
-            rows[y][x] = shown
+            rows[y][x] = through(strip.apply_filter(tint, background).apply_style(base), filters, background)
         for row in rows.values():
             yield Strip.join([row[x] for x in sorted(row)])
 
@@ -212,17 +214,3 @@ class Tint(LineFilter):
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return list(BackgroundScreen.process_segments(segments, self.color))
-
-
-def runs(rows: Mapping[int, object], whole: bool = False) -> list[tuple[int, int]]:
-    """Returns rows that follow each other: the first of them, and how many. ``whole``: all as one, with what lies
-    between: a screen forgets what is behind it once it was asked."""
-    if whole and rows:
-        return [(min(rows), max(rows) + 1 - min(rows))]
-    out: list[tuple[int, int]] = []
-    for y in rows:  # from the top
-        if out and out[-1][0] + out[-1][1] == y:
-            out[-1] = out[-1][0], out[-1][1] + 1
-        else:
-            out.append((y, 1))
-    return out

@@ -59,7 +59,7 @@ def problem(names: list[PrivateName]) -> str:
         return ""
     gone = ", ".join(f"{each.owner.removeprefix('textual.')}.{each.name} ({each.use})" for each in names)
     drawn = "drawn in Textual's own way, slower; " if any(each.draws for each in names) else ""
-    return f"{drawn}this version of Textual lacks {gone}"
+    return f"{drawn}missing: {gone}"
 
 
 def is_there(each: PrivateName) -> bool:

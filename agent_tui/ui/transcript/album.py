@@ -16,7 +16,7 @@ from textual.strip import Strip
 
 from agent_tui.models.messages import AttachmentPart, base64_size, base64_type
 from agent_tui.text.clean import drawable
-from agent_tui.ui.flow.lines import MAX_PROSE, Decoration, Flow, Line, bounded
+from agent_tui.ui.flow.layout import MAX_PROSE, Decoration, Flow, Line, cells_in
 from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.terminal.pictures import (
@@ -64,7 +64,7 @@ class Picture:
     """An image of the transcript. ``size`` is in pixels, None where it is no image that is shown; ``box`` is what it
     covers where it was laid out last, ``problem`` why it cannot be shown."""
 
-    __slots__ = ("box", "color", "number", "part", "pieces", "placed", "problem", "size", "state")
+    __slots__ = ("box", "color", "number", "part", "piece", "placed", "problem", "size", "state")
 
     def __init__(self, part: AttachmentPart) -> None:
         self.part = part
@@ -76,7 +76,7 @@ class Picture:
         self.color = Color.default()
         self.box: Box = (0, 0)
         self.placed: Box = (0, 0)
-        self.pieces: list[Piece] = []
+        self.piece: Piece | None = None
 
 
 class PictureLine(Line):
@@ -147,24 +147,16 @@ class Album:
 
     def forget(self) -> None:
         """The terminal may have lost them: all are sent again, when they are seen."""
-        self._abort()
-        for number, picture in self._held.items():
-            self._write(dropping(number))
-            self._reset(picture)
-        self._held.clear()
+        self._drop_all()
         self._changed()
 
     def close(self) -> None:
         """Lets the terminal forget all of them; nothing is sent afterwards."""
-        self._abort()
-        for number, picture in self._held.items():
-            self._write(dropping(number))
-            self._reset(picture)
-        self._held.clear()
+        self._drop_all()
         self._pictures.clear()
 
-    def _abort(self) -> None:
-        """Sends no more of what was begun."""
+    def _drop_all(self) -> None:
+        """Lets the terminal forget them, and sends no more of what was begun."""
         self._time += 1
         self._todo.clear()
         if self._sending is not None:
@@ -174,6 +166,15 @@ class Album:
         for picture in self._pictures.values():
             if picture.state == "asked":
                 picture.state = "unseen"
+        while self._held:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        number, picture = self._held.popitem(last=False)
+        self._write(dropping(number))
+        if picture.state == "shown":
+            picture.state = "unseen"
+        self._forget_lines(picture)
 
     async def _work(self) -> None:
         try:
@@ -219,20 +220,16 @@ class Album:
         picture.state = "shown"
         self._held[picture.number] = picture
         while len(self._held) > KEPT:
-            number, oldest = self._held.popitem(last=False)
-            self._write(dropping(number))
-            self._reset(oldest)
+            self._drop_oldest()
         self._redraw(picture)
 
-    def _reset(self, picture: Picture) -> None:
-        if picture.state == "shown":
-            picture.state = "unseen"
-        for piece in picture.pieces:
-            piece.forget()
+    @staticmethod
+    def _forget_lines(picture: Picture) -> None:
+        if picture.piece is not None:
+            picture.piece.forget()
 
     def _redraw(self, picture: Picture) -> None:
-        for piece in picture.pieces:
-            piece.forget()
+        self._forget_lines(picture)
         self._changed()
 
     def _write(self, sequence: str) -> None:
@@ -266,16 +263,16 @@ class Pictured(Flow):
         self.picture = picture
 
     def lay(self, row: int, width: int, palette: Palette) -> list[Line]:
-        first, picture = bounded(self.first, width), self.picture
+        (first, _), picture = self.leads(width), self.picture
         margin = [(text, palette(f"{self.fill} {style}")) for text, style in first]
-        indent = sum(len(text) for text, _ in first)
+        indent = cells_in(first)
         assert picture.size is not None
         columns, rows = picture.box = self.album.box(picture.size, max(1, width - indent - 1))
         fill = palette(self.fill)
         color = Style(color=picture.color, bgcolor=fill.bgcolor)
         lines: list[Line] = []
         for y in range(rows):
-            line = PictureLine(row, "", list(margin), [-1] * len(margin), fill)
+            line = PictureLine(row, "", fill, [(*piece, -1) for piece in margin])
             line.actions = ((indent, indent + columns, ("picture", key_of(picture.part))),)
             line.picture = picture
             if picture.state == "shown":
@@ -310,9 +307,8 @@ class PictureBlock(Block):
                 if not self._named:
                     out.append(Piece(partial(self._line, part, "")))
                 continue
-            piece = Piece(partial(self._rows, album, picture), rows=album.box(picture.size, WIDEST)[1])
-            picture.pieces = [piece]
-            out.append(piece)
+            picture.piece = Piece(partial(self._rows, album, picture), rows=album.box(picture.size, WIDEST)[1])
+            out.append(picture.piece)
         return out
 
     def _rows(self, album: Album, picture: Picture) -> list[Flow]:
@@ -322,8 +318,7 @@ class PictureBlock(Block):
 
     def _line(self, part: AttachmentPart, problem: str) -> list[Flow]:
         name = f"{drawable(part.name)} ({drawable(part.media_type)})".replace("\n", " ⏎ ")
-        more = "" if problem else more_of(part, self._tools)
-        if more:
+        if more := "" if problem else more_of(part, self._tools):
             return picture_line(f"{name}{more}", key_of(part), self._margin, self._fill)
         return [Flow(f"+ {name}{problem}"[:500], base="muted", first=self._margin, fill=self._fill)]
 

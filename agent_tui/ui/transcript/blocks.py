@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from rich.cells import cell_len
 
 from agent_tui.commands.tool_words import Item
 from agent_tui.text.clean import drawable, drawable_output, newlines
-from agent_tui.ui.flow.lines import Decoration, Flow, Wrap, cap_line
+from agent_tui.ui.flow.layout import MAX_LINE, Decoration, Flow, Wrap, shown_line
 from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.markdown.flows import code_flows, markdown_flows
 from agent_tui.ui.markdown.splitter import Chunk, Splitter
@@ -54,37 +54,37 @@ def plain_pieces(
     fill: str = "",
     wrap: Wrap = "word",
     gap: int = 0,
-    gap_margin: Decoration = (),
     wide: bool = False,
     hang: bool = False,
 ) -> list[Piece]:
     """Pieces of a text that is no Markdown: every line as it is. ``hang``: a line of two columns goes on below the
     second one."""
-    lines = drawable(newlines(text)).split("\n")
+
+    def flows(lines: Sequence[str]) -> list[Flow]:
+        return [
+            Flow(
+                shown_line(line),
+                base=style,
+                first=margin,
+                rest=(*margin, (" " * _second_column(line), "")) if hang else None,
+                fill=fill,
+                wrap=wrap,
+                wide=wide,
+            )
+            for line in lines
+        ]
+
+    return pieces_of_lines(drawable(newlines(text)).split("\n"), flows, gap)
+
+
+def pieces_of_lines(lines: Sequence[str], flows: Callable[[Sequence[str]], list[Flow]], gap: int = 0) -> list[Piece]:
+    """Returns pieces of so many lines that laying one out takes no time."""
     out = []
     for at in range(0, len(lines), PLAIN_ROWS):
         part = lines[at : at + PLAIN_ROWS]
-        make = partial(_plain, part, margin, style, fill, wrap, wide, hang)
-        chars = sum(min(len(line), 100_000) for line in part)
-        out.append(Piece(make, gap=0 if at else gap, gap_margin=gap_margin, chars=chars, rows=len(part)))
+        chars = sum(min(len(line), MAX_LINE) for line in part)
+        out.append(Piece(partial(flows, part), gap=0 if at else gap, chars=chars, rows=len(part)))
     return out
-
-
-def _plain(
-    lines: Sequence[str], margin: Decoration, style: str, fill: str, wrap: Wrap, wide: bool, hang: bool = False
-) -> list[Flow]:
-    return [
-        Flow(
-            cap_line(line).expandtabs(4),
-            base=style,
-            first=margin,
-            rest=(*margin, (" " * _second_column(line), "")) if hang else None,
-            fill=fill,
-            wrap=wrap,
-            wide=wide,
-        )
-        for line in lines
-    ]
 
 
 _COLUMNS = re.compile(r" *\S(?:[^ ]| (?! ))* {2,}(?=\S)")
@@ -135,53 +135,55 @@ class MarkdownBody:
             self.complete = True
             self._open = None
 
-    def pieces(self, gap: int, gap_margin: Decoration = ()) -> list[Piece]:
+    def pieces(self, gap: int) -> list[Piece]:
         """All pieces; the first one has ``gap`` empty rows before it."""
-        if self._splitter is None:
-            self._splitter = Splitter()
-        splitter = self._splitter
         if self._open is None:
-            if self._pending:
-                splitter.feed("".join(self._pending))
-                self._pending = []
-            if self.complete and not self._finished:
-                self._finished = True
-                splitter.finish()
-                if splitter.references:
-                    self._frozen, self._used = [], 0
-            references = "\n".join(splitter.references)
-            for chunk in splitter.done[self._used :]:
-                if chunk.code:
-                    self._copy = [chunk.source] if chunk.first else self._copy
-                    if not chunk.first:
-                        self._copy.append(chunk.source)
-                self._frozen.append(self._piece(chunk, references, gap, gap_margin, not self._frozen))
-            self._used = len(splitter.done)
-            self._open = []
-            if not self._finished:
-                for chunk in splitter.rest():
-                    first = not self._frozen and not self._open
-                    self._open.append(self._piece(chunk, references, gap, gap_margin, first))
-            else:
-                splitter.done = []
-                self._used = 0
+            self._open = self._split(gap)
         return [*self._frozen, *self._open]
 
-    def _piece(self, chunk: Chunk, references: str, gap: int, gap_margin: Decoration, first: bool) -> Piece:
+    def _split(self, gap: int) -> list[Piece]:
+        """Takes what has come since; returns the pieces of what is still open."""
+        splitter = self._splitter = self._splitter or Splitter()
+        if self._pending:
+            splitter.feed("".join(self._pending))
+            self._pending = []
+        if self.complete and not self._finished:
+            self._finished = True
+            splitter.finish()
+            if splitter.references:
+                self._frozen, self._used = [], 0
+        references = "\n".join(splitter.references)
+        for chunk in splitter.done[self._used :]:
+            if chunk.code and chunk.first:
+                self._copy = []
+            if chunk.code:
+                self._copy.append(chunk.source)
+            self._frozen.append(self._piece(chunk, references, chunk.gap if self._frozen else gap))
+        self._used = len(splitter.done)
+        if self._finished:
+            splitter.done, self._used = [], 0
+            return []
+        rest = [self._piece(chunk, references, chunk.gap) for chunk in splitter.rest()]
+        if rest and not self._frozen:
+            rest[0].gap, rest[0].glue = gap, None
+        return rest
+
+    def _piece(self, chunk: Chunk, references: str, gap: int) -> Piece:
+        rows = chunk.source.count("\n") + 1
         if chunk.code:
-            make = partial(self._code, chunk, self._copy if self._copy[:1] == [chunk.source] else [chunk.source])
+            rows += chunk.first
+            copy = self._copy if self._copy[:1] == [chunk.source] else [chunk.source]
+            make = partial(code_flows, chunk.source, chunk.language, self.margin, first=chunk.first, copy=copy)
         elif chunk.plain:
-            make = partial(_plain, (chunk.source,), self.margin, "faint", "", "word", False)
+            make = partial(_faint, chunk.source, self.margin)
         else:
             make = partial(markdown_flows, chunk.source, self.margin, self.base, references, chunk.number)
-        rows = chunk.source.count("\n") + 1 + (1 if chunk.code and chunk.first else 0)
-        chars = len(chunk.source)
-        if first:
-            return Piece(make, gap=gap, gap_margin=gap_margin, chars=chars, rows=rows)
-        return Piece(make, gap=chunk.gap, gap_margin=self.margin, chars=chars, rows=rows, glue=chunk.glue)
+        glue = chunk.glue
+        return Piece(make, gap=gap, margin=self.margin, chars=len(chunk.source), rows=rows, glue=glue)
 
-    def _code(self, chunk: Chunk, copy: list[str]) -> list[Flow]:
-        return code_flows(chunk.source, chunk.language, self.margin, first=chunk.first, copy=copy)
+
+def _faint(text: str, margin: Decoration) -> list[Flow]:
+    return [Flow(text, base="faint", first=margin)]
 
 
 SHORT = 7
@@ -192,18 +194,14 @@ _MARKS = {"completed": ("✓", "ok", "muted"), "in_progress": ("▶", "running",
 
 def pieces_of(items: Sequence[Item], is_open: bool) -> list[Piece]:
     """The list, or the part of it around what is being done."""
-    start, end = (0, len(items)) if is_open else _window(items)
+    start, end = 0, len(items)
+    if not is_open and end > SHORT + 1:
+        current = next((i for i, (_, status) in enumerate(items) if status != "completed"), end)
+        start = max(0, min(current - 2, end - SHORT))
+        end = start + SHORT
     out = [Piece(partial(_line, item)) for item in items[start:end]]
     hidden = len(items) - (end - start)
     return [*out, Piece(partial(_more, hidden))] if hidden else out
-
-
-def _window(items: Sequence[Item]) -> tuple[int, int]:
-    if len(items) <= SHORT + 1:
-        return 0, len(items)
-    current = next((i for i, (_, status) in enumerate(items) if status != "completed"), len(items))
-    start = max(0, min(current - 2, len(items) - SHORT))
-    return start, start + SHORT
 
 
 def _line(item: Item) -> list[Flow]:

@@ -1,48 +1,42 @@
-"""Fills the transcript: messages and events as entries. Knows nothing of the screen."""
+"""Fills the transcript: messages and events as entries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, own_output
+from agent_tui.models.messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, own_output
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.text.numbers import plural, tokens
 from agent_tui.ui.transcript.blocks import Block, GrowingBlock
-from agent_tui.ui.transcript.document import Document
-from agent_tui.ui.transcript.entry import (
-    Entry,
-    add_images,
-    blocks_of,
-    ending,
-    tool_block,
-)
+from agent_tui.ui.transcript.entry import Entry, add_images, blocks_of, ending, tool_block
 from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock, ToolBlock
+from agent_tui.ui.transcript.reader import Pointer
+
+NEWEST = 400
+"""Messages that are looked at before the first of a session is drawn."""
 
 
-class Content:
-    """Fills a document. ``changed`` is called with the entry that changed, and whether it is new."""
+class Content(Pointer):
+    """Fills the document that it shows."""
 
-    def __init__(self, document: Document, changed: Callable[[Entry, bool], None]) -> None:
-        self.document = document
-        self._changed = changed
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self._by_id: dict[str, Entry] = {}
-        self._rest: tuple[Sequence[Message], Sequence[CompactionRecord], Mapping[str, Message]] | None = None
+        self._older: tuple[Sequence[Message], Sequence[CompactionRecord], Mapping[str, Message]] | None = None
 
-    def load(
-        self,
-        messages: Sequence[Message],
-        records: Sequence[CompactionRecord],
-        summaries: Mapping[str, Message],
-        newest: int,
+    def add_messages(
+        self, messages: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
     ) -> None:
-        """A session, of which about the ``newest`` messages at first; ``complete`` adds the others. Only sizes are
+        """A session, of which about the ``NEWEST`` messages at first; ``add_older`` adds the others. Only sizes are
         looked at; blocks are made when they are seen."""
         tools = self.document.tools
-        begin = _cut(messages, newest)
+        begin = _cut(messages, NEWEST)
         shown = sorted((r for r in records if r.active), key=lambda record: record.created)
         older = [r for r in shown if begin and shown[0].created and r.created < messages[begin].created]
-        self._rest = (messages[:begin], older, summaries) if begin else None
+        self._by_id = {}
+        self._older = (messages[:begin], older, summaries) if begin else None
         entries = self._entries(messages[begin:], shown[len(older) :], summaries)
         self.document.extend(entries)
         for entry in entries[-20:]:
@@ -52,12 +46,12 @@ class Content:
                     entry.live = True
                     entry.blocks = blocks_of(entry.message, tools)
 
-    def complete(self) -> int:
-        """Puts what is older before what was loaded; how many entries that are."""
-        if self._rest is None:
+    def add_older(self) -> int:
+        """Puts what is older before what was loaded; returns how many entries that are."""
+        if self._older is None:
             return 0
-        rest, self._rest = self._rest, None
-        entries = self._entries(*rest)
+        older, self._older = self._older, None
+        entries = self._entries(*older)
         self.document.prepend(entries)
         return len(entries)
 
@@ -70,7 +64,7 @@ class Content:
         at = 0
         for message in messages:
             while at < len(shown) and shown[at].created and shown[at].created < message.created:
-                entries += self._record(shown[at], summaries)
+                entries.append(_record(shown[at], summaries))
                 at += 1
             role = message.role
             if role == "tool":
@@ -86,15 +80,13 @@ class Content:
                         calls.add(part.call_id)
             entry = by_id[message.id] = Entry(message)
             entries.append(entry)
-        for record in shown[at:]:
-            entries += self._record(record, summaries)
-        return entries
+        return entries + [_record(record, summaries) for record in shown[at:]]
 
     def entry_of(self, message_id: str) -> Entry | None:
         return self._by_id.get(message_id)
 
     def add_message(self, message: Message) -> None:
-        """A complete message. One that is already there is shown as it is now."""
+        """A complete message: the user's, a tool's result, an answer. One that is there already is shown anew."""
         result = message.tool_result if message.role == "tool" else None
         if result is not None and self._result(message, result):
             return
@@ -117,23 +109,21 @@ class Content:
                 entry.chars = entry.rows = 0
                 self._touch(entry)
 
-    def begin(self, message: Message) -> None:
-        """An answer that will stream."""
-        entry = self._by_id.get(message.id)
-        if entry is None:
-            entry = Entry(message)
-            entry.live = True
-            entry.blocks = blocks_of(message, self.document.tools)
-            self._new(entry, message.id)
+    def begin_answer(self, message: Message) -> None:
+        """An answer begins to stream."""
+        known = self._by_id.get(message.id)
+        entry = known or Entry(message)
         entry.live = True
         if entry.blocks is None:
             entry.blocks = blocks_of(message, self.document.tools)
+        if known is None:
+            self._new(entry, message.id)
 
-    def delta(self, message_id: str, delta: Delta) -> Entry | None:
-        """A change to a streaming answer. The entry when something changed."""
+    def apply_delta(self, message_id: str, delta: Delta) -> None:
+        """A change to a streaming answer; drawn at most 30 times a second."""
         entry = self._by_id.get(message_id)
         if entry is None or not entry.live or entry.blocks is None:
-            return None
+            return
         key = str(delta.index)
         block = next((b for b in reversed(entry.blocks) if b.key == key), None)
         if block is None:
@@ -142,50 +132,32 @@ class Content:
             block = self._part(key, delta)
             entry.blocks.append(block)
             if isinstance(block, ToolBlock):
-                self.document.tools.live[block.call_id] = block
-                self.document.tools.owner[block.call_id] = entry
+                self.document.tools.shows(block, entry)
         if delta.text:
             if not isinstance(block, GrowingBlock):
                 raise TypeError(f"{type(block).__name__} does not grow")
             block.append(delta.text)
-            entry.chars += len(delta.text) if isinstance(block, TextBlock) else 0
-            entry.rows += delta.text.count("\n") if isinstance(block, TextBlock) else 0
+            if isinstance(block, TextBlock):
+                entry.chars += len(delta.text)
+                entry.rows += delta.text.count("\n")
         if delta.closed:
             _finish(block)
-        return entry
+        self.grown(entry)
 
-    def end(self, message: Message, step: Step | None) -> Entry | None:
-        """The final message is authoritative; what already shows it is kept."""
+    def end_answer(self, message: Message, step: Step | None = None) -> None:
+        """The answer ended; ``message`` is what counts. What already shows it is kept."""
         from agent_tui.commands.turn_words import told_by_what_follows
 
         entry = self._by_id.get(message.id)
         if entry is None:
             if step is None or not told_by_what_follows(message, step):
                 self.add_message(message)
-            return None
+            return
         old = {block.key: block for block in entry.blocks or ()}
         entry.message, entry.live = message, False
         blocks: list[Block] = []
         for index, part in enumerate(message.parts):
-            key = str(index)
-            block = old.get(key)
-            if isinstance(part, (TextPart, ReasoningPart)):
-                kind = TextBlock if isinstance(part, TextPart) else ReasoningBlock
-                text = part.text if isinstance(part, TextPart) else part.paragraphs
-                if isinstance(block, (TextBlock, ReasoningBlock)) and type(block) is kind and block.body.text == text:
-                    block.finish()
-                else:
-                    block = kind(key, text)
-                if isinstance(block, ReasoningBlock) and isinstance(part, ReasoningPart):
-                    block.seconds = part.seconds
-                blocks.append(block)
-            elif isinstance(part, ToolCallPart):
-                if isinstance(block, ToolBlock) and block.call_id == part.call_id:
-                    if block.arguments != part.arguments:
-                        block.replace(part.arguments)
-                    block.name = part.name
-                else:
-                    block = tool_block(key, part, self.document.tools)
+            if (block := self._ended(str(index), part, old.get(str(index)))) is not None:
                 blocks.append(block)
         notices = list(ending(message))
         if step is not None and told_by_what_follows(message, step):
@@ -196,63 +168,70 @@ class Content:
         entry.measure()
         self._adopt(entry)
         self._touch(entry)
-        return entry
+        self._waiting.discard(entry)
 
-    def started(self, call_id: str, summary: str) -> None:
+    def _ended(self, key: str, part: Part, block: Block | None) -> Block | None:
+        """Returns the block of a part of a message that is complete: the one that shows it already, if there is one."""
+        match part:
+            case TextPart(text):
+                if isinstance(block, TextBlock) and block.body.text == text:
+                    block.finish()
+                    return block
+                return TextBlock(key, text)
+            case ReasoningPart():
+                if not isinstance(block, ReasoningBlock) or block.body.text != part.paragraphs:
+                    block = ReasoningBlock(key, part.paragraphs)
+                block.finish()
+                block.seconds = part.seconds
+                return block
+            case ToolCallPart():
+                if not isinstance(block, ToolBlock) or block.call_id != part.call_id:
+                    return tool_block(key, part, self.document.tools)
+                if block.arguments != part.arguments:
+                    block.replace(part.arguments)
+                block.name = part.name
+                return block
+        return None
+
+    def tool_started(self, call_id: str, summary: str) -> None:
         block = self._call(call_id, summary)
         block.summary, block.running, block.waiting = summary, True, False
         self._touch(self.document.tools.owner[call_id])
 
-    def output(self, call_id: str, text: str) -> Entry:
-        """More output of a running tool: of the entry, which shows the last of it, or all where it is open."""
+    def tool_output(self, call_id: str, text: str) -> None:
+        """Live output of a running tool; drawn at most 30 times a second: the last of it, or all where it is open."""
         self._call(call_id, "").output(text)
-        return self.document.tools.owner[call_id]
+        self.grown(self.document.tools.owner[call_id])
 
-    def waiting(self, call_id: str, waiting: bool) -> None:
+    def tool_waiting(self, call_id: str, waiting: bool) -> None:
+        """The call waits for the user's word, or no longer does."""
         block = self.document.tools.live.get(call_id)
         if block is not None:
             block.waiting = waiting
             self._touch(self.document.tools.owner[call_id])
 
-    def notice(self, level: str, text: str) -> None:
-        self.add_block(NoticeBlock("notice", level, text), text)
+    def add_notice(self, level: str, text: str) -> None:
+        """One line for the user: ``info``, ``warning`` or ``error``."""
+        self._add_block(NoticeBlock("notice", level, text), text)
 
-    def summary(self, record: CompactionRecord, message: Message | None, told: str = "") -> None:
-        for entry in self._record(record, {} if message is None else {message.id: message}, told):
-            self._new(entry, "")
+    def add_summary(self, record: CompactionRecord, message: Message | None = None, told: str = "") -> None:
+        """A compaction, opening into its summary; ``told`` is what there is to say of it now."""
+        self._new(_record(record, {} if message is None else {message.id: message}, told))
 
-    def banner(self, lines: Sequence[str]) -> None:
-        self.add_block(BannerBlock(lines), "\n".join(lines))
+    def add_banner(self, lines: Sequence[str]) -> None:
+        """The head of a session: the first line bold, the others muted."""
+        self._add_block(BannerBlock(lines), "\n".join(lines))
 
-    def block(self, title: str, body: str, markdown: bool, is_open: bool) -> None:
-        made = FoldBlock("block", title, body, markdown=markdown, is_open=is_open, hang=True)
-        self.add_block(made, body if is_open else "")
+    def add_block(self, title: str, body: str = "", *, markdown: bool = False, open: bool = True) -> None:
+        """A titled text that opens and closes, such as a command's output."""
+        made = FoldBlock("block", title, body, markdown=markdown, is_open=open, hang=True)
+        self._add_block(made, body if open else "")
 
-    def add_block(self, block: Block, text: str) -> None:
+    def _add_block(self, block: Block, text: str) -> None:
         entry = Entry(None, [block])
         entry.rows = 2 + text.count("\n")
         entry.chars = len(text)
-        self._new(entry, "")
-
-    def _record(self, record: CompactionRecord, summaries: Mapping[str, Message], told: str = "") -> list[Entry]:
-        size = ""
-        if record.before_tokens is not None and record.after_tokens is not None:
-            before = tokens(record.before_tokens, record.before_estimated, full=True)
-            size = f"{before} → {tokens(record.after_tokens, True, full=True)} tokens"
-        count = len(record.message_ids)
-        if record.kind == "prune":
-            whats = [(record.cleared, "old tool result", "Cleared"), (record.clipped, "large tool result", "Clipped")]
-            found = [(plural(n, noun), verb) for n, noun, verb in whats if n]
-            title, body = found[0][1] if found else "Cleared", ""
-            what = ", ".join(w if i == 0 else f"clipped {w}" for i, (w, _) in enumerate(found))
-        else:
-            title, what = "Compacted", f"{plural(count, 'message')} summarised"
-            if record.left_out:
-                title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"
-            message = summaries.get(record.summary_id or "")
-            body = "" if message is None else "".join(p.text for p in message.parts if p.type in ("summary", "text"))
-        detail = told or " · ".join(filter(None, [what, size]))
-        return [Entry(None, [FoldBlock("record", title, body, markdown=True, is_open=False, detail=detail, rule=True)])]
+        self._new(entry)
 
     def _result(self, message: Message, result: ToolResultPart) -> bool:
         tools = self.document.tools
@@ -281,9 +260,8 @@ class Content:
         if block is None:
             block = ToolBlock("call", call_id, summary.split(" ", 1)[0])
             entry = Entry(None, [block])
-            self.document.tools.live[call_id] = block
-            self.document.tools.owner[call_id] = entry
-            self._new(entry, "")
+            self.document.tools.shows(block, entry)
+            self._new(entry)
         return block
 
     def _adopt(self, entry: Entry) -> None:
@@ -296,8 +274,7 @@ class Content:
             entry.blocks = blocks_of(message, tools)
         for block in entry.blocks:
             if isinstance(block, ToolBlock):
-                tools.live[block.call_id] = block
-                tools.owner[block.call_id] = entry
+                tools.shows(block, entry)
                 block.complete = True
 
     def _part(self, key: str, delta: Delta) -> Block:
@@ -307,15 +284,15 @@ class Content:
             return ReasoningBlock(key, "", False)
         return ToolBlock(key, delta.call_id or key, delta.name or "")
 
-    def _new(self, entry: Entry, message_id: str) -> None:
+    def _new(self, entry: Entry, message_id: str = "") -> None:
         if message_id:
             self._by_id[message_id] = entry
         self.document.append(entry)
-        self._changed(entry, True)
+        self.entry_changed(entry, True)
 
     def _touch(self, entry: Entry) -> None:
         self.document.touch(entry)
-        self._changed(entry, False)
+        self.entry_changed(entry, False)
 
 
 def _finish(block: Block) -> None:
@@ -329,3 +306,23 @@ def _cut(messages: Sequence[Message], newest: int) -> int:
     while begin > 0 and not (messages[begin].role == "user" and messages[begin].created):
         begin -= 1
     return max(0, begin)
+
+
+def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: str = "") -> Entry:
+    size = ""
+    if record.before_tokens is not None and record.after_tokens is not None:
+        before = tokens(record.before_tokens, record.before_estimated, full=True)
+        size = f"{before} → {tokens(record.after_tokens, True, full=True)} tokens"
+    if record.kind == "prune":
+        whats = [(record.cleared, "old tool result", "Cleared"), (record.clipped, "large tool result", "Clipped")]
+        found = [(plural(n, noun), verb) for n, noun, verb in whats if n]
+        title, body = found[0][1] if found else "Cleared", ""
+        what = ", ".join(w if i == 0 else f"clipped {w}" for i, (w, _) in enumerate(found))
+    else:
+        title, what = "Compacted", f"{plural(len(record.message_ids), 'message')} summarised"
+        if record.left_out:
+            title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"
+        message = summaries.get(record.summary_id or "")
+        body = "" if message is None else "".join(p.text for p in message.parts if p.type in ("summary", "text"))
+    detail = told or " · ".join(filter(None, [what, size]))
+    return Entry(None, [FoldBlock("record", title, body, markdown=True, is_open=False, detail=detail, rule=True)])

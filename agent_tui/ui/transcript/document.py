@@ -9,16 +9,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_tui.ui.flow.lines import Line
+from agent_tui.ui.flow.layout import Line
 from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.transcript.entry import Entry, Folding, Heights, Tools, blocks_of
+from agent_tui.ui.transcript.parts import ToolBlock
 
 KEPT_LINES = 4_000
 """Laid-out lines that are kept; those not looked at for longest are dropped first."""
-
-
-_index = attrgetter("index")
 
 
 class Cursor(NamedTuple):
@@ -59,10 +57,9 @@ class Document:
 
     def extend(self, entries: list[Entry]) -> None:
         """Adds many at once."""
-        start = len(self.entries)
-        for index, entry in enumerate(entries, start):
-            entry.index = index
-        self.entries += entries
+        for entry in entries:
+            entry.index = len(self.entries)
+            self.entries.append(entry)
         self._asked += _questions(entries)
         self._estimate()
 
@@ -137,12 +134,8 @@ class Document:
 
     def question(self, index: int, direction: int) -> int | None:
         """The nearest entry before (-1) or after (+1) that one in which the user says something."""
-        at = (
-            bisect_left(self._asked, index, key=_index)
-            if direction < 0
-            else bisect_right(self._asked, index, key=_index)
-        )
-        at -= direction < 0
+        side = bisect_left if direction < 0 else bisect_right
+        at = side(self._asked, index, key=attrgetter("index")) - (direction < 0)
         # One that was withdrawn says nothing any more.
         while 0 <= at < len(self._asked) and self._asked[at].message is None:
             at += direction
@@ -160,26 +153,23 @@ class Document:
         number, line = self.entries[index].heights.find(offset * self.heights[index] // guessed)
         return Cursor(index, number, min(line, max(0, len(self.lay(index, number)) - 1)))
 
-    def end(self) -> Cursor:
-        """The place after the last line."""
-        return Cursor(len(self.entries), 0, 0)
+    def last(self, rows: int) -> Cursor:
+        """The place ``rows`` lines above the end."""
+        return self.back(Cursor(len(self.entries), 0, 0), rows)
 
-    def back(self, cursor: Cursor, rows: int) -> tuple[Cursor, int]:
-        """The place ``rows`` lines above, and how many of them there were not."""
+    def back(self, cursor: Cursor, rows: int) -> Cursor:
+        """The place ``rows`` lines above, or the first."""
         index, number, line = cursor
-        while rows > 0:
-            if line >= rows:
-                return Cursor(index, number, line - rows), 0
+        while line < rows:
             rows -= line
-            line = 0
             while number == 0:
                 if index == 0:
-                    return Cursor(0, 0, 0), rows
+                    return Cursor(0, 0, 0)
                 index -= 1
                 number = len(self.pieces(index))
             number -= 1
             line = len(self.lay(index, number))
-        return Cursor(index, number, line), 0
+        return Cursor(index, number, line - rows)
 
     def lines(self, cursor: Cursor, rows: int) -> list[Slot]:
         """Up to ``rows`` lines from a place on."""
@@ -214,14 +204,10 @@ class Document:
     def _ends_with_tool(self, index: int) -> bool:
         if index < 0:
             return False
-        entry = self.entries[index]
-        if entry.message is not None:
-            parts = entry.message.parts
-            if entry.message.role == "assistant" and parts and entry.message.status == "complete":
-                return parts[-1].type == "tool_call"
-        if entry.blocks:
-            return type(entry.blocks[-1]).__name__ == "ToolBlock"
-        return False
+        entry, message = self.entries[index], self.entries[index].message
+        if message is not None and message.role == "assistant" and message.parts and message.status == "complete":
+            return message.parts[-1].type == "tool_call"
+        return entry.blocks is not None and any(isinstance(block, ToolBlock) for block in entry.blocks[-1:])
 
     def _keep(self, piece: Piece, lines: int) -> None:
         old = self._kept.pop(piece, 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import field
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -25,6 +26,7 @@ from agent_tui.models.messages import (
     written_in,
 )
 from agent_tui.paths import in_project
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.transcript.blocks import MARGIN, Block
@@ -124,6 +126,11 @@ class Tools:
         self.owner: dict[str, Entry] = {}
         self.root = root
 
+    def shows(self, block: ToolBlock, entry: Entry) -> None:
+        """A call is shown by that block of that entry."""
+        self.live[block.call_id] = block
+        self.owner[block.call_id] = entry
+
     def answered(self, message: Message, result: ToolResultPart) -> None:
         """A tool's answer is there, with the images that it returned."""
         self.results[result.call_id] = result
@@ -131,36 +138,28 @@ class Tools:
             self.images[result.call_id] = [p for p in message.parts if isinstance(p, AttachmentPart) and p.data]
 
 
+@dataclass(slots=True, eq=False)
 class Entry:
-    """``blocks`` and ``pieces`` are None until needed; ``opened`` holds what the user folded otherwise than usual.
-    ``chars`` and ``rows`` estimate the height; ``index`` is its place in the document."""
+    """One message of the transcript, or blocks of no message."""
 
-    __slots__ = (
-        "after_tool",
-        "blocks",
-        "chars",
-        "heights",
-        "index",
-        "live",
-        "message",
-        "opened",
-        "pieces",
-        "rows",
-        "starts",
-    )
+    message: Message | None = None
+    blocks: list[Block] | None = None
+    """None until they are needed; ``pieces`` as well."""
+    pieces: list[Piece] | None = None
+    starts: list[int] = field(default_factory=list)
+    """The number of the first piece of each block."""
+    heights: Heights = _NONE
+    opened: dict[str, bool] | None = None
+    """The blocks that the user folded otherwise than usual."""
+    index: int = 0
+    """The place in the document."""
+    live: bool = False
+    after_tool: bool = False
+    chars: int = 0
+    """With ``rows`` the estimate of the height."""
+    rows: int = 2
 
-    def __init__(self, message: Message | None = None, blocks: list[Block] | None = None) -> None:
-        self.message = message
-        self.blocks = blocks
-        self.pieces: list[Piece] | None = None
-        self.starts: list[int] = []
-        self.heights = _NONE
-        self.opened: dict[str, bool] | None = None
-        self.index = 0
-        self.live = False
-        self.after_tool = False
-        self.chars = 0
-        self.rows = 2
+    def __post_init__(self) -> None:
         self.measure()
 
     def measure(self) -> None:
@@ -183,9 +182,8 @@ class Entry:
     def is_open(self, block: Block, folding: Folding) -> bool:
         if self.opened is not None and block.key in self.opened:
             return self.opened[block.key]
-        default = block.default_open
-        if default is not None:
-            return default
+        if block.default_open is not None:
+            return block.default_open
         return folding.reasoning if isinstance(block, ReasoningBlock) else folding.tools
 
     def build(self, folding: Folding, width: int) -> list[Piece]:
@@ -197,8 +195,7 @@ class Entry:
             self.starts.append(len(pieces))
             if isinstance(block, ToolBlock):
                 block.gap = 0 if previous else 1
-            made = block.pieces(self.is_open(block, folding))
-            if made:
+            if made := block.pieces(self.is_open(block, folding)):
                 previous = isinstance(block, ToolBlock)
             pieces += made
         self.pieces = pieces
@@ -213,21 +210,25 @@ class Entry:
         return None
 
 
+@dataclass(slots=True)
 class Folding:
     """The kinds of blocks that are open unless the user said otherwise for one block."""
 
-    def __init__(self, reasoning: bool = False, tools: bool = False) -> None:
-        self.reasoning = reasoning
-        self.tools = tools
+    reasoning: bool = False
+    tools: bool = False
 
 
 def blocks_of(message: Message, tools: Tools) -> list[Block]:
     """The blocks of a stored message."""
     if message.role == "user":
-        return [*_user(message, tools), *_pictures(message, tools)]
+        return _user(message, tools)
+    if message.role == "tool" and (result := message.tool_result) is not None:
+        block = ToolBlock("call", result.call_id, result.name)
+        block.result = result
+        add_images(block, tools)
+        return [block]
     if message.role == "tool":
-        result = message.tool_result
-        return [] if result is None else [_orphan(result, tools)]
+        return []
     out: list[Block] = []
     complete = message.status != "streaming"
     for index, part in enumerate(message.parts):
@@ -270,14 +271,6 @@ def add_images(block: ToolBlock, tools: Tools) -> None:
         block.pictures = PictureBlock(images_in(images), tools, (*MARGIN, ("  ", "")))
 
 
-def _pictures(message: Message, tools: Tools) -> Iterable[Block]:
-    """Yields the images that the user attached, below what was written with them."""
-    if images := images_in(message.parts):
-        from agent_tui.ui.transcript.album import PictureBlock
-
-        yield PictureBlock(images, tools, USER_MARGIN, "user", named=True)
-
-
 def _user(message: Message, tools: Tools) -> list[Block]:
     summary = next((part for part in message.parts if isinstance(part, SummaryPart)), None)
     if summary is not None:
@@ -286,7 +279,12 @@ def _user(message: Message, tools: Tools) -> list[Block]:
     attached = [part for part in message.parts if isinstance(part, AttachmentPart) and part.name != TOLD_MODE]
     output = own_output(message)
     if output is None:
-        return [UserBlock(message.text, _all_named(attached, tools), written_in(message).pasted)]
+        blocks: list[Block] = [UserBlock(message.text, _all_named(attached, tools), written_in(message).pasted)]
+        if images := images_in(message.parts):
+            from agent_tui.ui.transcript.album import PictureBlock
+
+            blocks.append(PictureBlock(images, tools, USER_MARGIN, "user", named=True))
+        return blocks
     output = "" if output.strip() == NO_OUTPUT else output
     lines = lines_in(output.rstrip("\n"))
     detail = plural(lines, "line") if output.strip() else "no output"
@@ -300,13 +298,13 @@ def _all_named(parts: Sequence[AttachmentPart], tools: Tools) -> list[Named]:
     """Returns the names of what was attached, each with what makes a line of it that opens, where it is an image."""
     out: list[Named] = []
     for part in parts:
-        opens: Callable[[], str] | None = None
-        key = ""
+        named = _named(part, tools.root)
         if part.is_image:
             from agent_tui.ui.transcript.album import key_of, more_of
 
-            key, opens = key_of(part), partial(more_of, part, tools)
-        out.append((_named(part, tools.root), key, opens))
+            out.append((named, key_of(part), partial(more_of, part, tools)))
+        else:
+            out.append((named, "", None))
     return out
 
 
@@ -318,10 +316,3 @@ def _named(part: AttachmentPart, root: Path) -> str:
     named = in_project(part.name, root)
     same = not path or path.rstrip("/") in named or Path(path).name in named
     return f"{named if same else f'{named} {path}'} ({part.media_type})"
-
-
-def _orphan(result: ToolResultPart, tools: Tools) -> ToolBlock:
-    block = ToolBlock("call", result.call_id, result.name)
-    block.result = result
-    add_images(block, tools)
-    return block

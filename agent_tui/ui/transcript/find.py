@@ -15,7 +15,7 @@ from textual.selection import Selection
 from agent_tui.models.messages import Message, ReasoningPart, SummaryPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.records import dataclass
 from agent_tui.text.search import fold, spans
-from agent_tui.ui.flow.lines import Flow
+from agent_tui.ui.flow.layout import Flow
 from agent_tui.ui.flow.paint import Piece, key, unkey
 from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Entry, blocks_of

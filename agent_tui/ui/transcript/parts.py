@@ -20,9 +20,17 @@ from agent_tui.commands.tool_words import (
 from agent_tui.models.messages import INTERRUPTED_RESULT, ToolResultPart
 from agent_tui.text.clean import drawable, drawable_output, visible
 from agent_tui.text.numbers import duration, lines_in, plural
-from agent_tui.ui.flow.lines import Decoration, Flow, cap_line
+from agent_tui.ui.flow.layout import Decoration, Flow, shown_line
 from agent_tui.ui.flow.paint import Piece
-from agent_tui.ui.transcript.blocks import MARGIN, Block, GrowingBlock, MarkdownBody, pieces_of, plain_pieces
+from agent_tui.ui.transcript.blocks import (
+    MARGIN,
+    Block,
+    GrowingBlock,
+    MarkdownBody,
+    pieces_of,
+    pieces_of_lines,
+    plain_pieces,
+)
 
 USER_MARGIN: Decoration = (("▌ ", "user_bar"),)
 REASONING_MARGIN: Decoration = (("  ", ""), ("│ ", "reasoning_bar"))
@@ -148,7 +156,7 @@ class ReasoningBlock(GrowingBlock):
     def pieces(self, is_open: bool) -> list[Piece]:
         out = [Piece(partial(self._header, is_open, self.body.length), gap=1)]
         if is_open and self.body.length:
-            out += self.body.pieces(0, REASONING_MARGIN)
+            out += self.body.pieces(0)
         return out
 
     def _header(self, is_open: bool, length: int) -> list[Flow]:
@@ -217,7 +225,7 @@ class FoldBlock(Block):
         out = [Piece(partial(self._header, is_open), gap=1)] if self.title else []
         if self.foldable and (is_open or not self.title):
             if self._markdown is not None:
-                out += self._markdown.pieces(1, ())
+                out += self._markdown.pieces(1)
             else:
                 margin = (*MARGIN, ("  ", "")) if self.title else MARGIN
                 out += plain_pieces(self.body, margin, wide=True, hang=self._hang)
@@ -334,7 +342,7 @@ class ToolBlock(GrowingBlock):
         text = "".join(reversed(pieces))[-LIVE_CHARS:].rstrip("\r\n")
         # A line that is written over and over, as progress bars are, shows what it says last.
         lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
-        return [cap_line(drawable_output(line)).expandtabs(4) for line in lines if line.strip()][-LIVE_LINES:]
+        return [shown_line(drawable_output(line)) for line in lines if line.strip()][-LIVE_LINES:]
 
     def _header(self, is_open: bool) -> list[Flow]:
         icon, style = self._state()
@@ -403,18 +411,11 @@ class ToolBlock(GrowingBlock):
 
 def diff_pieces(text: str) -> list[Piece]:
     """A unified diff in colours."""
-    lines = drawable_output(text).rstrip("\n").split("\n")
-    out = []
-    for at in range(0, len(lines), 100):
-        part = lines[at : at + 100]
-        out.append(Piece(partial(_diff, part), chars=sum(map(len, part)) // 2, rows=len(part)))
-    return out
+    return pieces_of_lines(drawable_output(text).rstrip("\n").split("\n"), _diff)
 
 
-def _diff(lines: list[str]) -> list[Flow]:
-    return [
-        Flow(cap_line(line).expandtabs(4), base=_diff_style(line), first=BODY, wrap="char", wide=True) for line in lines
-    ]
+def _diff(lines: Sequence[str]) -> list[Flow]:
+    return [Flow(shown_line(line), base=_diff_style(line), first=BODY, wrap="char", wide=True) for line in lines]
 
 
 def _diff_style(line: str) -> str:

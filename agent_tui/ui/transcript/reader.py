@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from agent_tui.ui.flow.lines import Action
+from agent_tui.ui.flow.layout import Action
 from agent_tui.ui.flow.paint import key
 from agent_tui.ui.transcript.document import Cursor, Slot
 from agent_tui.ui.transcript.find import Finder, FindState, selected_text, word_at
@@ -40,16 +40,16 @@ class Reader(DocumentView):
         return self.folding.reasoning
 
     def toggle_reasoning(self) -> bool:
-        """Opens or closes all reasoning. The new state."""
-        self.folding.reasoning = not self.folding.reasoning
+        """Opens or closes all reasoning; returns the new state."""
+        self.folding.reasoning = is_open = not self.folding.reasoning
         self._refold()
-        return self.folding.reasoning
+        return is_open
 
     def toggle_tools(self) -> bool:
-        """Opens or closes all tool calls. The new state."""
-        self.folding.tools = not self.folding.tools
+        """Opens or closes all tool calls; returns the new state."""
+        self.folding.tools = is_open = not self.folding.tools
         self._refold()
-        return self.folding.tools
+        return is_open
 
     def _refold(self) -> None:
         for entry in self.document.entries:
@@ -98,13 +98,19 @@ class Reader(DocumentView):
         self.refresh()
         return self.finder.state
 
-    def find_next(self) -> FindState:
-        """Goes to the next match, from the last one to the first."""
-        return self._find_step(1)
+    def find_next(self, direction: int = 1) -> FindState:
+        """Goes to the next match, from the last one to the first, or (-1) to the one before."""
+        finder = self.finder
+        if finder is None:
+            return NO_FIND
+        if finder.matches:
+            finder.position = (finder.position + direction) % len(finder.matches)
+            self._show_match(finder)
+        return finder.state
 
     def find_prev(self) -> FindState:
         """Goes to the match before."""
-        return self._find_step(-1)
+        return self.find_next(-1)
 
     def clear_find(self) -> None:
         """Ends the search; the view stays."""
@@ -135,15 +141,6 @@ class Reader(DocumentView):
             self._told_found = perf_counter()
             self.post_message(FindChanged(finder.state))
 
-    def _find_step(self, direction: int) -> FindState:
-        finder = self.finder
-        if finder is None:
-            return NO_FIND
-        if finder.matches:
-            finder.position = (finder.position + direction) % len(finder.matches)
-            self._show_match(finder)
-        return finder.state
-
     def _show_match(self, finder: Finder) -> None:
         match = finder.current
         if match is None:
@@ -164,7 +161,7 @@ class Reader(DocumentView):
         for k, candidate in enumerate(self.document.lay(match.entry, number)):
             if candidate.row > match.row:
                 break
-            begin = next((start for start in candidate.starts if start >= 0), 0)
+            begin = next((start for _, _, start in candidate.segments if start >= 0), 0)
             if candidate.row == match.row and begin <= match.start:
                 line = k
         cursor = Cursor(match.entry, number, line)
@@ -225,31 +222,27 @@ class Pointer(Reader):
         self.jump_user(direction)
 
     def action_find_step(self, direction: int) -> None:
-        self.post_message(FindChanged(self._find_step(direction)))
+        self.post_message(FindChanged(self.find_next(direction)))
 
     def action_select_rows(self, direction: int) -> None:
         """Grows or shrinks the selection by a line of the screen's logical rows."""
         slots = self.slots
         if not slots:
             return
-        rows = [(key(s.cursor.entry, s.cursor.piece, s.line.row), len(s.line.text)) for s in slots]
+        rows = [key(s.cursor.entry, s.cursor.piece, s.line.row) for s in slots]
         selection = self.text_selection
-        if selection is None or self._select_from is None:
-            start = rows[-1] if direction < 0 else rows[0]
-            self._select_from = moving = start[0]
-        else:
-            low = selection.start.y if selection.start is not None else rows[0][0]
-            high = selection.end.y if selection.end is not None else rows[-1][0]
-            at = low if high == self._select_from else high
-            later = [y for y, _ in rows if y > at]
-            earlier = [y for y, _ in rows if y < at]
-            if direction < 0 and not earlier:
-                self.scroll_up(animate=False)
-            elif direction > 0 and not later:
-                self.scroll_down(animate=False)
-            moving = earlier[-1] if direction < 0 and earlier else later[0] if direction > 0 and later else at
-        low, high = sorted((self._select_from, moving))
         anchor = self._select_from
+        if selection is None or anchor is None:
+            anchor = moving = rows[-1 if direction < 0 else 0]
+        else:
+            low = selection.start.y if selection.start is not None else rows[0]
+            high = selection.end.y if selection.end is not None else rows[-1]
+            at = low if high == anchor else high
+            beyond = [y for y in rows if (y - at) * direction > 0]
+            if not beyond:
+                (self.scroll_up if direction < 0 else self.scroll_down)(animate=False)
+            moving = beyond[-1 if direction < 0 else 0] if beyond else at
+        low, high = sorted((anchor, moving))
         self.screen.selections = {self: Selection(Offset(0, low), Offset(1 << 30, high))}
         self._select_from = anchor
 
@@ -283,7 +276,7 @@ class Pointer(Reader):
                 self._do(slot, action)
                 return
         at = 0
-        for text, style in slot.line.segments:
+        for text, style, _ in slot.line.segments:
             at += cell_len(text)
             if x < at:
                 if style.link:
@@ -305,7 +298,7 @@ class Pointer(Reader):
         start, end = 0, len(line.text)
         if not whole:
             at, cells = 0, 0
-            for (text, _), begin in zip(line.segments, line.starts, strict=True):
+            for text, _, begin in line.segments:
                 if begin >= 0 and cells <= x < cells + cell_len(text):
                     at = begin + min(len(text) - 1, x - cells)
                 cells += cell_len(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from time import perf_counter, thread_time
 from typing import Any
 
@@ -16,7 +15,8 @@ from textual.strip import Strip
 from agent_tui.ui.flow.paint import Mark, found, key, paint
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private.drawing import JumpingScrollView, through
+from agent_tui.ui.screen_buffer import runs, through
+from agent_tui.ui.textual_private.drawing import JumpingScrollView
 from agent_tui.ui.transcript.document import Cursor, Document, Slot
 from agent_tui.ui.transcript.entry import Entry, Folding
 from agent_tui.ui.transcript.find import Finder
@@ -123,19 +123,12 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, set()
-        first, last = self._visible()
+        first, last = (self._slots[0].cursor.entry, self._slots[-1].cursor.entry) if self._slots else (0, -1)
         for entry in waiting:
-            if self._follow or first <= entry.index <= last:
-                self.document.touch(entry)
-            else:
-                self.document.touch(entry)
+            self.document.touch(entry)
+            if not self._follow and not first <= entry.index <= last:
                 self.document.measure(entry)
         self._dirty = True
-
-    def _visible(self) -> tuple[int, int]:
-        if not self._slots:
-            return 0, -1
-        return self._slots[0].cursor.entry, self._slots[-1].cursor.entry
 
     def settle(self) -> None:
         """Makes what is visible exact: lines, heights, scroll position. Cheap when nothing changed."""
@@ -164,7 +157,7 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         if len(old) != len(new):
             self.mark()
         elif rows := [y for y, (before, after) in enumerate(zip(old, new, strict=True)) if before is not after]:
-            self.mark(*(Region(0, first, size.width, last + 1 - first) for first, last in _runs(rows)))
+            self.mark(*(Region(0, first, size.width, count) for first, count in runs(rows)))
         if not self._follow:
             self.mark(Region(0, height - 1, size.width, 1))
         return True
@@ -175,12 +168,12 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
             self._slots, self._top = [], Cursor(0, 0, 0)
             return
         if self._follow:
-            self._top, _ = document.back(document.end(), rows)
+            self._top = document.last(rows)
         else:
             self._top = self._checked(self._top)
         self._slots = document.lines(self._top, rows)
         if len(self._slots) < rows and not self._follow:
-            self._top, _ = document.back(document.end(), rows)
+            self._top = document.last(rows)
             self._slots = document.lines(self._top, rows)
         if self._slots:
             self._top = self._slots[0].cursor
@@ -217,11 +210,11 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         if target <= 0:
             top = Cursor(0, 0, 0)
         elif target >= self.max_scroll_y:
-            top, _ = document.back(document.end(), height)
+            top = document.last(height)
         elif abs(rows) > 3 * height:
             top = document.at(target)
         elif rows < 0:
-            top, _ = document.back(self._top, -rows)
+            top = document.back(self._top, -rows)
         else:
             ahead = document.lines(self._top, rows + 1)
             top = ahead[-1].cursor if ahead else self._top
@@ -234,7 +227,7 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
     def go_to(self, cursor: Cursor, margin: int = 0) -> None:
         """Brings a place to the top of the view, ``margin`` rows below it."""
         self._set_follow(False)
-        self._top, _ = self.document.back(cursor, margin)
+        self._top = self.document.back(cursor, margin)
         self._dirty = True
         self.settle()
         if not self._slots:
@@ -267,10 +260,9 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
                 self.call_next(self.settle)
 
     def _restyle(self) -> None:
-        palette, base = self.document.palette, self.rich_style
-        variables = self.app.theme_variables
-        if palette is None or palette.base != base or palette.variables != variables:
-            self.document.restyle(Palette(variables, base))
+        palette, made = self.document.palette, Palette(self.app.theme_variables, self.rich_style)
+        if palette is None or (palette.base, palette.variables) != (made.base, made.variables):
+            self.document.restyle(made)
             self._dirty = True
             self.refresh()
 
@@ -326,9 +318,8 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         marks = [] if plain else self._marks(cursor, line.row, line.text, where, selection)
         selected = self.screen.get_component_rich_style("screen--selection") if marks else None
         strip = paint(line, where, width, palette, marks, selected)
-        if y == self.size.height - 1 and not self._follow and self._new_entries:
-            strip = self._with_chip(strip, palette, width)
-        return strip
+        chip = y == self.size.height - 1 and not self._follow and self._new_entries
+        return self._with_chip(strip, palette, width) if chip else strip
 
     def _marks(self, cursor: Cursor, row: int, text: str, where: int, selection: Selection | None) -> list[Mark]:
         marks: list[Mark] = []
@@ -350,18 +341,8 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         label = f" ↓ {self._new_entries} new "
         left = max(0, width - cell_len(label) - 1)
         chip = Strip([Segment(label, palette("chip"))])
-        return Strip.join(
-            [strip.crop(0, left), chip, Strip.blank(max(0, width - left - cell_len(label)), palette.base)]
-        )
+        rest = Strip.blank(max(0, width - left - cell_len(label)), palette.base)
+        return Strip.join([strip.crop(0, left), chip, rest])
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
-
-
-def _runs(rows: list[int]) -> Iterable[tuple[int, int]]:
-    """Rows that follow each other: the first and the last of them."""
-    first = rows[0]
-    for row, following in zip(rows, [*rows[1:], -1], strict=True):
-        if following != row + 1:
-            yield first, row
-            first = following

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart, images_in
-from agent_tui.models.requests import Delta
-from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.models.steps import CompactionRecord
 from agent_tui.ui.transcript import messages as posted
 from agent_tui.ui.transcript.content import Content
 from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Folding
 from agent_tui.ui.transcript.find import FindState
 from agent_tui.ui.transcript.parts import TextBlock
-from agent_tui.ui.transcript.reader import Pointer
 
 if TYPE_CHECKING:
     from agent_tui.ui.transcript.album import Album
 
-NEWEST = 400
-"""Messages that are looked at before the first of a session is drawn."""
 
-
-class Transcript(Pointer):
+class Transcript(Content):
     """A conversation: what was said, thought and done, as one scrollable text."""
 
     LinkClicked = posted.LinkClicked
@@ -35,7 +30,6 @@ class Transcript(Pointer):
 
     def __init__(self, *, show_reasoning: bool = False, reduced_motion: bool = False, **names: Any) -> None:
         super().__init__(reduced_motion=reduced_motion, folding=Folding(show_reasoning), **names)
-        self.content = Content(self.document, self.entry_changed)
 
     def load(
         self,
@@ -46,7 +40,7 @@ class Transcript(Pointer):
     ) -> None:
         """Shows a conversation instead of what was there, from its end; paths relative to the project's ``root``."""
         self.clear(root)
-        self.content.load(messages, records, summaries or {}, NEWEST)
+        self.add_messages(messages, records, summaries or {})
         if self.is_mounted:
             self.call_after_refresh(self.complete)
         else:
@@ -55,7 +49,7 @@ class Transcript(Pointer):
 
     def complete(self) -> None:
         """Adds what is older than what was shown first; nothing moves."""
-        count = self.content.complete()
+        count = self.add_older()
         if count:
             self.clear_selection()
             self._top = self._top._replace(entry=self._top.entry + count)
@@ -69,7 +63,7 @@ class Transcript(Pointer):
     def find_in(self, message_id: str | None, query: str, words: Sequence[str]) -> FindState:
         """Searches for each of the words and goes to that message, or where it is not here to the newest match."""
         self.complete()
-        entry = self.content.entry_of(message_id) if message_id is not None else None
+        entry = self.entry_of(message_id) if message_id is not None else None
         return self.find(query, words, entry.index if entry is not None else None)
 
     def _scrolled(self, rows: int, target: int) -> None:
@@ -85,10 +79,10 @@ class Transcript(Pointer):
         if album is not None:
             album.close()
         self.document = Document(self.folding, root)
+        self.add_messages((), (), {})
         self.document.tools.album, self.document.tools.opening = album, opening
         self.document.width = width
         self.document.palette = palette
-        self.content = Content(self.document, self.entry_changed)
         self._waiting.clear()
         self._set_follow(True)
         self.changed()
@@ -137,93 +131,29 @@ class Transcript(Pointer):
             self.document.tools.album.close()
             self.document.tools.album = None
 
-    def add_banner(self, lines: Sequence[str]) -> None:
-        """The head of a session: the first line bold, the others muted."""
-        self.content.banner(lines)
+    def last_answer(self) -> str | None:
+        """The Markdown of the newest answer that has text."""
+        return next(filter(None, self._answers()), None)
 
-    def add_message(self, message: Message) -> None:
-        """A complete message: the user's, a tool's result, an answer."""
-        self.content.add_message(message)
-
-    def begin_answer(self, message: Message) -> None:
-        """An answer begins to stream."""
-        self.content.begin(message)
-
-    def apply_delta(self, message_id: str, delta: Delta) -> None:
-        """A change to a streaming answer; drawn at most 30 times a second."""
-        entry = self.content.delta(message_id, delta)
-        if entry is not None:
-            self.grown(entry)
-
-    def end_answer(self, message: Message, step: Step | None = None) -> None:
-        """The answer ended; ``message`` is what counts."""
-        entry = self.content.end(message, step)
-        if entry is not None:
-            self._waiting.discard(entry)
-
-    def tool_started(self, call_id: str, summary: str) -> None:
-        self.content.started(call_id, summary)
-
-    def tool_output(self, call_id: str, text: str) -> None:
-        """Live output of a running tool; drawn at most 30 times a second."""
-        self.grown(self.content.output(call_id, text))
-
-    def withdraw(self, ids: Sequence[str]) -> None:
-        """Messages are no longer in the conversation."""
-        self.content.withdraw(ids)
-
-    def tool_waiting(self, call_id: str, waiting: bool) -> None:
-        """The call waits for the user's word, or no longer does."""
-        self.content.waiting(call_id, waiting)
-
-    def add_notice(self, level: str, text: str) -> None:
-        """One line for the user: ``info``, ``warning`` or ``error``."""
-        self.content.notice(level, text)
-
-    def add_summary(self, record: CompactionRecord, message: Message | None = None, told: str = "") -> None:
-        """A compaction, opening into its summary; ``told`` is what there is to say of it now."""
-        self.content.summary(record, message, told)
-
-    def add_block(self, title: str, body: str = "", *, markdown: bool = False, open: bool = True) -> None:
-        """A titled text that opens and closes, such as a command's output."""
-        self.content.block(title, body, markdown, open)
-
-    def last_answer(self, n: int = 1) -> str | None:
-        """The Markdown of the ``n``-th newest answer that has text."""
-        for entry in reversed(self.document.entries):
-            if entry.message is not None and entry.message.role == "assistant":
-                text = self._text(entry.message.id)
-                if text:
-                    n -= 1
-                    if n <= 0:
-                        return text
-        return None
-
-    def message_text(self, message_id: str) -> str | None:
-        """A message's own text, whole; None when there is no such message."""
-        return self._text(message_id)
-
-    def last_code(self, n: int = 1) -> str | None:
-        """The ``n``-th newest code block of the answers."""
+    def last_code(self) -> str | None:
+        """The newest code block of the answers."""
         from agent_tui.ui.markdown.flows import parser
 
-        for entry in reversed(self.document.entries):
-            message = entry.message
-            if message is not None and message.role == "assistant" and "```" in (text := self._text(message.id) or ""):
-                for token in reversed(parser(True).parse(text)):
-                    if token.type == "fence":
-                        n -= 1
-                        if n <= 0:
-                            return token.content.removesuffix("\n")
+        for text in self._answers():
+            for token in reversed(parser(True).parse(text) if "```" in text else []):
+                if token.type == "fence":
+                    return token.content.removesuffix("\n")
         return None
 
-    def _text(self, message_id: str) -> str | None:
-        entry = self.content.entry_of(message_id)
-        if entry is None or entry.message is None:
-            return None
-        if entry.live and entry.blocks is not None:
-            return "".join(block.body.text for block in entry.blocks if isinstance(block, TextBlock))
-        return "".join(part.text for part in entry.message.parts if isinstance(part, TextPart))
+    def _answers(self) -> Iterator[str]:
+        """Yields the Markdown of the answers, the newest first."""
+        for entry in reversed(self.document.entries):
+            if entry.message is None or entry.message.role != "assistant":
+                continue
+            if entry.live and entry.blocks is not None:
+                yield "".join(block.body.text for block in entry.blocks if isinstance(block, TextBlock))
+            else:
+                yield "".join(part.text for part in entry.message.parts if isinstance(part, TextPart))
 
     def action_copy_selection(self) -> None:
         text = self.selected_text()

@@ -9,7 +9,7 @@ import pytest
 
 from agent_tui.errors import StoreUnwritableError
 from agent_tui.store.database import Database
-from agent_tui.store.sessions import Sessions
+from agent_tui.store.sessions import SessionRows
 from tests.support.cli import Cli, answers, came
 
 
@@ -31,13 +31,13 @@ def test_a_session_that_another_process_begins_in_the_same_moment_is_gone_on_wit
     cli.script(came("one") + came("two"))
     assert cli.run("-p", "one", "-m", "demo", "--session", "ci-7").code == 0
     looked: list[str] = []
-    there = Sessions.exists
+    there = SessionRows.exists
 
-    def late(self: Sessions, session_id: str) -> bool:
+    def late(self: SessionRows, session_id: str) -> bool:
         looked.append(session_id)
         return len(looked) > 1 and there(self, session_id)
 
-    monkeypatch.setattr(Sessions, "exists", late)
+    monkeypatch.setattr(SessionRows, "exists", late)
     assert cli.run("-p", "two", "-m", "demo", "--session", "ci-7").code == 0
     assert [s["messages"] for s in cli.run("sessions", "--json").json] == [4]
 

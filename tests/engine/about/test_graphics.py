@@ -21,7 +21,7 @@ from agent_tui.engine.terminal import (
     Way,
     ask_tmux,
     graphics,
-    tell_tmux,
+    redraw_tmux,
 )
 
 KITTY = {"TERM": "xterm-kitty"}
@@ -187,7 +187,7 @@ def test_tmux_is_waited_for_in_a_thread_and_leaves_no_child(tmp_path: Path, monk
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert ask_tmux("show", "this") == "said show this"
-    tell_tmux("refresh-client")
+    redraw_tmux()
     for thread in threading.enumerate():
         if thread.name == "tmux":
             thread.join()

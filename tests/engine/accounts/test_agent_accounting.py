@@ -59,7 +59,7 @@ async def test_a_changed_memory_file_is_seen_at_the_next_turn(tmp_path: Path) ->
     def memory() -> list[SystemBlock]:
         return [SystemBlock("memory", text[-1], "AGENTS.md", "AGENTS.md")]
 
-    workspace = Workspace(tmp_path, tmp_path, memory=memory)
+    workspace = Workspace(tmp_path, tmp_path, brought=[memory])
     parts = parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter(), workspace=workspace)
     async with running(parts) as (agent, _):
         agent.turns.submit("hello")

@@ -19,7 +19,7 @@ from agent_tui.commands.report import ContextReport, session_line
 from agent_tui.commands.report_json import context_json
 from agent_tui.config import BudgetConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.state import AgentParts
 from agent_tui.headless.output import bill
 from agent_tui.models.events import CompactionEnded, Notice, StepStarted, TurnEnded
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, StreamItem

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
-from agent_tui.engine.accounts import DECISION_SHARE
+from agent_tui.engine.context_control import DECISION_SHARE
 from agent_tui.models.requests import ModelRequest, StreamItem
 from agent_tui.models.steps import Step
 from agent_tui.providers.demo import DemoProvider

@@ -14,7 +14,7 @@ import pytest
 from agent_tui.config import ModelConfig, PermissionsConfig, Settings, ToolsConfig
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions, Workspace
-from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.state import AgentParts
 from agent_tui.models.context import ContextUsage
 from agent_tui.tools.mcp.offer import RememberedOffers
 from tests.support.agents import TokenCounter, parts_for, running
@@ -44,15 +44,8 @@ def parts(folder: Path, settings: Settings, session: str | None = None) -> Agent
     offers = RememberedOffers(built.store.offers, project)
     ext = Extensions(settings, built.paths, project, project, built.trust, home=folder / "user", offers=offers)
     built.extensions, built.extra_tools = ext, ext.tools
-    built.workspace = Workspace(
-        project,
-        project,
-        (),
-        ext.memory.blocks,
-        ext.skills.blocks,
-        watched=ext.memory.candidates,
-        servers=ext.mcp.instructions,
-    )
+    brought = ext.memory.blocks, ext.skills.blocks, ext.mcp.instructions
+    built.workspace = Workspace(project, project, (), brought, watched=ext.memory.candidates)
     return built
 
 

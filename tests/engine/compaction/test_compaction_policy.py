@@ -210,18 +210,6 @@ def test_the_state_survives_a_restart() -> None:
     assert (fresh.auto_compact, fresh.failures, fresh.off, fresh.paused) == (False, 0, False, False)
 
 
-def test_why_adds_what_only_the_policy_knows() -> None:
-    policy = AutoCompaction()
-    over = usage(171_200)
-    over.why = "Compacts: 171,200."
-    assert policy.why(over) == "Compacts: 171,200."
-    policy.compacted(result("failed", why="the summary was empty"))
-    assert "the summary was empty" in policy.why(over)
-    below = usage(10)
-    below.why = "Does not compact."
-    assert policy.why(below) == "Does not compact."
-
-
 def test_switching_to_a_smaller_model() -> None:
     assert switch_check(usage(6_000, 8_192, 6_144)) is None
     text = switch_check(usage(20_000, 8_192, 6_144))

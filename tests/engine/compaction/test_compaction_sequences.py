@@ -122,11 +122,8 @@ class Sequence:
     def compact(self, reason: CompactionReason, fails: bool) -> None:
         model = FakeModel([failure("overloaded") if fails else answer(sections(f"summary {len(self.began)}"))])
         view, usage, conversation = list(self.conversation.view()), self.usage(), self.conversation
-        result = asyncio.run(
-            Compactor(model.stream, CharCounter()).compact(
-                self.inputs(), usage, conversation.path, conversation.summaries, reason=reason
-            )
-        )
+        plan = plan_compaction(self.inputs(), usage, conversation.path, conversation.summaries, reason=reason)
+        result = asyncio.run(Compactor(model.stream, CharCounter()).run(plan))
         if not result.done:
             assert self.conversation.view() == view
             return

@@ -142,7 +142,7 @@ async def test_undo_after_a_restart_restores_view_and_numbers_and_pauses(bench: 
     await world.prepare()
     view: list[SentMessage] = list(world.conversation.view())
     usage = world.runtime.usage()
-    result = await world.service.compact("manual", world.events.append, world.prepare)
+    result = await world.service.compact("manual", world.events.append)
     assert result.done
     assert world.conversation.view() != view
     world.restart()
@@ -163,7 +163,7 @@ async def test_before_a_switch_to_a_smaller_model_the_old_one_compacts(bench: Ma
     world.fill(62, 200)
     await world.prepare()
     small = model_info(8_192, 2_048)
-    await world.service.before_switch(small, world.events.append, world.prepare)
+    await world.service.before_switch(small, world.events.append)
     assert world.notices("compact_before_switch")
     assert world.model.kinds == ["compaction"]
     (record,) = world.conversation.records
@@ -179,7 +179,7 @@ async def test_a_summary_call_is_waited_for_as_a_step_is(bench: Make) -> None:
     world.settings.agent.timeout, world.settings.agent.content_timeout = 33.0, 1_234.0
     world.settings.agent.answer_timeout = 5_678.0
     world.fill(62, 200)
-    await world.service.compact("manual", world.events.append, world.prepare)
+    await world.service.compact("manual", world.events.append)
     (request,) = world.model.requests
     assert (request.kind, request.timeout, request.content_timeout) == ("compaction", 33.0, 1_234.0)
     assert request.answer_timeout == 5_678.0
@@ -192,7 +192,7 @@ async def test_where_one_model_compacts_says_nothing_of_the_model_switched_to(be
     world.fill(40, 200)
     await world.prepare()
     assert world.runtime.usage().limit == 4_000
-    await world.service.before_switch(model_info(100_000, 8_192), world.events.append, world.prepare)
+    await world.service.before_switch(model_info(100_000, 8_192), world.events.append)
     assert world.events == []
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from agent_tui.context.compaction.plan import message_tokens, undo_target
 from agent_tui.context.tokens import message_text_for_count
+from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.compaction.compactor import Compactor
 from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_TRIMS
-from agent_tui.engine.runtime import fitting_output
 from agent_tui.errors import WorkerError
 from agent_tui.models.events import CompactionStarted, Event
 from agent_tui.models.failure import Failure, Overflow
@@ -204,9 +204,7 @@ async def test_cancelling_leaves_nothing_behind() -> None:
     world, stalled = chat_world(), Stalled()
     compactor = Compactor(stalled.stream, CharCounter())
     view, total = world.view(), world.usage().total
-    task = asyncio.create_task(
-        compactor.compact(world.inputs(), world.usage(), world.path, world.summaries, reason="auto")
-    )
+    task = asyncio.create_task(compactor.run(world.plan()))
     await stalled.reached.wait()
     assert compactor.running
     assert compactor.cancel()
@@ -226,9 +224,7 @@ async def test_cancelling_leaves_nothing_behind() -> None:
 async def test_cancelling_the_caller_closes_the_call_and_is_raised() -> None:
     world, stalled = chat_world(), Stalled()
     compactor = Compactor(stalled.stream)
-    task = asyncio.create_task(
-        compactor.compact(world.inputs(), world.usage(), world.path, world.summaries, reason="auto")
-    )
+    task = asyncio.create_task(compactor.run(world.plan()))
     await stalled.reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -257,9 +253,7 @@ async def test_not_worth_it_and_nothing_make_no_call_and_say_so_in_other_words_t
 async def test_events_tell_when_something_is_done() -> None:
     events: list[Event] = []
     world = chat_world()
-    result = await world.compactor().compact(
-        world.inputs(), world.usage(), world.path, world.summaries, reason="manual", emit=events.append
-    )
+    result = await world.compactor().run(world.plan("manual"), emit=events.append)
     assert events == [CompactionStarted(result.before, result.why)]
     assert "asked for" in result.why or "over the limit" in result.why
     assert result.event().records == result.records
@@ -268,9 +262,7 @@ async def test_events_tell_when_something_is_done() -> None:
 async def test_another_model_may_write_the_summary() -> None:
     world = chat_world()
     small = model_info(8_192, 2_048)
-    result = await world.compactor().compact(
-        world.inputs(), world.usage(), world.path, world.summaries, reason="auto", summary_model=small
-    )
+    result = await world.compactor().run(world.plan(), small)
     assert result.outcome == "done"
     (request,) = world.model.requests
     assert request.spec is small.spec
@@ -286,7 +278,7 @@ async def test_without_a_tokenizer_the_character_rule_judges() -> None:
 
     world = chat_world()
     compactor = Compactor(world.model.stream, Broken(), world.clock)
-    result = await compactor.compact(world.inputs(), world.usage(), world.path, world.summaries, reason="auto")
+    result = await compactor.run(world.plan())
     assert result.outcome == "done"
     assert result.summary is not None
     assert result.summary.raw_tokens is None

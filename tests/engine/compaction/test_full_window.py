@@ -147,7 +147,7 @@ async def test_without_automatic_compaction_a_full_window_stops_and_compact_make
 
 
 async def test_the_smallest_window_works_with_fewer_tools_and_says_so(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path, tmp_path, memory=lambda: [SystemBlock("memory", "Mind the gap. " * 330)])
+    workspace = Workspace(tmp_path, tmp_path, brought=[lambda: [SystemBlock("memory", "Mind the gap. " * 330)]])
     async with opened(tmp_path, WORKS % 4_096, workspace=workspace) as (agent, seen):
         await agent.context.ready()
         (notice,) = [n for n in seen.of(Notice) if n.code == "fewer_tools"]

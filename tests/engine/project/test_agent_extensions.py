@@ -11,9 +11,9 @@ import pytest
 
 from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.calls import build_request
 from agent_tui.engine.extensions import Extensions, Workspace
 from agent_tui.engine.request_prefix import schema_text
-from agent_tui.engine.runtime import build_request
 from agent_tui.models.context import ContextRow
 from agent_tui.models.events import ContextChanged, Notice, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT
@@ -43,9 +43,8 @@ async def started(
     parts.trusted = True
     extensions = Extensions(settings, parts.paths, project, project, parts.trust, home=tmp_path / "home")
     parts.extensions, parts.extra_tools = extensions, extensions.tools
-    parts.workspace = Workspace(
-        project, project, (), extensions.memory.blocks, extensions.skills.blocks, servers=extensions.mcp.instructions
-    )
+    brought = extensions.memory.blocks, extensions.skills.blocks, extensions.mcp.instructions
+    parts.workspace = Workspace(project, project, (), brought)
     async with asyncio.timeout(60), running(parts) as (agent, recorder):
         if wait:
             await extensions.ready()

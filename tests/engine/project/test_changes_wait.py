@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.state import AgentParts
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StepEnded, TurnEnded
 from agent_tui.models.steps import Step

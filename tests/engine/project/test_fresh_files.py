@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent_tui.context.prompt import MemoryFiles
 from agent_tui.engine.extensions import Workspace
-from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.state import AgentParts
 from agent_tui.models.events import ContextChanged, PartDelta
 from tests.support.agents import parts_for, running
 from tests.support.contexts import row
@@ -17,7 +17,7 @@ def parts(tmp_path: Path, script: str | None = None) -> AgentParts:
     home, project = tmp_path / "home", tmp_path / "p"
     project.mkdir()
     memory = MemoryFiles(home / "config", project, project)
-    workspace = Workspace(project, project, memory=memory.blocks, watched=memory.candidates)
+    workspace = Workspace(project, project, brought=[memory.blocks], watched=memory.candidates)
     return parts_for(home, project, workspace=workspace, script=script)
 
 

@@ -11,7 +11,7 @@ from agent_tui.config import ContextConfig, ModelConfig, PermissionsConfig, Sett
 from agent_tui.context.prompt import MemoryFiles
 from agent_tui.engine import request_prefix as prefix
 from agent_tui.engine.extensions import Workspace
-from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.state import AgentParts
 from agent_tui.models.messages import CHANGE, AttachmentPart
 from agent_tui.models.requests import Counter, ModelRequest, StreamItem
 from agent_tui.providers.demo import DemoProvider
@@ -39,7 +39,7 @@ def world(tmp_path: Path, heard: list[Listening], resume: str | None = None) -> 
     home, project = tmp_path / "home", tmp_path / "p"
     project.mkdir(exist_ok=True)
     memory = MemoryFiles(home / "config", project, project)
-    workspace = Workspace(project, project, memory=memory.blocks, watched=memory.candidates)
+    workspace = Workspace(project, project, brought=[memory.blocks], watched=memory.candidates)
     settings = Settings(
         default_model="demo",
         models={name: ModelConfig(model="demo") for name in ("demo", "other")},

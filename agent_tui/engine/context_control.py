@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.config import Settings
 from agent_tui.context.accounting.reports import drift
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import EXACT_OFF
@@ -17,25 +16,24 @@ from agent_tui.context.past import History, Session
 from agent_tui.context.prompt import Stamp
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.calls import count_exactly, worth_counting
-from agent_tui.engine.counting import CountService
-from agent_tui.engine.extensions import Trusting, Workspace
+from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.request_prefix import (
+    FILE_ROWS,
     RequestPrefix,
     StablePrefix,
     build_request_prefix,
     change_row,
     fewer_tools_text,
     fitting_tools,
-    with_changes,
     with_documents,
 )
-from agent_tui.engine.state import Bindings, Hub, RunState, RunStates
+from agent_tui.engine.runtime import CountService
+from agent_tui.engine.state import AgentState, RunState
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice
-from agent_tui.models.messages import AttachmentPart, Message
-from agent_tui.models.requests import Counter
+from agent_tui.models.messages import Message
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import CacheForecast, Step
 from agent_tui.paths import in_project
@@ -44,18 +42,18 @@ if TYPE_CHECKING:
     from agent_tui.engine.cache_forecast import CacheForecaster
 
 
-class FixedParts:
+log = logging.getLogger(__name__)
+
+
+class PrefixBuilder:
     """Gives the runtime its request prefix, and the user's messages what has become of files since they were sent."""
 
-    def __init__(
-        self, hub: Hub, bindings: Bindings, workspace: Workspace, toolbox: Toolbox, trusting: Trusting
-    ) -> None:
-        self._hub = hub
-        self._bindings = bindings
-        self._workspace = workspace
+    def __init__(self, state: AgentState, toolbox: Toolbox, trusting: Trusting) -> None:
+        self._state = state
+        self._workspace = state.parts.workspace
         self._toolbox = toolbox
         self._trusting = trusting
-        self._prefix = StablePrefix()
+        self._stable = StablePrefix()
         self._stamps: dict[Path, Stamp | None] = {}
         self._left_out: tuple[str, ...] = ()
         self._grounds: list[object] = []
@@ -64,7 +62,7 @@ class FixedParts:
     @property
     def pinned(self) -> list[str]:
         """The files that go with every request, as absolute paths."""
-        return list(self._bindings.current.conversation.info.state.pinned)
+        return list(self._state.conversation.info.state.pinned)
 
     @property
     def stale(self) -> bool:
@@ -73,31 +71,25 @@ class FixedParts:
         return self._grounds != self._grounds_now()
 
     def _grounds_now(self) -> list[object]:
-        return [self.pinned, [(r.id, r.active) for r in self._bindings.current.conversation.records]]
-
-    @property
-    def tools_starting(self) -> bool:
-        """True when tools of servers that are starting may still come."""
-        return self._toolbox.starting
+        return [self.pinned, [(r.id, r.active) for r in self._state.conversation.records]]
 
     def begin(self) -> None:
         """Another binding is in force: nothing of it is in a provider's cache yet."""
-        self._prefix.forget()
-        self._workspace.adopt(self._bindings.current.conversation.info.state.environment)
+        self._stable.forget()
+        self._workspace.adopt(self._state.conversation.info.state.environment)
         self.refresh()
 
     def look_at_trust(self) -> None:
         """A folder that is no longer as it was trusted is not trusted any more, and the user is told."""
-        line = self._trusting.lapsed()
-        if line is not None:
-            self._hub.publish(Notice("warning", line, "untrusted"))
+        if (line := self._trusting.lapsed()) is not None:
+            self._state.events.publish(Notice("warning", line, "untrusted"))
 
     async def look_at_files(self, *, documents_only: bool) -> bool:
         """Takes memory files and pinned files as they are now; ``documents_only``: pinned files. True when that changed
         what the next request is made of."""
-        binding = self._bindings.current
+        binding = self._state.binding
         now = await asyncio.to_thread(self._workspace.stamps, self.pinned)
-        if not self._bindings.is_current(binding):
+        if self._state.binding is not binding:
             return False
         changed = {path for path in now.keys() | self._stamps.keys() if now.get(path) != self._stamps.get(path)}
         if documents_only:
@@ -117,7 +109,7 @@ class FixedParts:
         """Builds the fixed parts anew, and counts what is new in them. What has become of files that stay as they were
         sent goes into ``message``, or waits for one."""
         self.look_at_trust()
-        runtime = self._bindings.current.runtime
+        runtime = self._state.runtime
         self._stamps, self._grounds = self._workspace.stamps(self.pinned), self._grounds_now()
         documents, problems = self._workspace.documents(self.pinned)
         blocks, limits = self._workspace.blocks(), runtime.info.limits
@@ -125,48 +117,41 @@ class FixedParts:
         offered = fitting_tools(blocks, every, limits.window)
         fresh = build_request_prefix([*blocks, *documents], offered)
         fresh.set_counts(runtime.request_prefix.counts())
-        changes = self._take(fresh, waiting=message is None)
-        if message is not None:
-            message.parts[0:0] = changes
+        self._take(fresh, message, waiting=message is None)
         for problem in problems:
             if problem not in self._problems:
-                self._hub.publish(Notice("warning", problem, "document"))
+                self._state.events.publish(Notice("warning", problem, "document"))
         self._problems = problems
         left_out = tuple(o.schema.name for o in every if o not in offered)
         if left_out and left_out != self._left_out:
-            self._hub.publish(Notice("warning", fewer_tools_text(limits.window or 0, left_out), "fewer_tools"))
+            self._state.events.publish(Notice("warning", fewer_tools_text(limits.window or 0, left_out), "fewer_tools"))
         self._left_out = left_out
 
     def refresh_documents(self, message: Message | None = None, *, waiting: bool = True) -> list[str]:
         """The same of pinned files alone: a running turn keeps its tools and memory. A line for each file that cannot
         be read."""
         documents, problems = self._workspace.documents(self.pinned)
-        fresh = with_documents(self._bindings.current.runtime.request_prefix, documents)
-        changes = self._take(fresh, waiting and message is None, ("documents",))
+        fresh = with_documents(self._state.runtime.request_prefix, documents)
+        self._take(fresh, message, waiting and message is None, ("documents",))
         self._grounds = []
-        if message is not None:
-            message.parts[0:0] = changes
         return problems
 
     def _take(
-        self, fresh: RequestPrefix, waiting: bool, rows: Sequence[RowId] = ("memory", "documents")
-    ) -> list[AttachmentPart]:
+        self, fresh: RequestPrefix, message: Message | None, waiting: bool, rows: Sequence[RowId] = FILE_ROWS
+    ) -> None:
         """Makes it the beginning of the next request, or what was sent where that is still cached: what has become of
-        files since is returned. ``waiting`` shows it, for it goes with the user's next message."""
-        binding = self._bindings.current
-        runtime, conversation = binding.runtime, binding.conversation
-        counts, before = runtime.request_prefix.counts(), runtime.request_prefix.fixed
-        request_prefix, changes = self._prefix.settle(
-            fresh, self.pinned, runtime.info, conversation.view(), conversation.steps, conversation.records
-        )
+        files since goes into ``message``. ``waiting`` shows it, for it goes with the user's next message."""
+        runtime, before = self._state.runtime, self._state.runtime.request_prefix
+        prefix, changes = self._stable.settle(fresh, self.pinned, runtime.info, runtime.conversation)
         changes = [change for change in changes if change_row(change) in rows]
-        request_prefix.keep_edited(before, rows)
-        runtime.begin_with(with_changes(request_prefix, changes) if waiting else request_prefix)
-        runtime.request_prefix.set_counts(counts)
-        return changes
+        prefix.keep_edited(before.fixed, rows)
+        if waiting:
+            prefix.add_changes(changes)
+        prefix.set_counts(before.counts())
+        runtime.begin_with(prefix)
+        if message is not None:
+            message.parts[0:0] = changes
 
-
-log = logging.getLogger(__name__)
 
 COUNT_PATIENCE = 0.3
 """Seconds a step waits for token counts where no decision hangs on them; a warm worker needs a few milliseconds. One
@@ -181,41 +166,30 @@ _UNDER_WAY = (RunState.TURN, RunState.INTERRUPTED, RunState.COMPACTING)
 """States in which another request is under way than the one the user would send."""
 
 
-class Accounts:
+class ContextControl:
     """Keeps the numbers true: what changes the next request comes here, and everybody is told the new total."""
 
-    def __init__(
-        self,
-        hub: Hub,
-        states: RunStates,
-        bindings: Bindings,
-        fixed: FixedParts,
-        workspace: Workspace,
-        counter: Counter,
-        settings: Settings,
-    ) -> None:
-        self._hub = hub
-        self._states = states
-        self._bindings = bindings
-        self._fixed = fixed
-        self._workspace = workspace
-        self._settings = settings
+    def __init__(self, state: AgentState, toolbox: Toolbox, trusting: Trusting) -> None:
+        self._state = state
+        self._workspace = state.parts.workspace
+        self._toolbox = toolbox
+        self.prefix = PrefixBuilder(state, toolbox, trusting)
         self._tools_stale = False
         self._forecaster: CacheForecaster | None = None
         self._foretold = ""
         self._unsettled = False
         self.metrics = TokenCounterMetrics()
-        self.counts = CountService(counter, self.metrics)
-        hub.subscribe(self._noticed)
+        self.counts = CountService(state.parts.counter, self.metrics)
+        state.events.subscribe(self._noticed)
 
     def usage(self) -> ContextUsage:
         """The calculator's answer for the next request, now, and while no turn runs what it will find in the cache."""
-        runtime = self._bindings.current.runtime
+        runtime = self._state.runtime
         usage = runtime.usage()
-        if self._states.now in _UNDER_WAY:
+        if self._state.run.now in _UNDER_WAY:
             return usage
-        self._unsettled = self._states.now is not RunState.LOOKING and self._fixed.tools_starting
-        if self._unsettled or not self._bindings.current.described:
+        self._unsettled = self._state.run.now is not RunState.LOOKING and self._toolbox.starting
+        if self._unsettled or not self._state.binding.described:
             # It would be a forecast of something else: tools and prices are on their way.
             return usage
         forecast = self._forecast(usage.total)
@@ -226,28 +200,27 @@ class Accounts:
     @property
     def in_flight(self) -> int:
         """Estimated tokens of the answer that is streaming."""
-        return self._bindings.current.runtime.in_flight if self._bindings.opened else 0
+        return self._state.runtime.in_flight if self._state.opened else 0
 
     def part_text(self, fingerprint: str) -> str | None:
         """The text of a fixed part of the next request, deferred tools included; None where it is not at hand."""
-        return self._bindings.current.runtime.request_prefix.texts.get(fingerprint)
+        return self._state.runtime.request_prefix.texts.get(fingerprint)
 
     def history(self) -> History:
         """The session as it was before each of its steps. It stays with this session, and grows with it."""
-        runtime, c = self._bindings.current.runtime, self._bindings.current.conversation
+        runtime, c = self._state.runtime, self._state.conversation
         return History(Session(c.messages, c.steps, c.every_record, c.summaries, runtime.policy(), c.inherited))
 
     def _to_be_told(self) -> bool:
-        """Returns whether there is news without anything having changed: something has become known, or is another
-        now."""
+        """Returns whether there is news without anything having changed: something has become known, or has expired."""
         if self._unsettled:
-            return not self._fixed.tools_starting
+            return not self._toolbox.starting
         return self._forecaster is not None and self._forecaster.passed()
 
     def _forecast(self, total: int) -> CacheForecast | None:
-        """Returns what a request of so many tokens would find in the cache. Before the first one there is nothing to
-        know, and nothing to load for it."""
-        runtime = self._bindings.current.runtime
+        """Returns what a request of so many tokens would find in the cache. Before the first one nothing is known, or
+        loaded for it."""
+        runtime = self._state.runtime
         if not runtime.conversation.steps:
             return None
         if self._forecaster is None:
@@ -265,21 +238,21 @@ class Accounts:
         """Looks whether memory files or pinned files have changed; while a turn runs pinned files only. True when that
         changed what the next request is made of; then the numbers are told. They are told, too, when what the last one
         left in the provider's cache has expired: whoever looks now and then needs no timer for that."""
-        if self._states.now in (RunState.OPENING, RunState.LOOKING):
+        if self._state.run.now in (RunState.OPENING, RunState.LOOKING):
             return False
-        changed = await self._fixed.look_at_files(documents_only=self._states.busy)
+        changed = await self.prefix.look_at_files(documents_only=self._state.run.busy)
         if changed:
             self.recount()
-        elif self._states.now not in _UNDER_WAY and self._to_be_told():
+        elif self._state.run.now not in _UNDER_WAY and self._to_be_told():
             self.tell()
         return changed
 
     async def prepare_step(self) -> None:
         """Before a step: documents are fresh, everything is counted as far as that matters."""
-        for problem in self._fixed.refresh_documents(waiting=False):
+        for problem in self.prefix.refresh_documents(waiting=False):
             log.warning("%s", problem)
         counting = asyncio.create_task(self.count(), name="count")
-        runtime = self._bindings.current.runtime
+        runtime = self._state.runtime
         usage = runtime.usage()
         near = usage.limit is not None and usage.total > usage.limit * DECISION_SHARE
         try:
@@ -288,11 +261,11 @@ class Accounts:
         except asyncio.CancelledError:
             counting.cancel()
             raise
-        self._hub.keep(counting)
+        self._state.events.keep(counting)
 
     async def count(self) -> None:
         """Counts what has no count yet, and tells the numbers when that changed them."""
-        runtime = self._bindings.current.runtime
+        runtime = self._state.runtime
         if await runtime.counts.ensure(runtime.conversation, runtime.request_prefix):
             self.tell()
 
@@ -301,25 +274,25 @@ class Accounts:
         usage = self.usage()
         if usage.forecast is not None:
             self._foretold = usage.forecast.cold.what if usage.forecast.cold is not None else ""
-        self._hub.publish(ContextChanged(usage, self._bindings.current.runtime.in_flight))
+        self._state.events.publish(ContextChanged(usage, self._state.runtime.in_flight))
 
     def foretell(self) -> None:
         """Before a turn: its first request is reckoned with as cold where it is. What it pays anew for something that
         changed during the turn before it is told; whoever follows the numbers knows of all other changes."""
-        runtime = self._bindings.current.runtime
+        runtime = self._state.runtime
         forecast = self._forecast(runtime.usage().total)
         cold = forecast.cold if forecast is not None else None
         runtime.expect_cold(forecast.read if forecast is not None and cold is not None else None)
         if cold is not None and cold.cause == "ours" and cold.what != self._foretold:
             from agent_tui.context.cache_forecast import cold_words
 
-            self._hub.publish(Notice("info", cold_words(cold), "cache"))
+            self._state.events.publish(Notice("info", cold_words(cold), "cache"))
         self._foretold = ""
 
     def recount(self) -> None:
         """Shows the numbers as they are now and counts what has no count yet."""
         self.tell()
-        self._hub.spawn(self.count(), "count")
+        self._state.events.spawn(self.count(), "count")
 
     async def ready(self) -> None:
         """Waits until the model's window and limits are known and everything is counted: the numbers are final."""
@@ -327,54 +300,52 @@ class Accounts:
         await self.count()
 
     async def _until_described(self) -> None:
-        binding = self._bindings.current
-        await binding.until_described()
-        while not self._bindings.is_current(binding):
-            binding = self._bindings.current
+        binding = None
+        while self._state.binding is not binding:
+            binding = self._state.binding
             await binding.until_described()
 
     def tools_changed(self) -> None:
         """Tools came or went. Between turns the numbers move at once; a running turn keeps its tools to its end."""
-        self._tools_stale = self._states.busy
-        if not self._states.busy and self._bindings.opened:
-            self._fixed.refresh()
+        self._tools_stale = self._state.run.busy
+        if not self._state.run.busy and self._state.opened:
+            self.prefix.refresh()
             self.recount()
 
     def catch_up(self) -> None:
         """A turn, or what stands in its place, has ended: what came meanwhile counts from now on. These are tools, and
         whatever has the next message begin the prompt anew."""
-        if self._tools_stale or self._fixed.stale:
+        if self._tools_stale or self.prefix.stale:
             self._tools_stale = False
-            self._fixed.refresh()
+            self.prefix.refresh()
             self.recount()
 
     def learn(self, step: Step) -> None:
         """After a step: the calibration, and in development mode a recount from nothing."""
-        runtime = self._bindings.current.runtime
+        runtime = self._state.runtime
         runtime.learn_growth(step)
-        if self._settings.agent.development:
-            tracked = runtime.usage().total
+        if runtime.settings.agent.development:
             recount = calculate_context_usage(runtime.inputs()).total
-            if (line := drift(tracked, recount)) is not None:
+            if (line := drift(runtime.usage().total, recount)) is not None:
                 log.warning("%s", line)
 
     async def count_exact(self) -> int | None:
         """Asks the provider for the exact size of the next request; None where it cannot say, or must not be asked."""
         await self._until_described()
-        if self._settings.context.exact_counting == "off":
-            self._hub.publish(Notice("info", EXACT_OFF, "exact_counting"))
+        if self._state.runtime.settings.context.exact_counting == "off":
+            self._state.events.publish(Notice("info", EXACT_OFF, "exact_counting"))
             return None
-        binding = self._bindings.current
-        tokens = await count_exactly(binding.runtime, lambda: self._bindings.is_current(binding))
+        binding = self._state.binding
+        tokens = await count_exactly(binding.runtime, lambda: self._state.binding is binding)
         if tokens is not None:
             self.tell()
         return tokens
 
     def count_exact_soon(self) -> None:
         """Starts an exact count, off the hot path, where there is nothing to build on and the context is long."""
-        binding = self._bindings.current
+        binding = self._state.binding
         if binding.described and not binding.conversation.read_only and worth_counting(binding.runtime):
-            self._hub.spawn(self.count_exact(), "exact count")
+            self._state.events.spawn(self.count_exact(), "exact count")
 
     def _noticed(self, event: Event) -> None:
         if isinstance(event, CompactionEnded) and event.outcome == "done":
@@ -384,26 +355,27 @@ class Accounts:
     @property
     def pinned(self) -> list[str]:
         """The files that go with every request, as absolute paths."""
-        return self._fixed.pinned
+        return self.prefix.pinned
 
     def pin(self, path: str) -> None:
         """Sends a file with every request, as it is at that time. Raises AgentError when it cannot be read."""
         resolved = self._workspace.pinnable(path)
-        self._send([*(p for p in self._fixed.pinned if p != resolved), resolved])
+        self._send([*(p for p in self.prefix.pinned if p != resolved), resolved])
 
     def unpin(self, path: str) -> None:
         """Stops sending a pinned file. Raises AgentError when it is not pinned."""
-        pinned, resolved = self._fixed.pinned, self._workspace.resolve(path)
-        if not any(p in (resolved, path) for p in pinned):
+        pinned, resolved = self.prefix.pinned, self._workspace.resolve(path)
+        left = [p for p in pinned if p not in (resolved, path)]
+        if left == pinned:
             shown = ", ".join(in_project(p, self._workspace.cwd) for p in pinned)
             raise AgentError(f"{path} is not pinned. Pinned: {shown or 'nothing'}.")
-        self._send([p for p in pinned if p not in (resolved, path)])
+        self._send(left)
 
     def _send(self, pinned: list[str]) -> None:
-        conversation = self._bindings.current.conversation
+        conversation = self._state.conversation
         conversation.set_state(replace(conversation.info.state, pinned=tuple(pinned)))
-        if self._states.busy:
-            self._fixed.refresh_documents()
+        if self._state.run.busy:
+            self.prefix.refresh_documents()
         else:
-            self._fixed.refresh()
+            self.prefix.refresh()
         self.recount()
