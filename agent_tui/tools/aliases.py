@@ -141,21 +141,17 @@ def understood(name: str, arguments: Metadata, cwd: Path) -> tuple[str, Metadata
         return name, arguments
     if tool == "bash" and isinstance(arguments.get("action"), dict):
         arguments = {name: value for name, value in arguments["action"].items() if name != "type"}
-    said = _Said(arguments)
-    found: Metadata = {}
-    for own, names in _ARGUMENTS[tool].items():
-        if (value := said.take(f"{_plain(own)} {names}")) is not None:
-            found[own] = value
+    said = _Said(arguments, called, cwd)
+    found = said.by(_ARGUMENTS[tool])
     if tool in _SHAPES:
-        tool, found = _SHAPES[tool](found, said, called, cwd)
+        tool = _SHAPES[tool](found, said) or tool
     said.take(f"{_ANYWHERE} {_PASSED_OVER.get(tool, '')}")
     # What is empty or off was not asked for.
     return tool, found | {name: value for name, value in said.left.items() if value}
 
 
 def parsed(name: str, raw: str) -> Metadata:
-    """The arguments of a call of the tool that is called ``name``; a patch may stand there as it is. Raises ToolError
-    for what is no object."""
+    """The arguments of a call of ``name``; a patch may stand there as it is. Raises ToolError for no object."""
     if own_name(name) == "apply_patch" and raw.lstrip().startswith("*** Begin Patch"):
         return {"input": raw}
     return parse_arguments(raw)
@@ -164,8 +160,14 @@ def parsed(name: str, raw: str) -> Metadata:
 class _Said:
     """The arguments of a call, taken by any of their names. ``left`` are those that nobody took."""
 
-    def __init__(self, arguments: Metadata) -> None:
+    def __init__(self, arguments: Metadata, called: str = "", cwd: Path = Path()) -> None:
         self.left = dict(arguments)
+        self.called, self.cwd = called, cwd
+
+    def by(self, names: Mapping[str, str]) -> Metadata:
+        """Those that are not null by our names; ``names`` has what each is called elsewhere."""
+        taken = {own: self.take(f"{_plain(own)} {others}") for own, others in names.items()}
+        return {own: value for own, value in taken.items() if value is not None}
 
     def take(self, names: str) -> Any:
         """The value under the first of ``names`` that is not null; all of them are taken."""
@@ -210,26 +212,21 @@ def _editor(arguments: Metadata, cwd: Path) -> tuple[str, Metadata]:
     raise ToolError(f"There is no {what!r} here: read shows a file, write creates it, edit replaces text in it.")
 
 
-Shaped = tuple[str, Metadata]
-
-
-def _read(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+def _read(found: Metadata, said: _Said) -> None:
     last, span = _number(said.take("endline")), said.take("viewrange")
     if isinstance(span, list) and len(span) == 2 and all(isinstance(n, int) for n in span):
         found["offset"], last = span[0], (span[1] if span[1] > 0 else None)
     first = _number(found.get("offset", 1))
     if last is not None and first is not None and last >= first and "limit" not in found:
         found["limit"] = int(last - max(first, 1)) + 1
-    return "read", found
 
 
-def _write(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+def _write(found: Metadata, said: _Said) -> None:
     if (mode := said.take("mode")) not in (None, "overwrite", "w", "write", "create"):
         raise ToolError(f"write: there is no mode {str(mode)[:40]!r}. It writes whole files; to add to one use edit.")
-    return "write", found
 
 
-def _edit(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+def _edit(found: Metadata, said: _Said) -> str | None:
     entries = found.get("edits")
     if isinstance(entries, dict):
         entries = [entries]
@@ -247,19 +244,20 @@ def _edit(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
     if times is not None and times > 1 and "old_string" in found:
         found["replace_all"] = True
     path = found.get("path")
-    if found.get("old_string") == "" and isinstance(path, str) and _is_nothing(path, cwd):
-        return "write", {"path": path, "content": found["new_string"]}  # nothing, replaced by all of a new file
-    return "edit", found
+    if found.get("old_string") == "" and isinstance(path, str) and _is_nothing(path, said.cwd):
+        # Nothing, replaced by all of a new file.
+        content = found["new_string"]
+        found.clear()
+        found.update(path=path, content=content)
+        return "write"
+    return None
 
 
 def _one_edit(entry: Any) -> Any:
     if not isinstance(entry, dict):
         return entry
-    said, edit = _Said(entry), Metadata()
-    for own, names in _EDIT_ARGUMENTS.items():
-        if (value := said.take(f"{_plain(own)} {names}")) is not None:
-            edit[own] = value
-    return edit | said.left
+    said = _Said(entry)
+    return said.by(_EDIT_ARGUMENTS) | said.left
 
 
 def _is_nothing(path: str, cwd: Path) -> bool:
@@ -273,13 +271,12 @@ def _is_nothing(path: str, cwd: Path) -> bool:
         return False
 
 
-def _list(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+def _list(found: Metadata, said: _Said) -> None:
     if _yes(said.take("recursive")):
         found.setdefault("depth", 10)
-    return "list", found
 
 
-def _grep(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+def _grep(found: Metadata, said: _Said) -> None:
     around = [_number(value) for value in (said.take("a after aftercontext"), said.take("b before beforecontext"))]
     if numbers := [number for number in around if number is not None]:
         found.setdefault("context", int(max(numbers)))
@@ -292,21 +289,22 @@ def _grep(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
     kind = said.take("type")
     if isinstance(kind, str) and kind:
         found.setdefault("glob", _TYPES.get(kind, f"*.{kind}"))
-    return "grep", found
 
 
-def _bash(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+def _bash(found: Metadata, said: _Said) -> str | None:
     command = found.get("command")
     if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
         command = _of_words(command)
     if not isinstance(command, str):
-        return "bash", found
+        return None
     folder = said.take("workdir workingdirectory cwd dirpath directory")
     folder = folder.strip() if isinstance(folder, str) else ""
     if (patch := _patch_in(command)) is not None:
         below = f"{folder}/{patch[0]}" if folder and not patch[0].startswith(("/", "~")) else patch[0]
-        return "apply_patch", {"input": _beneath(below, patch[1])}
-    if folder and folder not in (".", "./", str(cwd)):
+        found.clear()
+        found["input"] = _beneath(below, patch[1])
+        return "apply_patch"
+    if folder and folder not in (".", "./", str(said.cwd)):
         several = any(sign in command for sign in ";&|#\n")
         command = f"cd {shlex.quote(folder)} && " + (f"{{\n{command}\n}}" if several else command)
     found["command"] = command
@@ -319,7 +317,7 @@ def _bash(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
         found["timeout"] = seconds / 1000
         if _yes(found.get("background")):
             del found["timeout"]  # elsewhere it ends no command in the background
-    return "bash", found
+    return None
 
 
 def _of_words(words: list[str]) -> str:
@@ -358,27 +356,24 @@ def _beneath(folder: str, patch: str) -> str:
     return re.sub(mark, lambda match: f"{match[1]}{folder.rstrip('/')}/", patch, flags=re.MULTILINE)
 
 
-def _jobs(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+def _jobs(found: Metadata, said: _Said) -> None:
     waits, longest = said.take("block"), _number(said.take("timeout"))
-    if called in ("killshell", "killbash", "taskstop"):
+    if said.called in ("killshell", "killbash", "taskstop"):
         found["stop"] = True
-    elif waits is not False and longest is not None and called == "taskoutput":
+    elif waits is not False and longest is not None and said.called == "taskoutput":
         found.setdefault("wait", longest / 1000 if longest > 600 else longest)
-    return "jobs", found
 
 
-def _fetch(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+def _fetch(found: Metadata, said: _Said) -> None:
     prompt = said.take("prompt")
     if "url" not in found and isinstance(prompt, str) and (match := re.search(r"https?://[^\s<>\"'`]+", prompt)):
         found["url"] = match.group().rstrip(".,;:!?)]}")
-    return "fetch", found
 
 
-def _todo(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+def _todo(found: Metadata, said: _Said) -> None:
     items = found.get("items")
     if isinstance(items, list):
         found["items"] = [todo for item in items if (todo := _one_todo(item)) is not None]
-    return "todo", found
 
 
 def _one_todo(item: Any) -> Any:
@@ -398,33 +393,29 @@ def _one_todo(item: Any) -> Any:
     return (found if state is None else {**found, "status": state}) | said.left
 
 
-def _subagent(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+def _subagent(found: Metadata, said: _Said) -> None:
     prompt = found.get("prompt")
     if "description" not in found and isinstance(prompt, str):
         found["description"] = " ".join(prompt.split()[:6])
     elif "prompt" not in found and isinstance(found.get("description"), str):
         found["prompt"] = found["description"]
-    return "subagent", found
 
 
-def _ask(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+def _ask(found: Metadata, said: _Said) -> None:
     questions = said.left.get("questions")
     if isinstance(questions, list) and "question" not in found:
         if len(questions) != 1 or not isinstance(questions[0], dict):
             raise ToolError("ask: one question a call; call it again for the next.")
-        inner = _Said(questions[0])
-        for own, names in _ARGUMENTS["ask"].items():
-            if (value := inner.take(f"{_plain(own)} {names}")) is not None:
-                found[own] = value
+        found.update(_Said(questions[0]).by(_ARGUMENTS["ask"]))
     choices = found.get("choices")
     if isinstance(choices, list):
         found["choices"] = [
             _Said(one).take("label value title text") if isinstance(one, dict) else one for one in choices
         ]
-    return "ask", found
 
 
-_SHAPES: Mapping[str, Callable[[Metadata, _Said, str, Path], Shaped]] = {
+_SHAPES: Mapping[str, Callable[[Metadata, _Said], str | None]] = {
     "read": _read, "write": _write, "edit": _edit, "list": _list, "grep": _grep, "bash": _bash, "jobs": _jobs,
     "fetch": _fetch, "todo": _todo, "subagent": _subagent, "ask": _ask,
 }  # fmt: skip
+"""By tool, what puts arguments of another shape into ours; it answers the tool that is meant where that is another."""

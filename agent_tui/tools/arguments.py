@@ -33,8 +33,7 @@ def listed(items: Metadata) -> Metadata:
 
 
 def parse_arguments(raw: str) -> Metadata:
-    """The arguments object of a tool call. Empty text is an empty object; raises ToolError for anything but an
-    object."""
+    """The arguments of a tool call, {} for an empty text. Raises ToolError for anything but an object."""
     if not raw.strip():
         return {}
     try:

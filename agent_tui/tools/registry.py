@@ -41,8 +41,7 @@ class ToolRegistry:
         return list(found.values())
 
     def get(self, name: str) -> Tool:
-        """The tool called ``name``, here or by other agents. Raises ToolError, naming the nearest ones, when there is
-        none."""
+        """The tool called ``name``, here or by other agents. Raises ToolError, naming the nearest ones."""
         tools = {tool.schema.name: tool for tool in self.tools()}
         if found := tools.get(name) or tools.get(own_name(name)):
             return found

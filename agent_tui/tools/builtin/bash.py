@@ -117,8 +117,7 @@ class BashTool:
     async def _once(
         self, args: BashArguments, context: ToolContext, limit: _Limit, more: Sequence[Path], sockets: bool
     ) -> tuple[ToolOutcome, Attempts | None]:
-        """Runs it. ``more`` are folders of builds that it may write in though it looks; ``sockets``: it may use those
-        of unix."""
+        """Runs it. ``more`` are folders of builds it may write in; ``sockets``: it may use unix ones."""
         with contextlib.closing(await self._ready(args, context, more, sockets)) as line:
             # What only looks changes nothing, and what the user runs is theirs.
             changes = line.launch.domain != "look" or (line.attempts is not None and line.attempts.lent.places)
@@ -163,14 +162,15 @@ class BashTool:
 
 
 class _Limit:
-    """The time limit of a call, however often its command is begun: from now on."""
+    """The time limit of a call, however often its command is begun: from its first start on."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._end = time.monotonic() + seconds
+        self._end = 0.0
 
     @property
     def left(self) -> float:
+        self._end = self._end or time.monotonic() + self.seconds
         return max(0.0, self._end - time.monotonic())
 
 

@@ -220,8 +220,7 @@ def _replaced(path: Path, context: ToolContext) -> tuple[str, os.stat_result | N
 
 
 def _require_known(path: Path, context: ToolContext) -> os.stat_result | None:
-    """The state of the file, None where there is none. Raises ToolError for one that the model has not read as it is
-    now."""
+    """The state of the file, None where there is none. Raises ToolError for one not read as it is now."""
     name = pictured(shown(path, context))
     try:
         with at(path) as place:

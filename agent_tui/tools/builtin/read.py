@@ -28,8 +28,7 @@ OUTPUT_LINES = 60
 
 
 def notebook_text(data: bytes, name: str) -> str:
-    """The cells in their order, each under a line with its number and kind, with what they put out. Raises ToolError
-    for what is no notebook."""
+    """The cells, each under its number and kind, with their output. Raises ToolError for what is no notebook."""
     try:
         notebook = json.loads(data)
         cells = notebook["cells"]
@@ -134,8 +133,7 @@ def _is_pdf(path: Path, name: str) -> bool:
 
 
 def _as_text(text: str, what: str, args: ReadArguments, context: ToolContext, stop: Stop) -> ToolOutcome:
-    """Returns the text of a file in lines of its own, which are not those of the file, and ``what``, a hint on changing
-    it."""
+    """Returns text in lines that are not those of the file, and ``what``, a hint on changing it."""
     data = text.encode("utf-8", "replace")
     outcome = _lines(io.BytesIO(data), len(data), args, context.config.output_limit, stop)
     outcome.text += f"\n[{what}]"

@@ -152,8 +152,7 @@ def is_read_only(path: Path) -> bool:
 
 
 def has_other_names(path: Path) -> bool:
-    """Returns whether a file has further names (hard links), which nobody judged: one may belong to a file that decides
-    what runs."""
+    """Returns whether a file has hard links, which nobody judged: one may decide what runs."""
     info = info_of(path)
     return info is not None and stat.S_ISREG(info.st_mode) and info.st_nlink > 1
 

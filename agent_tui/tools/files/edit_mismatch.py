@@ -144,8 +144,7 @@ _LEVELS = (
 
 
 def _found(text: str, wanted: str, level: _Level) -> tuple[int, int] | None:
-    """Returns the place of ``wanted`` in ``text`` once both are levelled; None: nowhere, or there is nothing to
-    level."""
+    """Returns the place of ``wanted`` in ``text`` once both are levelled; None where it has none."""
     flat = level.flat(wanted.strip("\n"))
     if level.mends:
         if flat == wanted.strip("\n"):
@@ -216,8 +215,7 @@ def _nearest(text: str, wanted: str) -> tuple[int, int] | None:
 
 
 def _voted(lines: list[str], looked: list[str]) -> list[int]:
-    """Returns the lines at which the text would begin, judged by its lines that are in the file as they are; rare and
-    long lines count most."""
+    """Returns where the text would begin by its lines that are in the file; rare and long ones count most."""
     wanted = {line: number for number, line in enumerate(looked) if line}
     often = Counter(line for line in lines if line in wanted)
     votes: Counter[int] = Counter()

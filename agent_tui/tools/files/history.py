@@ -50,8 +50,7 @@ _Key = tuple[int, int, int]
 
 @dataclass(slots=True)
 class _State:
-    """``objects`` are known by size and times, ``files`` by their content, ``folders`` and both of them by their
-    permission bits."""
+    """``objects`` are known by size and times, ``files`` by their content, and all by their permission bits."""
 
     objects: dict[str, _Key] = field(default_factory=dict)
     files: dict[str, tuple[_Key, bytes]] = field(default_factory=dict)
@@ -81,8 +80,7 @@ class KeptHistory:
             self._copy(name, now.objects[name][0])
 
     def mend(self) -> str:
-        """Puts back what has been destroyed since the last look; what that was, in a few words, empty where it was
-        nothing. Raises OSError."""
+        """Puts back what was destroyed since the last look, and says what, empty for nothing. Raises OSError."""
         before = self._before
         if not before.modes:
             return ""
@@ -260,8 +258,7 @@ class KeptHistory:
         return {name for name, value in moved.items() if value in missing}
 
     def _connected(self, before: _State) -> bool:
-        """Returns whether every object that something names is there: then those that are gone were not needed any
-        more."""
+        """Returns whether every object that something names is there: what is gone was not needed then."""
         values = set(_references(self._looked(before)).values())
         tips = [value for value in values if _OBJECT_ID.fullmatch(value.encode())][:_MOST_TIPS]
         with self._own_git() as git:
@@ -276,8 +273,7 @@ class KeptHistory:
     # ------------------------------------------------------------------------------------------------ putting back
 
     def _open_again(self, before: _State) -> tuple[_State, bool]:
-        """The repository as it is, and whether its owner had lost permissions, which are given back from the top
-        down."""
+        """The repository as it is, and whether its owner had lost permissions, which are given back."""
         now, opened = self._looked(before), False
         for _ in range(_DEPTH):
             lost = [name for name, mode in now.modes.items() if before.modes.get(name, 0) & ~mode & stat.S_IRWXU]

@@ -338,8 +338,7 @@ def _flat(picture: Image, background: Rgb) -> Image:
 
 
 def _few_colors(picture: Image, colors: int) -> Image:
-    """The very colours where there are no more of them than that; else those of a part of the dots, of which all others
-    are mixed."""
+    """The very colours where they are few enough; else those of some of the dots, of which all are mixed."""
     pillow, _ = load_pillow()
     options = {"method": pillow.Quantize.MEDIANCUT, "dither": pillow.Dither.NONE}
     if picture.getcolors(colors) is not None:

@@ -192,8 +192,7 @@ BOM = "\ufeff"
 
 @dataclass(slots=True, frozen=True)
 class Style:
-    """The way a text file is written, beside its text: Windows line ends throughout, a mark of its encoding in
-    front."""
+    """The way a text file is written: Windows line ends throughout, a mark of its encoding in front."""
 
     windows: bool = False
     mark: bool = False

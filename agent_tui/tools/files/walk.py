@@ -73,8 +73,7 @@ def walk(base: Path, root: Path, depth: int | None = None) -> Iterator[Entry]:
 
 
 def _scan(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Names and whether they are folders. Each folder is reached anew, without a link on the way: what is walked may
-    be moved meanwhile."""
+    """Names and whether they are folders, reached with no link on the way: what is walked may be moved meanwhile."""
     try:
         with entered(folder) as descriptor:
             found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in names_in(descriptor)]
@@ -84,8 +83,7 @@ def _scan(folder: Path) -> Iterator[tuple[str, bool]]:
 
 
 def _rules_above(base: Path, root: Path) -> list[Rules]:
-    """Returns the rules of the ignore files of the folders above ``base``, from ``root`` down; nothing where they leave
-    it out."""
+    """Returns the ignore rules of the folders above ``base``, from ``root`` down; none where they leave it out."""
     if base == root or not base.is_relative_to(root):
         return []
     rules: list[Rules] = []

@@ -39,8 +39,8 @@ def given_text(command: SimpleCommand) -> str | None:
     if name not in _SHELLS or not any(_WITH_TEXT.fullmatch(word.text) for word in rest):
         return None
     # Whatever comes behind the options: `-o` takes a value, which is no command line worth a rule.
-    text = next((word for word in rest if not _OPTION.fullmatch(word.text) and any(map(str.isspace, word.text))), None)
-    text = text or next((word for word in rest if not _OPTION.fullmatch(word.text)), None)
+    texts = [word for word in rest if not _OPTION.fullmatch(word.text)]
+    text = next((word for word in texts if any(map(str.isspace, word.text))), texts[0] if texts else None)
     return None if text is None or _unclear(text) else text.text
 
 
@@ -101,14 +101,14 @@ def _whole(standing: Standing, source: str, tool: str, within: Iterable[Path] = 
     try:
         commands = parse_command(source, NOTHING if within else standing.variables)
     except (NotUnderstoodError, RecursionError) as problem:
-        return _not_understood(standing, source, tool, str(problem))
+        return _not_understood(standing, source, str(problem))
     decisions: list[Decision] = []
     unclear = _MOVING.search(source) is not None
     for command in commands:
         try:
             decisions.append(_decision(Subject(standing, tool, started_by(command), folders)))
         except NotUnderstoodError as problem:
-            decisions.append(_not_understood(standing, command.text, tool, str(problem)))
+            decisions.append(_not_understood(standing, command.text, str(problem)))
             unclear = True
     found = worst(decisions)
     if unclear and found.remotes and found.action == "allow":
@@ -116,7 +116,7 @@ def _whole(standing: Standing, source: str, tool: str, within: Iterable[Path] = 
     return found
 
 
-def _not_understood(standing: Standing, source: str, tool: str, problem: str) -> Decision:
+def _not_understood(standing: Standing, source: str, problem: str) -> Decision:
     if standing.rules.for_tool("deny", COMMAND_TOOL, lambda rule: command_matches(rule.pattern, source)):
         return _denied("it")
     asked = Decision("ask", f"not fully understood: {problem}", domain="work")
@@ -208,16 +208,14 @@ def _read(subject: Subject) -> list[Word] | None:
         )
         if setting.dynamic or not usual:
             return None
-    if standing.holds("look"):
-        return read_by(command.words)
-    # git reads the configuration of the folder it is in, which can name programs to run.
-    if subject.name == "git" and (subject.folders != {standing.cwd} or names_programs(standing.cwd)):
-        return None
     found = read_by(command.words)
-    # In folders it follows the links.
-    follows = subject.name == "diff" and any(
-        path.is_dir() for word in found or () for path in subject.paths("read", word)
-    )
+    if standing.holds("look") or found is None:
+        return found
+    if subject.name == "git":
+        # It reads the configuration of the folder it is in, which can name programs to run.
+        return None if subject.folders != {standing.cwd} or names_programs(standing.cwd) else found
+    # In folders diff follows the links.
+    follows = subject.name == "diff" and any(path.is_dir() for word in found for path in subject.paths("read", word))
     return None if follows else found
 
 

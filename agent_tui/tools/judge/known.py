@@ -84,7 +84,7 @@ _BEFORE = word_set("npx bunx uvx run exec uv poetry pnpm yarn bundle -m")
 def changes(words: Sequence[str]) -> bool:
     """Returns whether a program is known to change files of the project: running it in ``look`` would be for nothing. A
     program not known here shows it by what the sandbox stops."""
-    line = [word.rpartition("/")[2] if at == 0 else word for at, word in enumerate(words)]
+    line = [word.rpartition("/")[2] for word in words[:1]] + list(words[1:])
     while len(line) > 1 and (line[0] in _BEFORE or re.fullmatch(r"python[\d.]*", line[0])) and line[0] != "-m":
         if re.fullmatch(r"python[\d.]*", line[0]) and line[1] != "-m":
             return False
@@ -159,8 +159,7 @@ _VERSIONS = word_set("python python3 node ruby perl java gcc g++ clang bash rg j
 
 
 def read_by(line: Sequence[Word]) -> list[Word] | None:
-    """The words that may be files which the program on this command line reads; None where it may do more than read, or
-    is not known."""
+    """The words that may be files which this program reads; None where it may do more than read, or is not known."""
     name, arguments = line[0].text, list(line[1:])
     texts = [word.text for word in arguments]
     if name in _VERSIONS and texts in (["--version"], ["-V"]):
@@ -223,8 +222,7 @@ def _by_letters(name: str, arguments: list[Word]) -> list[Word] | None:
 
 
 def _tells_little(text: str) -> bool:
-    """Returns whether the variables in a word are those of the command itself, or no secret. What substitutions run is
-    judged on its own."""
+    """Returns whether the variables in a word are the command's own, or no secret."""
     names = re.findall(r"\$\{?(\w+)", text)
     return all(name in _PLAIN_NAMES or not name.isidentifier() or name.islower() for name in names)
 
@@ -279,8 +277,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9@_][\w.@/:-]*")
 
 
 def prefix(line: Sequence[str]) -> list[str]:
-    """The words at the start of a command line that name what was asked about; empty where only the whole command
-    does."""
+    """The first words, which name what was asked about; empty where only the whole command does."""
     name, rest = line[0], list(line[1:])
     if _OWN.fullmatch(name) and PurePosixPath(name).name in _WHOLE:
         return [name]

@@ -52,6 +52,10 @@ def without_globals(arguments: Sequence[Word]) -> list[Word]:
     return list(arguments[at:])
 
 
+def _subcommand(words: Sequence[str]) -> list[str]:
+    return [word.text for word in without_globals([Word(word) for word in words[1:]])]
+
+
 def messages(arguments: Sequence[Word]) -> list[Word]:
     """The words that are no more than a message: what stands in quotes behind ``-m``, whatever it becomes."""
     if not arguments or arguments[0].text not in _WITH_MESSAGE:
@@ -65,9 +69,7 @@ def messages(arguments: Sequence[Word]) -> list[Word]:
 
 def git_looks(words: Sequence[str]) -> bool:
     """Returns whether a git command only shows something, by what it is called with."""
-    rest = list(words[1:])
-    if rest[:1] == ["--no-pager"]:
-        rest = rest[1:]
+    rest = list(words[2:] if words[1:2] == ["--no-pager"] else words[1:])
     if not rest or rest in (["--version"], ["version"]):
         return bool(rest)
     subcommand, arguments = rest[0], rest[1:]
@@ -85,17 +87,15 @@ _CHANGES = word_set(
 
 
 def git_changes(words: Sequence[str]) -> bool:
-    """Returns whether a git command is known to change the repository or its files: running it in ``look`` would be for
-    nothing."""
-    rest = [word.text for word in without_globals([Word(word) for word in words[1:]])]
+    """Returns whether git is known to change something: running it in ``look`` would be for nothing."""
+    rest = _subcommand(words)
     if rest[:1] == ["stash"]:
         return rest[1:2] not in (["list"], ["show"])
     return bool(rest) and rest[0] in _CHANGES
 
 
 def shown_contents(arguments: Sequence[Word]) -> Literal["", "tree", "history"]:
-    """Returns which contents of files a git command shows: those of now (``tree``), of any time (``history``), or none
-    (empty)."""
+    """Returns which contents of files git shows: those of now (``tree``), of any time (``history``), or none."""
     rest = [word.text for word in without_globals(arguments)]
     if not rest:
         return ""
@@ -131,7 +131,7 @@ _TALKS = word_set("fetch pull push ls-remote clone")
 
 def git_remote(words: Sequence[str], folder: Path) -> Remote:
     """Returns the way a git command in ``folder`` talks to a remote; empty where it does not."""
-    rest = [word.text for word in without_globals([Word(word) for word in words[1:]])]
+    rest = _subcommand(words)
     if not rest:
         return ""
     subcommand, arguments = rest[0], rest[1:]
@@ -163,14 +163,18 @@ def git_remote(words: Sequence[str], folder: Path) -> Remote:
     return "address" if _ADDRESS.fullmatch(operands[0]) else "unclear"
 
 
+_SETS = {
+    "remote": word_set("add remove rm rename set-url set-head set-branches"),
+    "submodule": word_set("add init deinit set-url set-branch sync"),
+}
+
+
 def changes_settings(words: Sequence[str]) -> bool:
     """Returns whether git would write its own configuration, which a sandbox keeps as it is."""
-    rest = [word.text for word in without_globals([Word(word) for word in words[1:]])]
+    rest = _subcommand(words)
     if rest[:1] == ["config"]:
         return not git_looks(["git", *rest])
-    adds = [("remote", word) for word in ("add", "remove", "rm", "rename", "set-url", "set-head", "set-branches")]
-    adds += [("submodule", word) for word in ("add", "init", "deinit", "set-url", "set-branch", "sync")]
-    return tuple(rest[:2]) in adds
+    return len(rest) > 1 and rest[1] in _SETS.get(rest[0], ())
 
 
 _PACKAGES = "publish unpublish deprecate token owner owners access dist-tag login adduser logout"
@@ -263,8 +267,7 @@ def _plain(words: Iterable[str]) -> list[str]:
 
 
 def _called_with(words: Sequence[str], line: tuple[str, ...]) -> bool:
-    """Returns whether the words behind a program begin with ``line``, but for options and what may be an option's
-    value."""
+    """Returns whether ``words`` begin with ``line``, but for options and what may be an option's value."""
     plain, first = _plain(words), 0
     before = ""
     for word in words:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import is_within
@@ -56,23 +55,14 @@ _RECURSIVE = {
 }
 
 
-def takes_all_below(words: Sequence[str]) -> bool:
-    """Returns whether a program is known to read what is in all files below the folders it is given, or where it
-    runs."""
-    if not words:
-        return False
-    if words[0] in COPIERS or words[0] in ("rg", "ag", "ack"):
-        return True
-    pattern = _RECURSIVE.get(words[0])
-    return pattern is not None and any(pattern.fullmatch(word) for word in words[1:])
+def _takes_all_below(name: str, arguments: Sequence[str]) -> bool:
+    """Returns whether a program reads all files below the folders it is given, or below where it runs."""
+    pattern = _RECURSIVE.get(name)
+    recursive = pattern is not None and any(pattern.fullmatch(word) for word in arguments)
+    return recursive or name in COPIERS or name in ("rg", "ag", "ack")
 
 
-def names_its_folders(words: Sequence[str]) -> bool:
-    """Returns whether a program that reads all below its folders reads nothing where it is given none."""
-    return words[0] in COPIERS
-
-
-def holds_denied(standing: Standing, folder: Path) -> Decision | None:
+def _holds_denied(standing: Standing, folder: Path) -> Decision | None:
     """The refusal, where reading everything below a resolved folder would read what a rule denies."""
     for entry in _entries(folder):
         if entry is None:
@@ -87,7 +77,7 @@ def holds_denied(standing: Standing, folder: Path) -> Decision | None:
     return None
 
 
-def git_shows_denied(standing: Standing, arguments: Sequence[Word]) -> Decision | None:
+def _git_shows_denied(standing: Standing, arguments: Sequence[Word]) -> Decision | None:
     """The refusal or question, where git would show what a rule denies reading: a file named as it was at some time,
     one that git knows now, or perhaps one it knew."""
     contents = shown_contents(arguments)
@@ -103,8 +93,7 @@ def git_shows_denied(standing: Standing, arguments: Sequence[Word]) -> Decision 
         named = [text for text in texts[1:] if not text.startswith("-")]
         plain = bool(named) and all(":" in text.lstrip(":") for text in named)
         return None if plain else Decision("ask", "what it shows of earlier times may hold files that a rule denies")
-    repository = find_repository(standing.root)
-    if repository is None:
+    if (repository := find_repository(standing.root)) is None:
         return None
     with own_git(repository) as git:
         known = git.run(standing.root, "ls-files", "-z", "-c", timeout=_GIT_SECONDS) if git else None
@@ -141,8 +130,7 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str] | None]:
 
 @dataclass(slots=True, frozen=True)
 class _Need:
-    """The need of a program for something that is not simply there: ``why`` it is asked about, empty where it is
-    not."""
+    """What a program needs that is not simply there; ``why`` is what is asked, empty where nothing is."""
 
     why: str = ""
     domain: Domain = "work"
@@ -200,8 +188,7 @@ def untrusted_git() -> Decision:
 
 
 def _hidden(subject: Subject) -> bool:
-    """Returns whether more than the words of a command says what it does: where nothing holds it, ``auto`` asks
-    then."""
+    """Returns whether its words do not say all that a command does: ``auto`` asks then where nothing holds it."""
     name, words, standing = subject.name, subject.words, subject.standing
     if not words or subject.started.given or subject.command.dynamic or name in OPAQUE or knows(name):
         return True
@@ -234,8 +221,7 @@ _MAKERS = frozenset(("mkdir", "touch", "rm", "rmdir", "tee"))
 
 
 def _outputs_alone(subject: Subject) -> bool:
-    """Returns whether a program names nothing but temporary files of the line's own, and paths named like the output of
-    a build."""
+    """Returns whether a program names nothing but the line's own temporary files and the output of a build."""
     root = subject.standing.root
     for word in subject.command.words[1:]:
         if word.made == "temporary" or (word.text.startswith("-") and not word.dynamic):
@@ -320,8 +306,7 @@ def _not_covered(subject: Subject, rule: Rule, need: _Need) -> str:
 
 
 def _why_not(subject: Subject, rule: Rule, need: _Need) -> str:
-    """The same, and why a rule that covers the command does not hold any more: what it would start may be another
-    thing by now."""
+    """The same, and why a rule holds no more: what the command would start may be another thing by now."""
     why = _not_covered(subject, rule, need)
     if why or rule.pattern is None or _held(subject, need):
         return why
@@ -358,9 +343,8 @@ def _stays_here(subject: Subject) -> bool:
 def named_files(subject: Subject) -> Decision:
     """The decision on all files that a program is given, which may do anything with them. Raises NotUnderstoodError."""
     standing, words = subject.standing, subject.command.words
-    decisions: list[Decision] = []
     texts = messages(words[1:]) if subject.name == "git" else []
-    decisions += by_the_way(subject)
+    decisions = list(by_the_way(subject))
     if subject.name in DELETERS and subject.started.given:
         decisions.append(Decision("ask", f"what {subject.name} removes is only known when it runs", domain="work"))
     if _found(subject) == "all":
@@ -372,8 +356,7 @@ def named_files(subject: Subject) -> Decision:
             decisions.append(Decision("ask", f"{subject.name} would take the whole folder", domain="work"))
         if word.made == "temporary" and runs_unseen(standing):
             continue
-        for path in subject.paths("edit", word):
-            decisions.append(_named(subject, path))
+        decisions += [_named(subject, path) for path in subject.paths("edit", word)]
     if "/" in (program := subject.words[0] if subject.words else ""):
         decisions += _own_program(subject, program)
     return worst([decision for decision in decisions if decision.action != "allow"])
@@ -386,8 +369,7 @@ def _named(subject: Subject, path: Path) -> Decision:
     if decision.action == "deny":
         return decision
     if not is_within(path, standing.folders):
-        kind: Literal["read", "edit"] = "edit" if changer else "read"
-        if subject.seen(path, kind) or subject.absent(path, kind):
+        if subject.harmless_outside(path, "edit" if changer else "read"):
             return ALLOWED
         return replace(decision, domain="free") if decision.action == "ask" else decision
     if (changer or not standing.holds("work")) and standing.protected(path):
@@ -414,13 +396,13 @@ def by_the_way(subject: Subject) -> Sequence[Decision]:
     standing, words = subject.standing, subject.command.words
     if not standing.rules.deny_files:
         return ()
-    found = [git_shows_denied(standing, words[1:])] if subject.name == "git" else []
-    if takes_all_below([subject.name, *subject.words[1:]]) or subject.words[:2] == ["git", "grep"]:
+    found = [_git_shows_denied(standing, words[1:])] if subject.name == "git" else []
+    if _takes_all_below(subject.name, subject.words[1:]) or subject.words[:2] == ["git", "grep"]:
         named = [word for word in words[1:] if not word.dynamic and not word.text.startswith("-")]
         folders = [path for word in named for path in subject.paths("read", word) if path.is_dir()]
-        if not folders and not names_its_folders([subject.name]) and subject.name != "git":
+        if not folders and subject.name not in COPIERS and subject.name != "git":
             folders = list(subject.folders)
-        found += [holds_denied(standing, folder) for folder in folders]
+        found += [_holds_denied(standing, folder) for folder in folders]
     return [decision for decision in found if decision is not None]
 
 
@@ -428,8 +410,7 @@ _NARROW = re.compile(r"-(i?name|i?path|i?wholename|i?regex|newer\w*|empty|inum|s
 
 
 def _found(subject: Subject) -> str:
-    """Returns which of the files it finds ``find`` removes: ``all``, ``some`` that are told by their names, or
-    nothing."""
+    """Returns which files ``find`` removes: ``all`` that it finds, ``some`` by their names, or none (empty)."""
     if subject.name != "find":
         return ""
     words = subject.words

@@ -22,8 +22,7 @@ _COMPARED = word_set("! ( ) && || < > == = != -a -o -z -n -e -f -d -r -w -x -s -
 
 @dataclass(slots=True)
 class _Loop:
-    """A loop that is being read. ``values`` are those of its variable ``name`` that are still to be gone through;
-    its body begins at ``start``."""
+    """A loop that is read: its variable ``name``, its ``values`` still to come, and where its body begins."""
 
     name: str = ""
     values: list[Word] = field(default_factory=list)
@@ -57,8 +56,7 @@ class Compounds:
         return match.group() if match else ""
 
     def for_loop(self) -> None:
-        """``for NAME in WORDS``: the words may run commands. Names in capitals may be settings of programs
-        (``PATH``)."""
+        """``for NAME in WORDS``, which may run commands. Names in capitals may be settings of programs (``PATH``)."""
         reader = self.reader
         match = re.compile(r"[ \t]+(?!\w*_proxy)([a-z][a-z0-9_]*)[ \t]+in(?=[ \t;\n])").match(reader.source, reader.at)
         if match is None:

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -65,8 +66,7 @@ def _candidates(word: Word) -> Iterator[str]:
 
 
 def _expanded(word: Word, folder: Path) -> Iterator[Path]:
-    """At least every name the pattern may become. ``[…]`` means other things to a shell than to Python, so it counts
-    as anything up to the next slash."""
+    """At least every name it may become. ``[…]`` counts as anything up to the next slash: shells differ from Python."""
     if word.quoted:
         raise NotUnderstoodError("quotes and a file pattern are mixed in one word")
     text = re.sub(r"\[[^/]*", "*", word.text)
@@ -187,14 +187,9 @@ def _operands_behind(wrapper: _Wrapper, words: Sequence[Word]) -> list[Word] | N
 
 
 def _env(command: SimpleCommand, words: Sequence[Word]) -> SimpleCommand | None:
-    at = 0
-    while at < len(words) and words[at].text in ("-i", "-", "--ignore-environment"):
-        at += 1
-    assigned: list[Word] = []
-    while at < len(words) and re.match(r"[A-Za-z_]\w*=", words[at].text):
-        assigned.append(words[at])
-        at += 1
-    rest = list(words[at:])
+    behind = list(dropwhile(lambda word: word.text in ("-i", "-", "--ignore-environment"), words))
+    assigned = list(takewhile(lambda word: re.match(r"[A-Za-z_]\w*=", word.text), behind))
+    rest = behind[len(assigned) :]
     if not rest or rest[0].text.startswith("-") or rest[0].text in ("cd", "source", ".", "eval", "command", "exec"):
         return None
     return SimpleCommand([*command.assignments, *assigned], rest, command.redirects)
@@ -243,15 +238,14 @@ class Subject:
         # To look is enough for reading inside the project; the rest needs as much as the question is about.
         domain: Domain = "work" if kind == "edit" else "look"
         decision = self.standing.path(kind, kind, path)
-        if (outside(decision) or self.standing.mode == "plan") and (self.seen(path, kind) or self.absent(path, kind)):
+        if (outside(decision) or self.standing.mode == "plan") and self.harmless_outside(path, kind):
             return ALLOWED
         if decision.reason == "changes a file" and self._may_be_output(path):
             return replace(ALLOWED, if_stopped=replace(decision, domain=domain))
         return replace(decision, domain="free" if outside(decision) else domain)
 
     def _may_be_output(self, path: Path) -> bool:
-        """Returns whether a file is named like the output of a build, which a command that looks may write: the command
-        is tried."""
+        """Returns whether a command that looks may write a file, by its name the output of a build: it is tried."""
         root, standing = self.standing.root, self.standing
         named = path.is_relative_to(root) and names_output(path.relative_to(root))
         return named and standing.mode == "ask" and standing.holds("look")
@@ -261,13 +255,13 @@ class Subject:
         standing = self.standing
         return standing.holds("look") and not is_within(path, standing.folders) and standing.sees(path, kind)
 
-    def absent(self, path: Path, kind: Literal["read", "edit"]) -> bool:
-        """Returns whether there is nothing outside the project that a held command could come to by this path: a
-        pattern, a part of an address."""
-        standing = self.standing
-        if not standing.holds("look") or is_within(path, standing.folders):
+    def harmless_outside(self, path: Path, kind: Literal["read", "edit"]) -> bool:
+        """Returns whether a held command may come to a path outside the project: it is there for it, or there is
+        nothing: a pattern, a part of an address."""
+        if not self.standing.holds("look") or is_within(path, self.standing.folders):
             return False
-        return not os.path.lexists(path) and (kind == "read" or not os.path.lexists(path.parent))
+        absent = not os.path.lexists(path) and (kind == "read" or not os.path.lexists(path.parent))
+        return absent or self.standing.sees(path, kind)
 
     def rule(
         self, which: Literal["deny", "ask", "allow"], fits: Callable[[Rule], bool] = lambda rule: True
@@ -294,8 +288,7 @@ class Subject:
         return next((rule for rule in found if rule is not None), None)
 
     def patterns(self) -> list[str]:
-        """Returns the patterns that an answer "always" may allow, the wider first: the program with its subcommand, and
-        exactly this."""
+        """Returns the patterns that "always" may allow: the program and its subcommand first, then exactly this."""
         if not self.words or self.started.given or self._takes_code():
             return []
         told = messages(self.command.words[1:]) if self.name == "git" else []
@@ -332,8 +325,7 @@ def _behind_options(name: str, arguments: Sequence[Word]) -> Iterator[list[str]]
 
 
 def runs_unseen(standing: Standing) -> bool:
-    """Returns whether a command may run although not all of it is understood: where the sandbox holds what it may do,
-    and no rule wants to know more."""
+    """Returns whether a command may run that is not understood: it is held, and no rule wants to know more."""
     return standing.mode in ("accept-edits", "auto") and standing.holds("work") and not standing.guards(COMMAND_TOOL)
 
 

@@ -82,7 +82,6 @@ _ELSEWHERE = re.compile(
 """Words in a source with which a variable may be changed by a name that is not seen."""
 
 _PLAIN = re.compile(r"[\w./@%+:,=-]+")
-_JOB = re.compile(r"\$!")
 _TEMPORARY = re.compile(r"\$\(mktemp(?: -d)?(?: -t)?(?: [\w./-]*X{3,}[\w.]*)?\)")
 _SHELLS_OWN = word_set(
     "PATH IFS ENV PS0 PS1 PS2 PS3 PS4 CDPATH HOME PWD OLDPWD GLOBIGNORE GLOBSORT FIGNORE EXECIGNORE FUNCNEST HISTFILE "
@@ -95,8 +94,7 @@ _SET_BY_US = frozenset({*QUIET, *CACHES, *ONLINE_CACHES, "GIT_CONFIG_GLOBAL", "X
 
 
 def own_variable(name: str) -> bool:
-    """Returns whether a variable is the command line's own: it means nothing to the shell, and no program gets to see
-    it."""
+    """Returns whether a variable is the line's own: it means nothing to the shell, and no program gets to see it."""
     if name in _SHELLS_OWN or name.startswith(("BASH", "LC_", "COMP_", "READLINE_")):
         return False
     return name not in os.environ and name not in _SET_BY_US
@@ -118,17 +116,17 @@ class Values:
 
     def note(self, name: str, value: Word) -> None:
         """``name`` is set to ``value`` here, whatever happened before."""
-        if self._fixed and self._set_once(name) and own_variable(name) and self.usable(value):
+        if self.usable(value) and self._set_once(name):
             self._known[name] = value
 
     def note_made(self, name: str, value: str) -> None:
-        """``name`` is set to ``value``, a text that is only known when it runs. Where nothing else sets it, it is
-        that or nothing wherever it is used."""
-        if self._fixed and self._set_once(name) and own_variable(name):
-            if _JOB.fullmatch(value):
-                self._made[name] = "job"
-            elif _TEMPORARY.fullmatch(value):
-                self._made[name] = "temporary"
+        """``name`` is set to ``value``, a text known when it runs; set nowhere else, it is that or nothing."""
+        if not self._set_once(name):
+            return
+        if value == "$!":
+            self._made[name] = "job"
+        elif _TEMPORARY.fullmatch(value):
+            self._made[name] = "temporary"
 
     def made(self, name: str) -> Made | None:
         """Returns what ``$name`` stands for, where the line made that itself."""
@@ -146,13 +144,10 @@ class Values:
 
     def _as_given(self, name: str) -> Word | None:
         """A variable that the shell is started with and that nothing here names but to use it."""
-        if name not in self._given or not self._fixed or self._named(name) or (name == "PWD" and self._moves):
+        moved = name == "PWD" and _MOVES.search(self._source)
+        if name not in self._given or not self._fixed or self._named(name) or moved:
             return None
         return Word(self._given[name])
-
-    @property
-    def _moves(self) -> bool:
-        return _MOVES.search(self._source) is not None
 
     def given(self, name: str) -> bool:
         """Returns whether ``$name`` stands here for the value that the shell is started with."""
@@ -176,12 +171,15 @@ class Values:
         return True
 
     def _set_once(self, name: str) -> bool:
+        """Returns whether a variable of the line's own is set in one place alone."""
+        if not self._fixed or not own_variable(name):
+            return False
         # What a dash, a dot or a slash stands before is no name that is set: an option, a part of a path.
         return len(re.findall(rf"(?<![\w$./-])(?<!\$\{{){re.escape(name)}(?!\w)", self._source)) == 1
 
-    def _named(self, name: str) -> int:
-        """Returns how often a variable may be named other than by a plain use of it."""
-        return len(re.findall(rf"(?<![\w$])(?<!\$\{{){re.escape(name)}(?!\w)", self._source))
+    def _named(self, name: str) -> bool:
+        """Returns whether a variable may be named other than by a plain use of it."""
+        return re.search(rf"(?<![\w$])(?<!\$\{{){re.escape(name)}(?!\w)", self._source) is not None
 
     @staticmethod
     def usable(value: Word) -> bool:

@@ -26,8 +26,7 @@ Nested = Callable[["WordReader", "str | None"], None]
 
 
 class WordReader:
-    """A place in ``source``. The commands of the substitutions on the way go to ``commands``; ``values`` is what is
-    known of variables."""
+    """A place in ``source``. ``commands`` takes those of substitutions; ``values`` is what is known of variables."""
 
     def __init__(
         self, source: str, depth: int, at: int, commands: list[SimpleCommand], values: Values, nested: Nested
@@ -204,11 +203,11 @@ class WordReader:
             return
         elif match := re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}|[0-9@*#?$!-])").match(self.source, self.at):
             self.at = match.end()
-            known = self.values.text(match[1] or match[2] or "", quoted)
+            name = match[1] or match[2] or ""
+            known = self.values.text(name, quoted)
             if known is not None:
                 word.text += known
-                if self.values.given(match[1] or match[2] or ""):
-                    word.written = "$"
+                word.written = "$" if self.values.given(name) else word.written
                 return
         elif rest.startswith("{"):
             match = _EXPANSION.match(self.source, self.at)

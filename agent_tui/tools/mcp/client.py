@@ -174,8 +174,7 @@ class HostClient:
         self._deaths += 1
 
     def _end_children(self) -> None:
-        """Servers of a host that was killed. Those that stand over them end them by themselves; this is for systems
-        where these are slow to notice."""
+        """Ends servers of a host that was killed, for systems where their supervisors are slow to notice."""
         children, self._children = self._children, []
         for pid in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -117,8 +117,7 @@ class McpManager:
                 self._on_failure(server.name, server.detail)
 
     def recall(self) -> bool:
-        """Takes what the servers offered when they were last seen, instead of starting them. False where that is not
-        known of one of them."""
+        """Takes what the servers offered last instead of starting them. False where that is not known of all."""
         known = True
         for server in self._servers.values():
             if server.spec is not None:

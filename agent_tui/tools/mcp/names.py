@@ -34,8 +34,7 @@ def server_group(server: str) -> str:
 
 
 def server_part(server: str) -> str:
-    """The server's part of its tools' names. It never holds ``__`` nor ends in ``_``, so that the tools of one server
-    cannot pass for those of another."""
+    """The server's part of its tools' names: without ``__`` or ``_`` at its end, so that no other passes for it."""
     name = re.sub(r"_{2,}", "_", _BAD.sub("_", server)).strip("_")
     if name == server and len(name) <= SERVER_LIMIT:
         return name

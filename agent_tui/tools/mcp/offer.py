@@ -36,8 +36,7 @@ class RememberedOffers:
             log.warning("The offer of the MCP server %s was not kept: %s", name, error)
 
     def find(self, name: str, server: McpServer) -> Entries | None:
-        """Returns the offer a server made when it was last seen; None where it never was, or is configured differently
-        now."""
+        """Returns what a server offered last; None where that is not known of this configuration."""
         try:
             stored = self._offers.get(self._root, name, _identity(server))
             return None if stored is None else from_dict(Entries, stored)
