@@ -38,7 +38,7 @@ def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
         for i, pattern in enumerate(asked.patterns[:MAX_PATTERNS])
     ]
     session = [
-        PermissionChoice("" if i else "s", _for_session(rule, asked.tool), True, rule)
+        PermissionChoice(("s", "")[i > 0], _for_session(rule, asked.tool), True, rule)
         for i, rule in enumerate(asked.session)
     ]
     return [
