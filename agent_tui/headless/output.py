@@ -49,7 +49,7 @@ from agent_tui.models.events import (
     TurnStarted,
 )
 from agent_tui.models.failure import Failure
-from agent_tui.models.messages import AttachmentPart, Metadata, image_type
+from agent_tui.models.messages import AttachmentPart, Message, Metadata, image_type
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import cost_fields, counts_json, usage_json
 from agent_tui.options import Options
@@ -109,7 +109,7 @@ class Printer:
         if self.stop_reason == "refused":
             self._notice("warning", "The model refused to answer.", "refused")
         if self._output == "text" and self._final and self.answer:
-            self._print(self.answer if self.answer.endswith("\n") else f"{self.answer}\n")
+            self._print(self.answer, end="\n")
         entry: Metadata = {"stop_reason": self.stop_reason, "text": self.answer}
         self._line({"type": "turn_end", **entry, **({"output": self._value} if self._schema else {})})
 
@@ -128,21 +128,15 @@ class Printer:
             case SessionChanged(info, True):
                 self._line({"type": "session", "session_id": info.id, "model": self._agent.models.spec.key})
             case StepStarted(step, _):
-                self._line(
-                    {
-                        "type": "step_start",
-                        "step_id": step.id,
-                        "model": step.model_key,
-                        "estimated_input_tokens": step.estimated_input,
-                    }
-                )
+                said = {"step_id": step.id, "model": step.model_key, "estimated_input_tokens": step.estimated_input}
+                self._line({"type": "step_start", **said})
             case PartDelta(_, delta):
                 if delta.kind in ("text", "reasoning") and delta.text:
                     self._line({"type": delta.kind, "text": delta.text})
                 if delta.kind == "text" and self._output == "text" and not self._final:
                     self._print(delta.text)
             case StepEnded(step, message):
-                self._step_ended(event)
+                self._step_ended(step, message)
             case ToolStarted(_, _, summary):
                 self._narrate(summary)
             case MessageAdded(message):
@@ -157,13 +151,11 @@ class Printer:
                 self._notice("warning", "The model waits for an answer that cannot be given here.", "question")
             case Notice(_, _, "model_problem"):
                 self._problem = event
-            case Notice(level, _, "read_only"):
-                self._notice(level, BUSY, "read_only")
-            case Notice(_, text, "empty_answer"):
-                self._notice("warning", text, "empty_answer")
             case Notice(level, text, code):
                 self.denied += code == "permission_denied"
-                self._notice(level, text, code)
+                self._notice(
+                    "warning" if code == "empty_answer" else level, BUSY if code == "read_only" else text, code
+                )
             case RetryWaiting(seconds, attempt, attempts, failure):
                 text = f"{failure.message} Trying again in {duration(seconds)} ({attempt} of {attempts - 1})."
                 self._notice("warning", text, "retry")
@@ -211,10 +203,9 @@ class Printer:
             self._turn_texts.append(plan)
             self._line({"type": "text", "text": plan})
             if self._output == "text" and not self._final:
-                self._print(plan if plan.endswith("\n") else f"{plan}\n")
+                self._print(plan, end="\n")
 
-    def _step_ended(self, event: StepEnded) -> None:
-        step, message = event.step, event.message
+    def _step_ended(self, step: Step, message: Message) -> None:
         self._turn_texts.append(message.text)
         self._reasoning.append(message.reasoning)
         for call in message.tool_calls:
@@ -239,12 +230,10 @@ class Printer:
                 self._print("\n")
 
     def _notice(self, level: str, text: str, code: str) -> None:
-        self._notices.append({"level": level, "text": text, "code": code})
-        if level == "info":
-            self._narrate(text)
-        else:
-            self._tell(text)
-        self._line({"type": "notice", "level": level, "text": text, "code": code})
+        notice = {"level": level, "text": text, "code": code}
+        self._notices.append(notice)
+        (self._narrate if level == "info" else self._tell)(text)
+        self._line({"type": "notice", **notice})
 
     def problem(self, text: str, code: str) -> None:
         """A notice of the run itself."""
@@ -293,8 +282,9 @@ class Printer:
             terminal_output.write(self._out, json.dumps({"v": STREAM_VERSION, **entry}, ensure_ascii=True) + "\n")
             self._out.flush()
 
-    def _print(self, text: str) -> None:
-        terminal_output.write(self._out, text)
+    def _print(self, text: str, end: str = "") -> None:
+        """Writes an answer, so that it ends with ``end``."""
+        terminal_output.write(self._out, text if text.endswith(end) else text + end)
         self._out.flush()
 
     def _tell(self, text: str) -> None:

@@ -127,16 +127,8 @@ class Run:
             self.printer.stop_reason = "interrupted"
             self._over.set()
 
-    def fail(self, error: ConfigError) -> None:
-        """Reports that what came in cannot be sent: a stream of events ends as every other does."""
-        if self.agent.opened:
-            self._write(lambda: self.printer.fail(str(error)))
-
-    def finish(self) -> None:
-        """Prints what comes at the end."""
-        self._write(self.printer.finish)
-
-    def _write(self, write: Callable[[], None]) -> None:
+    def write(self, write: Callable[[], None]) -> None:
+        """Prints, as long as somebody reads."""
         try:
             if self.output_error is None:
                 write()
@@ -204,7 +196,7 @@ class Run:
         else:
             await self._turn(*preparing.result())
             await self._fit_schema()
-        self._write(self.printer.end_turn)
+        self.write(self.printer.end_turn)
         self.code = self.code or self._exit_code()
 
     async def _turn(self, text: str, attachments: Sequence[AttachmentPart] = (), *, due: bool = False) -> None:
@@ -310,12 +302,9 @@ async def run_headless(
 
     Raises AgentError for what the user has to mend before anything can be sent.
     """
-    schema = (
-        read_schema(options.output_schema, options.written("output_schema"))
-        if options.output_schema is not None
-        else None
-    )
-    if schema is not None:
+    schema = None
+    if options.output_schema is not None:
+        schema = read_schema(options.output_schema, options.written("output_schema"))
         options.instructions.append(schema.instructions)
     agent = await _made(make_agent)
     if agent is None:
@@ -332,9 +321,10 @@ async def run_headless(
         else:
             need_model(agent, options)
             await (run.many() if options.input_format == "stream-json" else run.one(piped))
-        run.finish()
+        run.write(printer.finish)
     except ConfigError as error:
-        run.fail(error)
+        if agent.opened:  # a stream of events ends as every other does
+            run.write(partial(printer.fail, str(error)))
         raise
     finally:
         session = agent.conversation.info.id if agent.opened else ""

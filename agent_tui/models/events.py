@@ -87,7 +87,7 @@ class SessionChanged:
 
 @dataclass(slots=True, frozen=True)
 class TurnStarted:
-    turn_id: str
+    """A turn begins."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias, get_args
 
 from agent_tui import terminal_output
+from agent_tui.records import dataclass
 from agent_tui.text.clean import clean, newlines, one_line, visible_form
 from agent_tui.text.numbers import duration
 
@@ -227,21 +228,21 @@ AFTER = (5.0, 15.0, 30.0)
 """Seconds without a word after which one is said; from then on the last of them again and again."""
 
 
+@dataclass(eq=False)
 class ProgressTicker:
     """Says what goes on while nothing else is said: the ``phase``, with its ``last`` line, as long as the agent is
-    ``busy``. While somebody is ``asked`` nothing is said, and no time passes."""
+    busy. While somebody is asked nothing is said, and no time passes."""
 
-    def __init__(self, writer: LineWriter, busy: Callable[[], bool], asked: Callable[[], bool]) -> None:
-        self._writer = writer
-        self._busy = busy
-        self._asked = asked
-        self._count = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._since: float | None = None
-        self._asked_since: float | None = None
-        self._waited = 0.0
-        self.phase = ""
-        self.last = ""
+    _writer: LineWriter
+    _busy: Callable[[], bool]
+    _asked: Callable[[], bool]
+    phase: str = ""
+    last: str = ""
+    _count: int = 0
+    _timer: asyncio.TimerHandle | None = None
+    _since: float | None = None
+    _asked_since: float | None = None
+    _waited: float = 0.0
 
     @property
     def seconds(self) -> float:

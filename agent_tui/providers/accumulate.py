@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_tui.models.requests import Finished, StreamItem, Target, UsageReport
+from agent_tui.models.requests import Delta, Finished, StreamItem, Target, UsageReport
 from agent_tui.models.usage import ABSURD_WINDOWS, Prices, TokenUsage
 from agent_tui.providers.catalog import dialect_of, family_record, wire_of
 from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
@@ -60,11 +60,7 @@ class Accumulator:
     """
 
     def __init__(
-        self,
-        target: Target,
-        window: int | None = None,
-        prices: Prices | None = None,
-        limit: int = BODY_LIMIT,
+        self, target: Target, window: int | None = None, prices: Prices | None = None, limit: int = BODY_LIMIT
     ) -> None:
         self.target = target
         dialect = dialect_of(target.provider)
@@ -75,7 +71,8 @@ class Accumulator:
         self._guessed = dialect.guessed_reasoning
         self._out = PartBuilder()
         self._stream: StreamReader | None = None
-        self._own = False
+        self.independent = False
+        """The provider's own events are read, whatever LiteLLM makes of them."""
         self._held: list[Any] = []
         self._made_up: dict[str, Any] | None = None
         self._reported: TokenUsage | None = None
@@ -87,23 +84,13 @@ class Accumulator:
         return self._out.finish is not None
 
     @property
-    def truncated(self) -> bool:
-        return not self.complete
-
-    @property
-    def independent(self) -> bool:
-        """The provider's own events are read, whatever LiteLLM makes of them."""
-        return self._own
-
-    @property
     def raw_error(self) -> dict[str, Any] | None:
-        """An error the provider sent inside its stream."""
         return self._out.error
 
     def feed(self, chunk: Any) -> list[StreamItem]:
         """Returns the items that a chunk of LiteLLM's stream, and everything the provider sent until now, adds."""
         self._drain()
-        if not self._own:
+        if not self.independent:
             self._held.append(chunk)
             if self._stream is not None or not self.tap.seen or len(self._held) >= _PATIENCE:
                 self._fall_back()
@@ -120,7 +107,7 @@ class Accumulator:
         ``Finished`` is only among the items when the answer was complete."""
         self.tap.close()
         self._drain()
-        if not self._own:
+        if not self.independent:
             self._fall_back()
             if not self._out.usage:
                 self._take_usage(kept_chunks(stream))
@@ -138,7 +125,7 @@ class Accumulator:
         return items
 
     def _drain(self) -> None:
-        if self._stream is not None and not self._own:
+        if self._stream is not None and not self.independent:
             return
         for event in self.tap.take():
             if error := event.get("error"):
@@ -151,7 +138,7 @@ class Accumulator:
         try:
             if self._stream is None:
                 self._stream = self._recognise(event)
-                self._own = self._stream is not None
+                self.independent = self._stream is not None
             if self._stream is not None and self._stream.knows(event):
                 self._stream.event(event)
         except _MISSHAPEN as error:
@@ -171,14 +158,10 @@ class Accumulator:
             if self._stream is None:
                 own = responses.ResponsesStream
                 self._stream = own(self._out) if own.knows(event) else chat.ChatStream(self._out, self._tags)
+            # A chunk of LiteLLM carries usage it may have invented; only ``stream.chunks`` tells (see ``finish``).
             usage = event.pop("usage", None) if isinstance(self._stream, chat.ChatStream) else None
-            self._take_made_up(usage)
+            self._made_up = usage if isinstance(usage, dict) else self._made_up
             self._take_event(event)
-
-    def _take_made_up(self, usage: Any) -> None:
-        """A chunk of LiteLLM carries usage it may have invented; only ``stream.chunks`` tells (see ``finish``)."""
-        if isinstance(usage, dict):
-            self._made_up = usage
 
     def _take_usage(self, chunks: Any) -> None:
         """LiteLLM keeps the chunks as they came; usage in one of them is the provider's."""
@@ -190,13 +173,11 @@ class Accumulator:
             self._out.usage.update({k: v for k, v in self._made_up.items() if v is not None})
 
     def _items(self) -> list[StreamItem]:
-        items: list[StreamItem] = []
-        for delta in self._out.take():
-            self._chars += len(delta.text)
-            items.append(delta)
+        items: list[StreamItem] = [*self._out.take()]
+        self._chars += sum(len(item.text) for item in items if isinstance(item, Delta))
         if self._out.usage:
             usage = normalise(self._out.usage, self._window, hidden_calls=self._out.hidden_calls)
-            if usage is not None and not self._own and self._guessed:
+            if usage is not None and not self.independent and self._guessed:
                 usage = replace(usage, reasoning_source="estimated")
             before = self._reported
             if usage is not None and (before is None or (usage, usage.raw) != (before, before.raw)):
@@ -206,18 +187,12 @@ class Accumulator:
 
     def _cost(self, usage: TokenUsage) -> float | None:
         told = billed(self._out.usage)
-        if told is not None:
-            return told
-        return None if self._prices is None else self._prices.cost(usage)
+        return told if told is not None or self._prices is None else self._prices.cost(usage)
 
 
 def _as_event(chunk: Any) -> Event:
-    if isinstance(chunk, dict):
-        return dict(chunk)
     dump = getattr(chunk, "model_dump", None)
-    if dump is None:
-        return {}
-    event: Event = dump(mode="json", warnings=False)
+    event: Event = dump(mode="json", warnings=False) if dump else dict(chunk) if isinstance(chunk, dict) else {}
     return event
 
 
@@ -236,18 +211,18 @@ def normalise(raw: Mapping[str, Any], window: int | None = None, *, hidden_calls
     usage = _read(raw)
     if usage is None or not _possible(usage, window):
         return None
-    if hidden_calls or _summed(raw):
-        usage = replace(usage, context=False)
-    return replace(usage, told=cache_told(raw) or None, raw=as_it_came(raw))
+    return replace(usage if not hidden_calls and not _summed(raw) else replace(usage, context=False), **_kept(raw))
 
 
 def reported(raw: Mapping[str, Any]) -> TokenUsage | None:
     """A report that ``normalise`` does not take, in our form all the same: it is what the bill says. None where it is
     in no form we know, or nothing can be billed by its numbers."""
     usage = _read(raw)
-    if usage is None or usage.input <= 0 or usage.output < 0:
-        return None
-    return replace(usage, told=cache_told(raw) or None, raw=as_it_came(raw))
+    return replace(usage, **_kept(raw)) if usage is not None and usage.input > 0 and usage.output >= 0 else None
+
+
+def _kept(raw: Mapping[str, Any]) -> dict[str, Any]:
+    return {"told": cache_told(raw) or None, "raw": as_it_came(raw)}
 
 
 def as_it_came(raw: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -309,7 +284,6 @@ def estimated(raw: Mapping[str, Any] | None, output_chars: int) -> TokenUsage:
 
 
 def _read(raw: Mapping[str, Any]) -> TokenUsage | None:
-    """Reads a report in the form it has: gateways report as others do."""
     if "promptTokenCount" in raw or "totalTokenCount" in raw:
         return gemini.read_usage(raw)
     if "inputTokens" in raw:
@@ -329,11 +303,8 @@ def _read(raw: Mapping[str, Any]) -> TokenUsage | None:
 
 def _summed(raw: Mapping[str, Any]) -> bool:
     """Returns whether the report itself says that tools ran at the provider, or that it adds up several rounds."""
-    for name in ("server_tool_use", "server_tool_use_details", "server_side_tool_usage_details"):
-        if any(number(count) > 0 for count in mapping(raw.get(name)).values()):
-            return True
-    rounds = raw.get("iterations")
-    if isinstance(rounds, list) and len(rounds) > 1:
-        return True
+    tools = ("server_tool_use", "server_tool_use_details", "server_side_tool_usage_details")
     names = ("toolUsePromptTokenCount", "num_sources_used", "num_server_side_tools_used", "num_search_queries")
-    return any(number(raw.get(name)) > 0 for name in names)
+    counts = [*(count for name in tools for count in mapping(raw.get(name)).values()), *map(raw.get, names)]
+    rounds = raw.get("iterations")
+    return any(number(count) > 0 for count in counts) or (isinstance(rounds, list) and len(rounds) > 1)

@@ -62,7 +62,6 @@ _OWN_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 def answer_limit(tokens: int) -> int:
-    """Characters an answer of at most ``tokens`` tokens may have."""
     return ANSWER_SLACK + ANSWER_PER_TOKEN * tokens
 
 
@@ -372,7 +371,6 @@ class Answer:
         self._emit(Failed(found))
 
     def _bound(self) -> BoundError | None:
-        """The bound that this call reached, whatever LiteLLM made of it."""
         return self._broken or self.accumulator.tap.broken
 
     def _emit_content(self, items: list[StreamItem]) -> None:

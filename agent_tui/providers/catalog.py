@@ -85,13 +85,10 @@ def wire_of(target: Target) -> Wire | None:
 def direct_wire(spec: ModelSpec, target: Target) -> Wire | None:
     """Returns the language in which a model is called without LiteLLM; None where it is not. One whose ``extra`` speaks
     to that library is not: in a body its credentials would be told to the server as a field."""
-    if spec.via == "litellm" or any(map(is_for_litellm, spec.extra)):
-        return None
-    return wire_of(target)
+    return None if spec.via == "litellm" or any(map(is_for_litellm, spec.extra)) else wire_of(target)
 
 
 def is_direct(spec: ModelSpec, target: Target) -> bool:
-    """Says whether a model is called without LiteLLM."""
     return direct_wire(spec, target) is not None
 
 
@@ -116,7 +113,6 @@ def model_family(model: str) -> str:
 
 
 def family_record(family: str) -> ModelFamily:
-    """Returns the record of ``Target.family``."""
     return MODEL_FAMILIES.get(family, UNKNOWN)
 
 
@@ -154,11 +150,8 @@ def _holds(rule: RetentionRule, target: Target) -> bool:
 
 
 def retention(target: Target) -> Retention:
-    """Returns what becomes of reasoning that is resent (``RETENTION``)."""
     rule = next((rule for rule in RETENTION if _holds(rule, target)), None)
-    if rule is None:
-        return KEPT_IN_LOOP
-    return dialect_of(target.provider).retains.get(rule.name, rule.retention)
+    return dialect_of(target.provider).retains.get(rule.name, rule.retention) if rule is not None else KEPT_IN_LOOP
 
 
 def forgets(target: Target) -> bool:
@@ -184,11 +177,10 @@ def resolve_target(spec: ModelSpec) -> Target:
     if spec.model == DEMO:
         return Target(DEMO, "chat", DEMO, DEMO)
     provider, model = split_model(spec.model)
-    route_responses = spec.model.partition("/")[2].startswith("responses/")
-    if spec.api == "auto":
-        api = "responses" if route_responses or _wants_responses(provider, model, spec.api_base) else "chat"
-    else:
-        api = spec.api
+    api: str = spec.api
+    if api == "auto":
+        routed = spec.model.partition("/")[2].startswith("responses/")
+        api = "responses" if routed or _wants_responses(provider, model, spec.api_base) else "chat"
     return Target(provider, api, model, model_family(model))
 
 
@@ -198,9 +190,7 @@ def split_model(name: str) -> tuple[str, str]:
     if not slash:
         return maker_of(name), name
     route, slash, rest = model.partition("/")
-    if slash and route in _ROUTES:
-        model = rest
-    return provider, model
+    return provider, rest if slash and route in _ROUTES else model
 
 
 def _wants_responses(provider: str, model: str, api_base: str | None) -> bool:
@@ -271,25 +261,16 @@ def needs_no_key(spec: ModelSpec, provider: str) -> bool:
 def resolve_key(spec: ModelSpec, provider: str) -> Key:
     """The key for a model: from the keyring, from the variable the configuration names, or from the usual ones. White
     space around it is none of it: files that keys are read from end with a newline."""
-    if key := (spec.api_key or "").strip():
-        return Key(key)
-    configured = spec.extra.get("api_key")
-    if isinstance(configured, str) and (key := configured.strip()):
-        return Key(key)
-    if spec.api_key_env:
-        value = _variable(spec.api_key_env)
-        return Key(value) if value else Key(missing=spec.api_key_env)
+    for given in (spec.api_key, spec.extra.get("api_key")):
+        if isinstance(given, str) and (key := given.strip()):
+            return Key(key)
     dialect = dialect_of(provider)
-    if dialect.local:
-        return Key(_variable(dialect.key_name) or DUMMY_KEY)
-    if dialect.compatible and is_loopback(spec.api_base):
-        return Key(DUMMY_KEY)
-    for name in dialect.keys:
-        if value := _variable(name):
-            return Key(value)
-    if dialect.keys:
-        return Key(missing=dialect.key_name)
-    return Key(_variable(dialect.key_name))
+    names = (spec.api_key_env,) if spec.api_key_env else dialect.keys or (dialect.key_name,)
+    if needs_no_key(spec, provider):
+        return Key((_variable(dialect.key_name) if dialect.local else None) or DUMMY_KEY)
+    if found := next((value for name in names if (value := _variable(name))), None):
+        return Key(found)
+    return Key(missing=names[0] if spec.api_key_env or dialect.keys else None)
 
 
 def _variable(name: str) -> str | None:
@@ -315,7 +296,9 @@ class Called:
 
     @property
     def name(self) -> str:
-        return f"the server at {shown_origin(self.address)}" if self.own and self.address else self.provider
+        if self.own and self.address:
+            return f"the server at {shown_address(self.address, whole=False)}"
+        return self.provider
 
     @property
     def first(self) -> str:
@@ -347,32 +330,24 @@ class Called:
 def missing_key_line(spec: ModelSpec, provider: str, variable: str) -> str:
     """The one line for a missing key, naming the ways to give it. ``variable`` is the one that was looked for."""
     called = Called(provider, spec.api_base, spec.api_key_env)
-    if spec.api_key_env and called.own:
-        # No word of the keyring: what is stored there for the provider's name is meant for the provider itself.
-        return f"No API key for {called.name}: set {variable}, which api_key_env of the model names."
-    if called.own:
-        return f"No API key for {called.name}: set {variable}, or name the variable that holds it in api_key_env."
-    return f"No API key for {provider}: set {variable}, or run `agent-tui auth set {provider}`."
+    # No word of the keyring for a server of one's own: what is stored there is meant for the provider itself.
+    if not called.own:
+        other = f"or run `agent-tui auth set {provider}`"
+    elif spec.api_key_env:
+        other = "which api_key_env of the model names"
+    else:
+        other = "or name the variable that holds it in api_key_env"
+    return f"No API key for {called.name}: set {variable}, {other}."
 
 
-def shown_address(url: str) -> str:
-    """A server's address without user, password, query and fragment."""
-    return _shown(url, whole=True)
-
-
-def shown_origin(url: str) -> str:
-    """Scheme, host and port of a server's address."""
-    return _shown(url, whole=False)
-
-
-def _shown(url: str, whole: bool) -> str:
+def shown_address(url: str, whole: bool = True) -> str:
+    """A server's address without user, password, query and fragment; ``whole`` False: without its path, too."""
     try:
         parts = urlsplit(url)
     except ValueError:
         return "the address in api_base"
     path = parts.path if whole else ""
-    shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", ""))
-    return printable(shown)
+    return printable(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", "")))
 
 
 def _host(url: str) -> str:
@@ -391,10 +366,8 @@ PROVIDERS = "providers"
 def stored_key(provider: str) -> str | None:
     """A provider's key; None when there is none, no keyring package or no keyring to talk to."""
     keyring = _keyring()
-    if keyring is None:
-        return None
     try:
-        key: str | None = keyring.get_password(SERVICE, provider)
+        key: str | None = keyring.get_password(SERVICE, provider) if keyring is not None else None
     except Exception as error:
         log.warning("The keyring cannot be read: %s", error)
         return None
@@ -407,8 +380,8 @@ def set_key(provider: str, key: str) -> None:
     if not key.strip():
         raise ConfigError("The key is empty; nothing was stored.")
     _try(lambda: keyring.set_password(SERVICE, provider, key.strip()))
-    names = sorted({*list_providers(), provider})
-    _try(lambda: keyring.set_password(SERVICE, PROVIDERS, ",".join(names)))
+    names = ",".join(sorted({*list_providers(), provider}))
+    _try(lambda: keyring.set_password(SERVICE, PROVIDERS, names))
 
 
 def remove_key(provider: str) -> None:
@@ -417,8 +390,8 @@ def remove_key(provider: str) -> None:
     if _try(lambda: keyring.get_password(SERVICE, provider)) is None:
         raise AgentError(f"No key is stored for {provider}. Stored: {', '.join(list_providers()) or 'none'}.")
     _try(lambda: keyring.delete_password(SERVICE, provider))
-    names = [name for name in list_providers() if name != provider]
-    _try(lambda: keyring.set_password(SERVICE, PROVIDERS, ",".join(names)))
+    names = ",".join(name for name in list_providers() if name != provider)
+    _try(lambda: keyring.set_password(SERVICE, PROVIDERS, names))
 
 
 def list_providers() -> list[str]:

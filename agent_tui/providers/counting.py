@@ -6,10 +6,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from agent_tui.errors import WorkerError
 from agent_tui.providers.litellm import VOCABULARIES, place
+
+if TYPE_CHECKING:
+    import tiktoken
 
 ENCODING = "o200k_base"
 RUN = 5_000
@@ -23,10 +26,6 @@ _LONG_RUN = re.compile(rf"\s{{{RUN},}}|\S{{{RUN},}}")
 _WORD = re.compile(r"(?<=\w) (?=\w)")
 
 
-class Encoding(Protocol):
-    def encode_ordinary(self, text: str) -> list[int]: ...
-
-
 def use_bundled_vocabulary() -> None:
     """Points tiktoken at the vocabularies that come with LiteLLM, found without importing LiteLLM, so that nothing is
     fetched from the network. A folder the user has chosen is respected."""
@@ -37,7 +36,7 @@ def use_bundled_vocabulary() -> None:
 
 
 @cache
-def encoding() -> Encoding:
+def encoding() -> tiktoken.Encoding:
     """The tokenizer. Raises WorkerError when it cannot be loaded."""
     use_bundled_vocabulary()
     try:
@@ -58,7 +57,6 @@ def count(text: str) -> int:
 
 
 def count_all(texts: Sequence[str]) -> list[int]:
-    """``count`` of each text, in order."""
     return [count(text) for text in texts]
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import asdict, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent_tui.errors import WorkerError
 from agent_tui.models.failure import Failure
@@ -21,7 +21,6 @@ from agent_tui.models.requests import (
     ModelInfo,
     ModelRequest,
     ModelSpec,
-    Provider,
     Reckoned,
     Started,
     StreamItem,
@@ -82,7 +81,6 @@ class Answer:
 
 
 def compose(request: ModelRequest) -> Answer:
-    """The demo's answer to a request."""
     if request.kind == "compaction":
         return Answer(text=summary(request))
     messages = [sent.message for sent in request.messages]
@@ -109,7 +107,6 @@ def compose(request: ModelRequest) -> Answer:
 
 
 def choose_calls(question: str, offered: set[str]) -> list[tuple[str, str]]:
-    """The tool calls the question asks for."""
     if "read" in offered and (path := PATH.search(question)) and READ_WORDS.search(question):
         return [("read", json.dumps({"path": path.group(0)}))]
     if "list" in offered and LIST_WORDS.search(question):
@@ -118,7 +115,6 @@ def choose_calls(question: str, offered: set[str]) -> list[tuple[str, str]]:
 
 
 def body(question: str, results: Sequence[Message], number: int, seed: int, reckoned: Reckoned | None) -> str:
-    """The visible answer, in Markdown."""
     parts = [f"## Answer {number}\n"]
     for message in results:
         if (result := message.tool_result) is not None:
@@ -349,9 +345,3 @@ class DemoProvider:
         counted |= {"cache_read": cached, "cache_write": tokens - cached}
         said = told if isinstance(told, dict) else {}
         return UsageReport(TokenUsage(**{name: said.get(name, number) for name, number in counted.items()}))
-
-
-if TYPE_CHECKING:
-
-    def _conforms(provider: DemoProvider) -> Provider:
-        return provider

@@ -36,10 +36,8 @@ CONNECT_TIMEOUT = 20.0
 KEEP_ALIVE = 120.0
 """Seconds a connection is kept for the next step: tools run in between."""
 
-
 KEPT = 16
 """Connections that are kept at most."""
-
 
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -72,10 +70,9 @@ class Connections:
         """The client for a URL. One that never speaks TLS is quicker to make, so those are kept apart, and this machine
         is never asked for through a proxy. Raises NetworkSettingsError."""
         secure, near = urlsplit(url).scheme == "https", is_loopback(url)
-        known = self._clients.get((secure, near))
-        if known is None or known.is_closed:
-            known = self._clients[secure, near] = _client(secure, near)
-        return known
+        if (secure, near) not in self._clients:
+            self._clients[secure, near] = _client(secure, near)
+        return self._clients[secure, near]
 
     def warm(self, url: str | None) -> None:
         """Has imported and made what a first call to an address (None: a provider's own) needs. Opens no connection."""
@@ -172,14 +169,12 @@ def url_of(spec: ModelSpec, target: Target) -> str:
         raise NoAddressError(f"{dialect.name} is only called through LiteLLM.")
     parts = urlsplit(_root(spec, dialect))
     path, query = wire.url(parts.path, spec, target, dialect)
-    if query is None:
-        return urlunsplit(parts._replace(path=path))
-    return urlunsplit(parts._replace(path=path, query=query, fragment=""))
+    parts = parts._replace(path=path) if query is None else parts._replace(path=path, query=query, fragment="")
+    return urlunsplit(parts)
 
 
 def _root(spec: ModelSpec, dialect: Dialect) -> str:
-    configured = spec.api_base or variable_base(dialect)
-    root = (configured or dialect.base or "").strip()
+    root = (spec.api_base or variable_base(dialect) or dialect.base or "").strip()
     if not root:
         raise NoAddressError(
             f"{dialect.name} has no address of its own: set api_base of the model"
@@ -203,9 +198,6 @@ def _is_http(url: str) -> bool:
     return known and not re.search(r"[\s\x00-\x1f\x7f]", url)
 
 
-USER_AGENT = "agent-tui"
-
-
 @dataclass(slots=True, frozen=True)
 class HttpCall:
     """One request. The key is in ``headers``: never log them."""
@@ -224,16 +216,11 @@ def encode(call: WireCall, spec: ModelSpec, target: Target, key: str | None) -> 
     url, dialect, wire = url_of(spec, target), dialect_of(target.provider), wire_of(target)
     assert wire is not None, "it has an address"
     fields = fields_of(call.kwargs)
-    headers = {"user-agent": USER_AGENT, "accept": "text/event-stream, application/json", **dialect.headers}
-    headers |= _authorization(dialect, key)
+    headers = {"user-agent": "agent-tui", "accept": "text/event-stream, application/json", **dialect.headers}
+    if key:
+        headers |= {"authorization": f"Bearer {key}"} if dialect.auth == "bearer" else {dialect.auth: key}
     headers |= {name.lower(): value for name, value in fields.extra_headers.items()}
     return HttpCall(url, headers, wire.body(fields, target, dialect))
-
-
-def _authorization(dialect: Dialect, key: str | None) -> dict[str, str]:
-    if not key:
-        return {}
-    return {"authorization": f"Bearer {key}"} if dialect.auth == "bearer" else {dialect.auth: key}
 
 
 async def exchange(connections: Connections, call: HttpCall, tap: Tap) -> None:
@@ -255,15 +242,16 @@ ANSWER_LIMIT = 1_000_000
 async def count(request: ModelRequest, info: ModelInfo, connections: Connections) -> int | None:
     """Input tokens by the provider's count; None without an endpoint, a key, or an answer."""
     target = info.target
-    endpoint = _endpoint(target)
-    key = resolve_key(request.spec, target.provider)
-    if endpoint is None or key.missing or not key.value:
+    wire, key = wire_of(target), resolve_key(request.spec, target.provider)
+    if wire is None or wire.count is None or not dialect_of(target.provider).counts or not key.value:
         return None
     try:
-        call = _question(encode(build_call(request, info), request.spec, target, key.value), target, endpoint)
+        call = _question(encode(build_call(request, info), request.spec, target, key.value), target, wire.count)
         async with asyncio.timeout(TIMEOUT), connections.post(call.url, call.headers, call.content) as response:
             pieces = [piece async for piece in net.body(response, ANSWER_LIMIT)]
-        return _tokens(json.loads(b"".join(pieces)))
+        answer = json.loads(b"".join(pieces))
+        value = answer.get("input_tokens", answer.get("totalTokens")) if isinstance(answer, dict) else None
+        return value if isinstance(value, int) and value > 0 else None
     except HttpError as error:
         log.info("Exact count refused: %s %s", error.status_code, redact(str(error), [key.value])[:500])
     except (OSError, ValueError, BoundError, RecursionError, NoAddressError, NetworkSettingsError) as error:
@@ -275,21 +263,8 @@ async def count(request: ModelRequest, info: ModelInfo, connections: Connections
     return None
 
 
-def _endpoint(target: Target) -> ExactCount | None:
-    """Returns what counts that which is sent to this target."""
-    wire = wire_of(target)
-    return wire.count if wire is not None and dialect_of(target.provider).counts else None
-
-
 def _question(call: HttpCall, target: Target, endpoint: ExactCount) -> HttpCall:
     """Returns the call that asks how long ``call`` is."""
     body = endpoint.wrap({name: call.body[name] for name in endpoint.fields if name in call.body}, target)
     parts = urlsplit(call.url)
     return replace(call, url=urlunsplit(parts._replace(path=endpoint.path(parts.path), query="")), body=body)
-
-
-def _tokens(answer: Any) -> int | None:
-    if not isinstance(answer, dict):
-        return None
-    value = answer.get("input_tokens", answer.get("totalTokens"))
-    return value if isinstance(value, int) and value > 0 else None

@@ -136,7 +136,6 @@ def bound_failure(error: BoundError, called: Called, started: bool) -> Failure:
 
 
 def worker_failure(detail: str) -> Failure:
-    """The worker died or hangs."""
     return failure("worker", Called(""), "", redact(without_advertising(detail))[:DETAIL_LIMIT])
 
 

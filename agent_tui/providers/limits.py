@@ -3,9 +3,9 @@ its file: looking a model up needs no import of LiteLLM (3–6 s, 165 MB)."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -20,6 +20,7 @@ from agent_tui.providers.catalog import (
     resolve_target,
 )
 from agent_tui.providers.dialects.chat import is_openai_reasoning
+from agent_tui.providers.dialects.record import least
 from agent_tui.providers.dialects.shared import finite, integer, mapping
 from agent_tui.providers.litellm import PROVIDERS_FILE, TABLE_FILE, data_file
 
@@ -216,18 +217,11 @@ def describe(spec: ModelSpec, server: Limits | None = None) -> ModelInfo:
     target = resolve_target(spec)
     found, exact = entry(spec.model, target)
     limits = with_config(spec, server or table_limits(target, found, exact))
-    reasoning = _flag(found, "supports_reasoning")
+    prices = _prices(found, exact, spec, target)
+    reasoning, images = _flag(found, "supports_reasoning"), _flag(found, "supports_vision")
     if reasoning is None and is_openai_reasoning(target.model):
         reasoning = True
-    return ModelInfo(
-        spec,
-        target,
-        limits,
-        _prices(found, exact, spec, target),
-        reasoning,
-        _flag(found, "supports_vision"),
-        problem(spec, target),
-    )
+    return ModelInfo(spec, target, limits, prices, reasoning, images, problem(spec, target))
 
 
 def table_limits(target: Target, found: dict[str, Any] | None, exact: bool) -> Limits:
@@ -242,12 +236,9 @@ def table_limits(target: Target, found: dict[str, Any] | None, exact: bool) -> L
     most_in, most_out = _tokens(found.get("max_input_tokens")), _tokens(found.get("max_output_tokens"))
     if most_in is None:
         return Limits(None, None, most_out, "unknown" if most_out is None else source)
-    window, max_input = most_in, None
-    if _SPLIT_WINDOW.search(target.model.lower()):
-        window, max_input = split_window(most_in, most_out)
-    if most_out is not None:
-        most_out = min(most_out, window)
-    return Limits(window, max_input, most_out, source)
+    split = _SPLIT_WINDOW.search(target.model.lower())
+    window, max_input = split_window(most_in, most_out) if split else (most_in, None)
+    return Limits(window, max_input, least(most_out, window) if most_out else None, source)
 
 
 def split_window(most_in: int, most_out: int | None) -> tuple[int, int | None]:
@@ -261,15 +252,12 @@ def split_window(most_in: int, most_out: int | None) -> tuple[int, int | None]:
 
 def with_config(spec: ModelSpec, limits: Limits) -> Limits:
     """Limits with what the configuration says on top: it wins."""
-    if spec.context_window is None and spec.max_output is None:
+    if spec.context_window is not None:
+        limits = replace(limits, window=spec.context_window, max_input=None, source="config")
+    elif spec.max_output is None:
         return limits
-    window = spec.context_window or limits.window
-    max_input = None if spec.context_window is not None else limits.max_input
-    max_output = spec.max_output if spec.max_output is not None else limits.max_output
-    if max_output is not None and window is not None:
-        max_output = min(max_output, window)
-    source: LimitSource = "config" if spec.context_window is not None else limits.source
-    return dataclasses.replace(limits, window=window, max_input=max_input, max_output=max_output, source=source)
+    most = spec.max_output if spec.max_output is not None else limits.max_output
+    return replace(limits, max_output=None if most is None else least(most, limits.window))
 
 
 def problem(spec: ModelSpec, target: Target) -> str | None:

@@ -78,6 +78,8 @@ def import_quietly(encoding: Any) -> Any:
     litellm.num_retries = 0
     litellm.disable_streaming_logging = True
     litellm.modify_params = False
+    # It would ask Hugging Face for the tokenizer of a model with the name of one, to guess usage.
+    litellm.disable_hf_tokenizer_download = True
     shorten_the_end(litellm)
     if encoding is not None:
         share_the_tokenizer(encoding)

@@ -220,7 +220,6 @@ async def detect_models(limit: float = PATIENCE) -> Detected:
 
 
 async def _served(provider: str, limit: float) -> list[ModelSpec]:
-    """The models of a local server; none where nothing listens."""
     base = default_base(provider)
     if base is None:
         return []

@@ -389,7 +389,6 @@ class Tap:
             self._events.append(event)
 
     def watch(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Remembers the body that is being read, for ``drain``."""
         self._body = body
         return body
 

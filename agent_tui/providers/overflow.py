@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 
 from agent_tui.models.failure import Overflow
 
@@ -20,27 +20,24 @@ _OVERFLOW = re.compile(
             r"exceeds? (?:the )?(?:model'?s )?context (?:window|length|size|limit)",
             r"context (?:window|length|size|limit) (?:has been |was |is )?exceeded",
             r"(?:input|prompt)(?: length)?.{0,80}exceed.{0,40}context",  # Anthropic, with max_tokens
-            r"prompt is too long",  # Anthropic
             r"input is too long",  # Bedrock
             r"input (?:token|length).{0,40}(?:exceeds|too large|too long).{0,80}(?:token|maximum|limit)",
             r"input token count.{0,40}exceeds the maximum",  # Gemini
             r"exceeds the maximum number of (?:input )?tokens",  # Gemini
             r"input tokens exceed the configured limit",  # OpenAI Responses
-            r"your input exceeds the context window",  # OpenAI Responses
             r"maximum prompt length is",  # xAI
             r"too many (?:input |prompt )?tokens",  # Cohere, Bedrock
             r"too large for model with \d+ maximum context",  # Mistral
             r"prompt contains \d+ tokens.{0,80}too large",  # Mistral
             r"longer than the (?:model'?s|maximum) (?:context|input|model)",  # vLLM
             r"reduce the length of (?:the |your )?(?:messages|prompt|input|conversation)",  # OpenAI, Groq
-            r"prompt (?:is )?too (?:long|large).{0,40}(?:context|token|model)?",
+            r"prompt (?:is )?too (?:long|large)",  # Anthropic
             r"tokens? (?:exceeds?|is greater than|over) (?:the )?(?:model |context |token |maximum )",
             r"request (?:\(\d+ tokens\) )?exceeds the (?:available )?context",  # llama.cpp
             r"current length is \d+ while limit is",  # Cerebras
             r"total number of tokens.{0,60}exceed",
             r"(?:n_ctx|num_ctx|n_prompt_tokens).{0,60}(?:exceed|too (?:small|large|long))",
-            r"trying to keep the first \d+ tokens when context the overflows",  # LM Studio
-            r"context the overflows|context overflow",
+            r"context the overflows|context overflow",  # LM Studio
             r"tokens to keep from the initial prompt is greater than the context length",  # LM Studio
             r"input length \d+ exceeds",
             r"max_tokens.{0,20}(?:plus|\+).{0,40}(?:exceed|context)",
@@ -172,17 +169,10 @@ def sizes(text: str) -> Overflow | None:
     if _RATE.search(text):
         return None
     found = _itemised(text)
-    if found is None:
-        for pattern in _SIZES:
-            if (match := pattern.search(text)) is not None:
-                found = _read(match)
-                break
+    if found is None and (match := next((m for pattern in _SIZES if (m := pattern.search(text))), None)):
+        numbers = {name: _number(value) for name, value in match.groupdict().items() if value is not None}
+        found = _overflow(numbers, match[0])
     return found if found is not None and _makes_sense(found) else None
-
-
-def _read(match: re.Match[str]) -> Overflow:
-    numbers = {name: _number(value) for name, value in match.groupdict().items() if value is not None}
-    return _overflow(numbers, match.string, match.start(), match.end())
 
 
 def _itemised(text: str) -> Overflow | None:
@@ -196,46 +186,31 @@ def _itemised(text: str) -> Overflow | None:
     if (listed := _LIST.match(text, end)) is not None:
         items = [(_number(m["count"]), m["what"].lower()) for m in _ITEM.finditer(listed[1])]
         answers = [count for count, what in items if "completion" in what or "output" in what]
-        prompts = [count for count, what in items if not ("completion" in what or "output" in what)]
-        if prompts:
-            numbers |= {"input": sum(prompts), "output": sum(answers)}
+        if len(answers) < len(items):
+            numbers |= {"input": sum(count for count, _ in items) - sum(answers), "output": sum(answers)}
             end = listed.end()
     if numbers.get("output") == 0:
         del numbers["output"]
-    return _overflow(numbers, text, match.start(), end)
+    return _overflow(numbers, text[match.start() : end])
 
 
-def _overflow(numbers: Mapping[str, int], text: str, start: int, end: int) -> Overflow:
-    passage = text[start:end]
-    found = Overflow(
-        input=numbers.get("input"),
-        output=numbers.get("output"),
-        total=numbers.get("total"),
-        window=numbers.get("window"),
-        max_input=numbers.get("max_input"),
-        max_output=numbers.get("max_output"),
-        exact=not _INEXACT.search(passage),
-        text=passage[:_TEXT_LIMIT],
-    )
-    if "past_output" in numbers:
-        found = replace(found, max_output=numbers["past_output"] - 1)
-    if "past_input" in numbers:
-        found = replace(found, max_input=numbers["past_input"] - 1)
-    if "excess" in numbers and found.max_input is not None:
-        found = replace(found, input=found.max_input + numbers["excess"])
-    return found
+def _overflow(numbers: Mapping[str, int], passage: str) -> Overflow:
+    sizes: dict[str, Any] = dict(numbers)
+    for name in ("output", "input"):
+        if (past := sizes.pop(f"past_{name}", None)) is not None:
+            sizes[f"max_{name}"] = past - 1
+    if (excess := sizes.pop("excess", None)) is not None:
+        sizes["input"] = sizes["max_input"] + excess
+    return Overflow(**sizes, exact=not _INEXACT.search(passage), text=passage[:_TEXT_LIMIT])
 
 
 def _makes_sense(found: Overflow) -> bool:
     """Returns whether the sizes are sizes, and a request of them would be refused."""
     numbers = (found.input, found.total, found.window, found.max_input, found.max_output)
-    if any(n is not None and not 0 < n <= LARGEST for n in numbers):
+    if any(n is not None and not 0 < n <= LARGEST for n in numbers) or not 0 <= (found.output or 0) <= LARGEST:
         return False
-    if found.output is not None and not 0 <= found.output <= LARGEST:
-        return False
-    if found.max_output is not None and found.output is not None and found.output <= found.max_output:
-        return False
-    if found.max_input is not None and found.input is not None and found.input <= found.max_input:
+    pairs = ((found.output, found.max_output), (found.input, found.max_input))
+    if any(asked is not None and most is not None and asked <= most for asked, most in pairs):
         return False
     if found.window is None:
         return True

@@ -46,20 +46,10 @@ _NO_MATTER = frozenset(
 )
 """Fields that say what becomes of the answer: nobody reads them before the prompt."""
 _NAMED = {
-    "thinking": "thinking",
-    "reasoning": "thinking",
-    "reasoning_effort": "thinking",
-    "think": "thinking",
-    "effort": "thinking",
-    "thinkingConfig": "thinking",
-    "response_format": "schema",
-    "format": "schema",
-    "text": "schema",
-    "responseSchema": "schema",
-    "responseJsonSchema": "schema",
-    "responseMimeType": "schema",
-    "tool_choice": "tool choice",
-    "toolConfig": "tool choice",
+    **dict.fromkeys(("thinking", "reasoning", "reasoning_effort", "think", "effort", "thinkingConfig"), "thinking"),
+    **dict.fromkeys(("response_format", "format", "text"), "schema"),
+    **dict.fromkeys(("responseSchema", "responseJsonSchema", "responseMimeType"), "schema"),
+    **dict.fromkeys(("tool_choice", "toolConfig"), "tool choice"),
     "prompt_cache_key": "cache key",
 }
 _HOLDERS = ("output_config", "generationConfig", "options", "extra_body")
@@ -123,13 +113,12 @@ class PieceMaker:
         same = self._same(items, treatments)
         encode = _Encoder(info, plan, kwargs, wire)
         earlier = known(settings) if not self._items else {}
-        made = [encode.known(item, earlier) or encode.piece(item) for item in items[same:]]
+        made = [encode.piece(item, earlier) for item in items[same:]]
         self._items, self._treatments = list(items), treatments
         self._keys = [*self._keys[:same], *(item.key for item in items[same:])]
         self._digests = [*self._digests[:same], *(digest for digest, _ in made)]
         self._blocks = [*self._blocks[:same], *(blocks for _, blocks in made)]
-        marked = ChatForm.of(info.target, info.images).lists
-        marks = self._marks(request, info.target) if marked else []
+        marks = self._marks(request, info.target) if ChatForm.of(info.target).lists else []
         return Pieces(self._keys, self._digests, self._blocks, same, marks, settings)
 
     def _same(self, items: Sequence[SentMessage], treatments: Sequence[Treatment | None]) -> int:
@@ -138,13 +127,11 @@ class PieceMaker:
         end = min(len(self._items), len(items))
         if all(map(is_, self._items, items)) and self._treatments[:end] == treatments[:end]:
             return end
-        for index in range(end):
-            before, now = self._items[index], items[index]
-            if before is not now and not _alike(before, now):
-                return index
-            if self._treatments[index] != treatments[index]:
-                return index
-        return end
+
+        def changed(n: int) -> bool:
+            return self._treatments[n] != treatments[n] or not _alike(self._items[n], items[n])
+
+        return next(filter(changed, range(end)), end)
 
     def _marks(self, request: ModelRequest, target: Target) -> list[int]:
         """Returns where ``add_breakpoints`` puts its markers, as numbers of messages."""
@@ -155,31 +142,27 @@ class PieceMaker:
 
 
 def _alike(before: SentMessage, now: SentMessage) -> bool:
-    if before.key != now.key:
-        return False
-    return before.message is now.message or (
-        before.stored is now.stored and (now.stored is not None or before.message == now.message)
-    )
+    """Returns whether two entries are of the same message: what is stored does not change, nor what is made of it."""
+    if before is now or before.key != now.key:
+        return before is now
+    if before.message is now.message:
+        return True
+    return before.stored is now.stored and (now.stored is not None or before.message == now.message)
 
 
 class _Encoder:
-    """Encodes single messages."""
-
     def __init__(self, info: ModelInfo, plan: ReplayPlan, kwargs: Metadata, wire: Wire | None) -> None:
         self._info, self._plan, self._wire = info, plan, wire
         self._dialect = dialect_of(info.target.provider)
         self._form = ChatForm.of(info.target, info.images)
         self._fields = fields_of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
 
-    def known(self, item: SentMessage, earlier: Known) -> tuple[str, int] | None:
-        """Returns what an earlier version of this maker found of a message, where that can only be sent in one way: a
-        stored message does not change, but its reasoning and images may be left out."""
-        if any(part.type in ("reasoning", "attachment") for part in item.message.parts):
-            return None
-        return earlier.get(item.key)
-
-    def piece(self, item: SentMessage) -> tuple[str, int]:
-        """Digest and content blocks of a message."""
+    def piece(self, item: SentMessage, earlier: Known) -> tuple[str, int]:
+        """Digest and content blocks of a message. ``earlier`` ones hold where it can only be sent in one way: a stored
+        message does not change, but its reasoning and images may be left out."""
+        fixed = not any(part.type in ("reasoning", "attachment") for part in item.message.parts)
+        if fixed and (known := earlier.get(item.key)) is not None:
+            return known
         carried = item.message.role == "tool"
         wire = self._body([_carrier(item), item] if carried else [item], int(carried))
         data = _JSON(wire).encode("utf-8", "surrogatepass")
@@ -201,7 +184,7 @@ class _Encoder:
 def _carrier(item: SentMessage) -> SentMessage:
     """An answer with the call of a result: nobody sends a result alone."""
     result = item.message.tool_result
-    call = ToolCallPart(result.call_id, result.name, "{}") if result is not None else ToolCallPart("", "", "{}")
+    call = ToolCallPart(result.call_id if result else "", result.name if result else "", "{}")
     return SentMessage(Message(_CARRIER, "assistant", [call]), _CARRIER)
 
 

@@ -77,7 +77,7 @@ def plan_replay(
                 statuses[n] = _status(reason, own_share, after_turn=i < last_user)
         if statuses:
             plan.parts[message.id] = statuses
-        plan.messages[message.id] = _of_message(message, statuses, lost, target, own_share, i < last_user)
+        plan.messages[message.id] = _of_message(message, statuses, lost, target.family, own_share, i < last_user)
     if effort != "off":
         plan.thinking_off = _loop_note(items[last_user + 1 :], plan, target)
     return plan
@@ -117,12 +117,8 @@ def carries_reasoning(message: Message, family: str) -> bool:
 
 
 def _same_origin(message: Message, target: Target) -> bool:
-    origin = message.origin
-    return origin is not None and (origin.provider, origin.api, origin.model) == (
-        target.provider,
-        target.api,
-        target.model,
-    )
+    known, own = message.origin, (target.provider, target.api, target.model)
+    return known is not None and (known.provider, known.api, known.model) == own
 
 
 def _unusable(message: Message, part: ReasoningPart, index: int, target: Target, effort: Effort | None) -> str | None:
@@ -164,19 +160,13 @@ def _status(reason: str | None, share: float, *, after_turn: bool) -> ReplayStat
 
 
 def _of_message(
-    message: Message,
-    statuses: dict[int, ReplayStatus],
-    lost: str | None,
-    target: Target,
-    share: float,
-    after_turn: bool,
+    message: Message, statuses: dict[int, ReplayStatus], lost: str | None, family: str, share: float, after_turn: bool
 ) -> ReplayStatus:
-    if lost is not None:
-        return ReplayStatus(False, 0.0, lost)
-    if not statuses and carries_reasoning(message, target.family):
-        return _status(None, share, after_turn=after_turn)
-    if not statuses:
-        return ReplayStatus(False, 0.0, NEVER_SHOWN)
+    """What holds for all reasoning of an answer, by the length of its parts where they differ."""
+    if lost is None and not statuses and not carries_reasoning(message, family):
+        lost = NEVER_SHOWN
+    if lost is not None or not statuses:
+        return _status(lost, share, after_turn=after_turn)
     values = list(statuses.values())
     if all(value == values[0] for value in values):
         return values[0]
@@ -195,9 +185,9 @@ def _loop_note(loop: Sequence[SentMessage], plan: ReplayPlan, target: Target) ->
     for message in answers:
         for n, part in enumerate(message.parts):
             status = plan.status(message.id, n)
-            if status is not None and not status.resent and (isinstance(part, ReasoningPart)):
-                return f"thinking off for one step: {_cause(status.reason)}"
-    if answers and not _starts_with_thinking(answers[0], plan):
+            if status is not None and not status.resent and isinstance(part, ReasoningPart):
+                return f"thinking off for one step: {_CAUSES.get(status.reason, status.reason)}"
+    if answers and not plan.resent(answers[0].id, 0):
         return "thinking off for one step: this tool loop began without it"
     return None
 
@@ -212,18 +202,13 @@ def adaptive_thinking(target: Target) -> bool:
     return at_least(target, family_record(target.family).adapts_from)
 
 
-def _starts_with_thinking(message: Message, plan: ReplayPlan) -> bool:
-    return bool(message.parts) and plan.resent(message.id, 0)
-
-
-def _cause(reason: str) -> str:
-    return {
-        COMPACTED: "context was compacted",
-        FIXED_CHANGED: "system prompt or tools changed",
-        OTHER_MODEL: "the model was changed",
-        UNSIGNED: "an answer was cut off",
-        LEFT_OUT: "this tool loop went on without it",
-    }.get(reason, reason)
+_CAUSES = {
+    COMPACTED: "context was compacted",
+    FIXED_CHANGED: "system prompt or tools changed",
+    OTHER_MODEL: "the model was changed",
+    UNSIGNED: "an answer was cut off",
+    LEFT_OUT: "this tool loop went on without it",
+}
 
 
 class _Prefixes:
@@ -320,12 +305,9 @@ def _too_old(target: Target, family: ModelFamily) -> bool:
 
 
 def _field(info: ModelInfo, effort: Effort) -> Thinking:
-    """A field ``reasoning``."""
-    if info.reasoning is False:
+    if info.reasoning is False or (effort == "off" and info.reasoning is None):
         return Thinking(off=effort == "off")
     wanted: Metadata = {"effort": effort}
     if effort == "off":
         wanted = {"effort": "low"} if _ALWAYS_THINKS.search(info.target.model.lower()) else {"enabled": False}
-    if effort == "off" and info.reasoning is None:
-        return Thinking(off=True)
     return Thinking({"extra_body": {"reasoning": wanted, "usage": {"include": True}}}, effort == "off")

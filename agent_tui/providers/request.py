@@ -136,13 +136,10 @@ def _user_content(message: Message, form: ChatForm) -> str | list[Metadata]:
 def _result(result: Result, form: ChatForm) -> Metadata:
     content: str | list[Metadata] = result.text
     if form.lists:
-        content = [{"type": "text", "text": result.text}]
-        if form.blocks:
-            content += [attachment_block(part, form.images) for part in result.attachments]
-    message: Metadata = {"role": "tool", "tool_call_id": result.call.id, "content": content}
-    if form.named:
-        message["name"] = result.call.part.name
-    return message
+        shown = [attachment_block(part, form.images) for part in result.attachments] if form.blocks else []
+        content = [{"type": "text", "text": result.text}, *shown]
+    name = {"name": result.call.part.name} if form.named else {}
+    return {"role": "tool", "tool_call_id": result.call.id, "content": content, **name}
 
 
 def _answer(answer: Answer, plan: ReplayPlan, form: ChatForm) -> Iterator[Metadata]:
@@ -344,7 +341,6 @@ _NOT_OF_A_BODY = frozenset(
 
 
 def fields_of(kwargs: Metadata) -> Fields:
-    """Returns the arguments of a call, sorted."""
     return Fields(
         list(kwargs.get("messages") or ()),
         list(kwargs.get("tools") or ()),
@@ -364,8 +360,7 @@ def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
     if info.images is not False:
         request = replace(request, messages=sendable(request.messages, images_of(info.target)))
     method, kwargs = call_arguments(request, info, plan, thinking)
-    kwargs.update(drop_params=True, max_retries=0, stream=True)
-    return WireCall(method, kwargs, thinking.notes)
+    return WireCall(method, kwargs | {"drop_params": True, "max_retries": 0, "stream": True}, thinking.notes)
 
 
 def call_arguments(
@@ -373,7 +368,7 @@ def call_arguments(
 ) -> tuple[str, Metadata]:
     """LiteLLM's method and what the request asks of it, all messages as they are."""
     build = _responses if info.target.api == "responses" else _chat
-    method, kwargs = build(request, info, thinking, plan)
+    method, kwargs = build(request, info, plan)
     kwargs.update(thinking.kwargs)
     _hold_to(kwargs, request, info)
     for name, value in request.spec.extra.items():
@@ -404,12 +399,10 @@ def _hold_to(kwargs: Metadata, request: ModelRequest, info: ModelInfo) -> None:
 def model_name(target: Target, configured: str) -> str:
     """LiteLLM's name of the model without an API route: the API is chosen by the method that is called."""
     provider, slash, rest = configured.partition("/")
-    if slash and rest.startswith("responses/"):
-        return f"{provider}/{rest.removeprefix('responses/')}"
-    return configured if slash else f"{target.provider}/{configured}"
+    return f"{provider}/{rest.removeprefix('responses/')}" if slash else f"{target.provider}/{configured}"
 
 
-def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: ReplayPlan) -> tuple[str, Metadata]:
+def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str, Metadata]:
     target = info.target
     dialect, family = dialect_of(target.provider), family_record(target.family)
     form = ChatForm.of(target, info.images)
@@ -439,11 +432,10 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
         kwargs["tools"] = tools
     if stand_in and dialect.wire is not None and dialect.wire.chooses_none:
         kwargs["tool_choice"] = "none"
-    limit = request.max_output
-    if limit is None and form.lists and family.output is not None:
-        limit = min(info.limits.max_output or family.output, _MOST_UNASKED)
-    if limit is not None:
-        kwargs["max_tokens"] = limit
+    if request.max_output is not None:
+        kwargs["max_tokens"] = request.max_output
+    elif form.lists and family.output is not None:
+        kwargs["max_tokens"] = min(info.limits.max_output or family.output, _MOST_UNASKED)
     if dialect.cache == family.cache == "key":
         kwargs["prompt_cache_key"] = request.session_id
     if dialect.pins_context and info.limits.window:
@@ -469,7 +461,7 @@ def _past_litellm(kwargs: Metadata, target: Target, dialect: Dialect) -> None:
         kwargs.pop("stream_options")
 
 
-def _responses(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: ReplayPlan) -> tuple[str, Metadata]:
+def _responses(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str, Metadata]:
     target = info.target
     kwargs: Metadata = {
         "model": model_name(target, request.spec.model),

@@ -94,8 +94,7 @@ def fitted(schema: Metadata, subset: Subset) -> Metadata | None:
 
 class _Fitting:
     def __init__(self, subset: Subset) -> None:
-        self._subset = subset
-        self._left = _LARGEST
+        self._subset, self._left = subset, _LARGEST
 
     def fit(self, schema: Any, depth: int) -> Metadata:
         subset = self._subset
@@ -121,35 +120,29 @@ class _Fitting:
         return made
 
     def _value(self, name: str, value: Any, depth: int) -> Any:
+        if (name in _TABLES and not isinstance(value, dict)) or (name in _LISTS and not isinstance(value, list)):
+            raise _UnfitError
         if name in _TABLES:
-            if not isinstance(value, dict):
-                raise _UnfitError
             return {key: self.fit(one, depth + 1) for key, one in value.items()}
         if name in _LISTS:
-            if not isinstance(value, list):
-                raise _UnfitError
             return [self.fit(one, depth) for one in value]
-        if name == "items":
-            return self.fit(value, depth + 1)
-        if name == "additionalProperties" and not isinstance(value, bool):
+        if name == "items" or (name == "additionalProperties" and not isinstance(value, bool)):
             return self.fit(value, depth + 1)
         return value
 
     def _object(self, made: Metadata) -> None:
         subset, properties = self._subset, made.get("properties")
-        if not properties:
-            raise _UnfitError
-        if subset.closes:
+        if subset.closes and properties:
             made.setdefault("additionalProperties", False)
-        if subset.closed and made.get("additionalProperties") is not False:
-            raise _UnfitError
-        if subset.complete and set(made.get("required") or ()) != set(properties):
+        open_to_others = subset.closed and made.get("additionalProperties") is not False
+        if not properties or open_to_others or (subset.complete and set(made.get("required") or ()) != set(properties)):
             raise _UnfitError
 
 
 def _refuse_circles(schema: Metadata) -> None:
     """Raises _UnfitError for references that are none to a definition of the schema, or that lead back to it."""
-    places = {f"#/{table}/{name}": one for table in ("$defs", "definitions") for name, one in _table(schema, table)}
+    tables = {table: one for table in ("$defs", "definitions") if isinstance(one := schema.get(table), Mapping)}
+    places = {f"#/{table}/{name}": one for table, found in tables.items() for name, one in found.items()}
     done: set[str] = set()
 
     def follow(place: str, above: tuple[str, ...]) -> None:
@@ -162,11 +155,6 @@ def _refuse_circles(schema: Metadata) -> None:
 
     for place in _references({name: value for name, value in schema.items() if name not in ("$defs", "definitions")}):
         follow(place, ())
-
-
-def _table(schema: Metadata, name: str) -> list[tuple[str, Any]]:
-    table = schema.get(name)
-    return list(table.items()) if isinstance(table, Mapping) else []
 
 
 def _references(value: Any) -> list[str]:

@@ -128,7 +128,6 @@ class Redactor:
             self._known.add(secret)
 
     def known(self) -> frozenset[str]:
-        """The keys it was told of."""
         return frozenset(self._known)
 
     def __call__(self, text: str) -> str:
@@ -143,7 +142,6 @@ class Redactor:
         return mask(text, self.values)
 
     def mask_all(self, value: Any) -> Any:
-        """Every text within lists and objects."""
         if isinstance(value, str):
             return self.mask(value)
         if isinstance(value, dict):
@@ -173,7 +171,6 @@ class MaskedStream:
         return text[: len(text) - held]
 
     def flush(self) -> str:
-        """The rest, at the end."""
         rest, self._held = self._held, ""
         return rest
 

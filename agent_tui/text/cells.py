@@ -9,11 +9,10 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     """Text in exactly ``width`` cells, cut with ``…`` or padded; ``right`` aligns it to the right."""
     if width <= 0:
         return ""
-    size = cell_len(text)
-    if size > width:
+    blank = width - cell_len(text)
+    if blank < 0:
         return set_cell_size(text, width - 1) + "…"
-    blank = " " * (width - size)
-    return blank + text if right else text + blank
+    return " " * blank + text if right else text + " " * blank
 
 
 def shorten_path(path: str, width: int) -> str:

@@ -168,9 +168,7 @@ def drawable_output(text: str) -> str:
 
 def _drawn(match: re.Match[str]) -> str:
     code = ord(match.group())
-    if code in (0x2028, 0x2029):
-        return " "
-    return chr(_PICTURES.get(code, 0xFFFD))
+    return " " if code in (0x2028, 0x2029) else chr(_PICTURES.get(code, 0xFFFD))
 
 
 @lru_cache(maxsize=1)
@@ -197,12 +195,8 @@ def spelled(text: str, *, line: bool = False) -> str:
 
     Newlines and tabs stay, unless all has to stand on one ``line``: then they are symbols, too.
     """
-    text = re.sub(_NOT_PLAIN, _spell, text)
+    text = re.sub(_NOT_PLAIN, lambda match: _code(match.group()), text)
     return text.replace("\n", "␊").replace("\t", "␉") if line else text
-
-
-def _spell(match: re.Match[str]) -> str:
-    return _code(match.group())
 
 
 @lru_cache(maxsize=4096)
@@ -240,6 +234,5 @@ _SURROGATE = "[\ud800-\udfff]"
 def encodable(text: str) -> str:
     """Text that can be encoded: lone surrogates, which some models emit, become U+FFFD, pairs become characters.
     Nothing else is changed: this is what goes over the wire."""
-    if re.search(_SURROGATE, text) is None:
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    lone = re.search(_SURROGATE, text)
+    return text if lone is None else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -70,9 +70,7 @@ def _mapped(text: str) -> tuple[str, list[int]]:
             out.append(fold(plain[0]))
             places += range(at, end)
         else:
-            end = at + 1
-            while end < len(text) and _joins(text[end]):
-                end += 1
+            end = _end(text, at + 1)
             out.append(fold(text[at:end]))
             places += [at] * len(out[-1])
         at = end
@@ -85,12 +83,14 @@ def _joins(char: str) -> bool:
 
 def _whole(text: str, found: Iterable[Span]) -> list[Span]:
     """Ranges with the accents that belong to their last character."""
-    out: list[Span] = []
-    for start, end in found:
-        while end < len(text) and _joins(text[end]):
-            end += 1
-        out.append((start, end))
-    return out
+    return [(start, _end(text, end)) for start, end in found]
+
+
+def _end(text: str, end: int) -> int:
+    """Returns where what joins with the character before ``end`` ends."""
+    while end < len(text) and _joins(text[end]):
+        end += 1
+    return end
 
 
 def _joined(found: Iterable[Span]) -> list[Span]:
@@ -117,11 +117,7 @@ def match_paths(query: str, paths: Sequence[str], limit: int = 200) -> list[str]
     lowered = [(p.lower(), p) for p in paths]
     inside = [(low, path) for low, path in lowered if wanted in low]
     ranked = sorted((_name_rank(low, wanted), len(path), path) for low, path in inside)
-    found = [path for _, _, path in ranked[:limit]]
-    if len(found) < ENOUGH:
-        have = set(found)
-        found += [p for p in _in_order(wanted, lowered, limit) if p not in have]
-    return found[:limit]
+    return _filled([path for _, _, path in ranked[:limit]], wanted, lowered, limit)
 
 
 def match(query: str, texts: Sequence[str], limit: int = 200) -> list[str]:
@@ -133,6 +129,11 @@ def match(query: str, texts: Sequence[str], limit: int = 200) -> list[str]:
         return starts[:limit]
     have = set(starts)
     found = starts + [text for low, text in lowered if wanted in low and text not in have]
+    return _filled(found, wanted, lowered, limit)
+
+
+def _filled(found: list[str], wanted: str, lowered: Sequence[tuple[str, str]], limit: int) -> list[str]:
+    """Texts that were found, and where they are few those that have the letters in order."""
     if len(found) < ENOUGH:
         have = set(found)
         found += [text for text in _in_order(wanted, lowered, limit) if text not in have]
@@ -148,10 +149,7 @@ def _name_rank(low: str, wanted: str) -> int:
 
 def _in_order(wanted: str, lowered: Sequence[tuple[str, str]], limit: int) -> list[str]:
     """Texts that have the letters in order; the shorter the stretch they span, the better."""
-    found: list[tuple[int, int, str]] = []
     search = re.compile(".*?".join(map(re.escape, wanted)), re.DOTALL).search
-    for low, text in lowered:
-        hit = search(low)
-        if hit is not None:
-            found.append((hit.end() - hit.start(), len(text), text))
+    hits = ((search(low), text) for low, text in lowered)
+    found = ((hit.end() - hit.start(), len(text), text) for hit, text in hits if hit is not None)
     return [text for _, _, text in sorted(found)[:limit]]

@@ -265,7 +265,6 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
             self.chat.holder.agent.project.tell_drawing(told)
 
     def leave(self) -> None:
-        """Ends the program with everything stored."""
         self.chat.drafts.save()
         self.view.window.pop_title()
         self._end_pictures()
@@ -381,7 +380,6 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self.open_screen("palette")
 
     def open_screen(self, name: Opened, data: str = "") -> None:
-        """Opens a screen by name; what it answers is carried out."""
         self.chat.screens.open(name, data)
 
     # Messages of widgets

@@ -41,7 +41,6 @@ class TypingGuard:
         self._shown: float | None = None
 
     def typed(self) -> None:
-        """A key went to the prompt."""
         self._typed = self._clock()
 
     def sent(self) -> None:

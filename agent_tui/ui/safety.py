@@ -95,7 +95,6 @@ class Net:
 
 
 def describe(error: Exception) -> str:
-    """One line for the user."""
     if isinstance(error, AgentError):
         return str(error)
     text = one_line(str(error), 200)

@@ -156,7 +156,6 @@ def wanted_theme(configured: str, state: Path) -> str:
 
 
 def theme_for(light: bool | None) -> str:
-    """The theme for a background that is light, dark, or of which nothing is known."""
     return LIGHT_THEME if light else DEFAULT_THEME
 
 
@@ -342,7 +341,6 @@ Piece: TypeAlias = tuple[str, Style]
 
 
 def paint_of(app: App[Any]) -> Paint:
-    """The styles of the theme in force."""
     variables = app.theme_variables
     known: Paint | None = getattr(app, "_drawing_paint", None)
     if known is None or known.variables is not variables:

@@ -25,6 +25,7 @@ _LITELLM = {
     private.TABLE_FILE: "limits and prices",
     private.PROVIDERS_FILE: "telling misspelt providers",
     "/".join(private.VOCABULARIES): "counting without the network",
+    "disable_hf_tokenizer_download": "counting without Hugging Face, which it asks for a tokenizer by a model's name",
 }
 
 
@@ -37,6 +38,8 @@ def _has(name: str) -> bool:
         stream = CustomStreamWrapper(None, "m", logging_obj=log, custom_llm_provider="openai")
         names = private.FINISH_REASONS if name.startswith("finish") else (private.CHUNKS,)
         return all(hasattr(stream, wanted) for wanted in names)
+    if name.startswith("disable_"):
+        return getattr(module, name, None) is True
     if name == private.SKIP_MCP:
         return bool(private.lean_arguments(module))
     if name == "stream_chunk_builder":

@@ -81,7 +81,7 @@ async def failed(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     answer = Message("broken", "assistant", status="failed", note=OVERLOADED.message)
     agent.conversation.path.append(asked)
     agent.publish(MessageAdded(asked))
-    agent.publish(TurnStarted("turn_2"))
+    agent.publish(TurnStarted())
     agent.publish(StepStarted(step(), Message("broken", "assistant", status="streaming")))
     agent.publish(StepEnded(step(failure=OVERLOADED), answer))
     waits = WaitingMessage(asked.id, asked.text, "unanswered", OVERLOADED.message)
@@ -102,12 +102,12 @@ async def failed_queue(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> No
 
 
 async def retry(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    agent.publish(TurnStarted("turn_2"))
+    agent.publish(TurnStarted())
     agent.publish(RetryWaiting(8.0, 2, 5, OVERLOADED))
 
 
 async def compacting(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    agent.publish(TurnStarted("turn_2"))
+    agent.publish(TurnStarted())
     agent.publish(CompactionStarted(171_200, "auto"))
 
 
@@ -141,7 +141,7 @@ async def running(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
         ToolCallPart("r2", "subagent", '{"task": "Find where the greeting is made"}'),
         ToolCallPart("r3", "edit", json.dumps({"path": LONG_NAME})),
     ]
-    agent.publish(TurnStarted("turn_2"))
+    agent.publish(TurnStarted())
     answer = Message("go", "assistant", [TextPart("Three things at once."), *calls])
     agent.publish(StepStarted(step(), Message("go", "assistant", status="streaming")))
     agent.publish(StepEnded(step(), answer))

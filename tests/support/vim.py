@@ -96,7 +96,7 @@ def answer_of_ours(case: Case) -> Answer:
     typed(vim, "i\x1b")
     vim.sync(case.text, case.place)
     typed(vim, case.keys + "\x1b")
-    return Answer(str(vim.text), vim.cursor, vim.register())
+    return Answer(str(vim.text), vim.cursor, str(vim.registers.get("") or ""))
 
 
 def typed(vim: Vim, keys: str) -> None:

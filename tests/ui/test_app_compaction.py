@@ -21,7 +21,7 @@ async def test_after_a_compaction_that_was_asked_for_nothing_works(tmp_path: Pat
 
 async def test_after_a_compaction_inside_a_turn_the_turn_goes_on(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.publish(TurnStarted("turn"))
+        run.agent.publish(TurnStarted())
         run.agent.publish(CompactionStarted(5_200, "over the limit"))
         await run.until(lambda: "Compacting ~5.2k" in run.shown())
         run.agent.publish(CompactionEnded("done", "5.2k → 1.2k · /compact undo"))

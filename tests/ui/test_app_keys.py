@@ -73,7 +73,7 @@ async def test_what_was_not_sent_is_shown_and_enter_on_empty_sends_it(tmp_path: 
 async def test_enter_while_busy_queues_visibly_and_up_takes_it_back(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
-        run.agent.publish(TurnStarted("t"))
+        run.agent.publish(TurnStarted())
         await run.type("later please")
         await run.pilot.press("enter")
         await run.until(lambda: run.agent.waiting.listed)
@@ -97,7 +97,7 @@ async def test_ctrl_s_steers_the_running_turn(tmp_path: Path) -> None:
 async def test_escape_interrupts_and_keeps_the_queue(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
-        run.agent.publish(TurnStarted("t"))
+        run.agent.publish(TurnStarted())
         await run.type("next")
         await run.pilot.press("enter")
         await run.until(lambda: run.agent.waiting.listed)

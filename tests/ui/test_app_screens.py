@@ -233,7 +233,7 @@ async def test_status_line_marks_estimates(tmp_path: Path) -> None:
 async def test_retry_counts_down_and_escape_gives_up(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
-        run.agent.publish(TurnStarted("t"))
+        run.agent.publish(TurnStarted())
         run.agent.publish(RetryWaiting(8, 2, 4, Failure("rate_limit", "Rate limited")))
         await run.until(lambda: "Retry 2 of 3 in 8 s · Esc gives up · Rate limited" in run.shown())
         run.clock.now += 5
@@ -254,7 +254,7 @@ async def test_notices_and_unknown_events_are_visible(tmp_path: Path) -> None:
 
 async def test_idle_screen_has_no_running_timer(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.publish(TurnStarted("t"))
+        run.agent.publish(TurnStarted())
         assert run.app.activity._timer is not None
         run.agent.publish(TurnEnded("end"))
         assert run.app.activity._timer is None

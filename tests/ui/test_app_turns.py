@@ -49,7 +49,7 @@ def step(**more: object) -> Step:
 
 async def test_a_failure_that_no_step_told_is_shown(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.publish(TurnStarted("t"))
+        run.agent.publish(TurnStarted())
         run.agent.publish(QueueChanged([WaitingMessage("w", "what I asked", "queued")]))
         run.agent.publish(TurnEnded("error", Failure("invalid_request", "The database is full.")))
         await run.until(lambda: "The database is full." in run.shown())
@@ -60,13 +60,13 @@ async def test_a_failure_that_no_step_told_is_shown(tmp_path: Path) -> None:
 async def test_a_failure_is_told_once(tmp_path: Path) -> None:
     failure = Failure("auth", "The key was refused.")
     async with running(tmp_path) as run:
-        run.agent.publish(TurnStarted("t"))
+        run.agent.publish(TurnStarted())
         message = answer()
         run.agent.publish(StepStarted(step(), message))
         message.status, message.note = "failed", failure.message
         run.agent.publish(StepEnded(step(status="failed", failure=failure), message))
         run.agent.publish(TurnEnded("error", failure))
-        run.agent.publish(TurnStarted("t2"))
+        run.agent.publish(TurnStarted())
         run.agent.publish(Notice("error", "Too large."))
         run.agent.publish(TurnEnded("error", Failure("context_overflow", "Too large.")))
         await run.until(lambda: "Too large." in run.shown())
@@ -76,7 +76,7 @@ async def test_a_failure_is_told_once(tmp_path: Path) -> None:
 
 async def test_an_interrupted_turn_says_so_once(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.publish(TurnStarted("t"))
+        run.agent.publish(TurnStarted())
         message = answer()
         run.agent.publish(StepStarted(step(), message))
         run.agent.publish(PartDelta("msg_a", Delta(0, "text", "half an answer")))
@@ -92,7 +92,7 @@ async def test_an_interrupted_turn_says_so_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [60, 80, 100])
 async def test_the_wait_before_a_retry_shows_its_countdown_and_the_way_out(tmp_path: Path, width: int) -> None:
     async with running(tmp_path, size=(width, 24)) as run:
-        run.agent.publish(TurnStarted("t"))
+        run.agent.publish(TurnStarted())
         run.agent.publish(RetryWaiting(18.0, 1, 4, Failure("rate_limit", RATE_LIMIT)))
         await run.pilot.pause()
         assert "Retry 1 of 3 in 18 s · Esc gives up · Anthropic: too" in run.shown()
@@ -108,7 +108,7 @@ async def test_a_first_request_that_waits_for_the_provider_says_so(tmp_path: Pat
         agent.publish(BackendChanged("litellm_loading"))
         await run.pilot.pause()
         assert run.app.activity.phase == ""
-        agent.publish(TurnStarted("t"))
+        agent.publish(TurnStarted())
         message = answer()
         agent.publish(StepStarted(step(), message))
         await run.until(lambda: "Starting the provider (first use)" in run.shown())
@@ -180,7 +180,7 @@ async def test_the_context_screen_leaves_the_reader_at_the_end(tmp_path: Path, s
         for n in range(12):
             agent_says = f"Paragraph {n}.\n\n" * 6
             run.agent.turns.submit(f"question {n}")
-            run.agent.publish(TurnStarted("t"))
+            run.agent.publish(TurnStarted())
             run.agent.answer(agent_says)
             run.agent.publish(TurnEnded("end"))
         await run.pilot.pause()
@@ -223,7 +223,7 @@ async def test_a_turn_ends_with_one_quiet_figure_where_it_says_something(
 ) -> None:
     settings = Settings(ui=UiConfig(turn_cost=on))
     async with running(tmp_path, settings=settings) as run:
-        run.agent.publish(TurnStarted("t"))
+        run.agent.publish(TurnStarted())
         run.agent.publish(TurnEnded("end", None, SessionTotals(TokenUsage(1_000, 50, None, 840), cost=cost)))
         run.agent.publish(Notice("info", "Over.", "x"))
         await run.until(lambda: "Over." in run.shown())

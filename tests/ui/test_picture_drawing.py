@@ -133,7 +133,7 @@ class Glue(ScreenBuffer):
 
 def test_an_overlay_is_there_once_and_goes_without_a_trace() -> None:
     glue = Glue()
-    overlay = Overlay(glue, glue, wrapped=False)
+    overlay = Overlay(glue, glue, False)
     assert not overlay.wipe() and glue.told == []
     overlay.put("DRAW", Place(4, 2, 10, 5), 7)
     assert glue.told == ["\x1b7\x1b[3;5HDRAW\x1b8"]
@@ -144,7 +144,7 @@ def test_an_overlay_is_there_once_and_goes_without_a_trace() -> None:
 
 def test_in_tmux_an_overlay_stands_where_its_pane_is_and_clears_no_other() -> None:
     glue = Glue()
-    overlay = Overlay(glue, glue, wrapped=True)
+    overlay = Overlay(glue, glue, True)
     overlay.put("DRAW", Place(4, 2, 10, 2, (40, 1)))
     overlay.wipe()
     assert glue.told[0] == "\x1bPtmux;\x1b\x1b7\x1b\x1b[4;45HDRAW\x1b\x1b8\x1b\\"

@@ -76,7 +76,7 @@ async def test_what_waits_is_ordered_dropped_edited_and_sent(home: Home, size: t
         await chat.until(lambda: chat.prompt in ("beta", "alpha"))
         edited = chat.prompt
         await chat.press("!", "enter")
-        assert (await chat.seen.next(TurnStarted)).turn_id
+        assert await chat.seen.next(TurnStarted)
         await chat.until(lambda: not chat.app.queue_view.entries)
         for _ in range(2):
             assert (await chat.seen.next(TurnEnded)).stop_reason == "end"
@@ -143,7 +143,7 @@ async def test_every_end_of_a_turn_is_told_in_one_line(tmp_path: Path) -> None:
         ]
         for events, line in ends:
             run.app.transcript.clear()
-            run.agent.publish(TurnStarted("t"))
+            run.agent.publish(TurnStarted())
             for event in events:
                 run.agent.publish(event)
             await run.pilot.pause()
@@ -152,7 +152,7 @@ async def test_every_end_of_a_turn_is_told_in_one_line(tmp_path: Path) -> None:
 
 async def test_the_clock_of_a_turn_stands_still_while_the_user_is_asked(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.publish(TurnStarted("t"))
+        run.agent.publish(TurnStarted())
         run.clock.now += 5
         run.agent.publish(PermissionAsked("r", "c", "bash", "make", {"kind": "command", "text": "make"}))
         run.clock.now += 300

@@ -205,7 +205,7 @@ class TurnExecutor:
         failure: Failure | None = None
         self._begun = True
         try:
-            self.emit(TurnStarted(new_id("turn")))
+            self.emit(TurnStarted())
             if self._runtime.budget is not None and self._runtime.parent is None:
                 self._runtime.budget.begin_turn()
             self._compaction.turn_started(self.emit)

@@ -32,19 +32,19 @@ from agent_tui.providers.dialects.record import (
 )
 from agent_tui.providers.dialects.shared import (
     HOUR_WRITES,
-    NO_ROOM,
     WRITES,
     Event,
     PartBuilder,
     StreamReader,
     Thinking,
     as_arguments,
+    block_data,
     budget_below,
     integer,
     mapping,
     number,
-    split_data_url,
     usage_of,
+    with_budget,
     with_hour,
 )
 
@@ -152,10 +152,7 @@ def thinking(request: ModelRequest, info: ModelInfo, effort: Effort, *, adapts: 
         return Thinking({"thinking": wanted, "output_config": {"effort": effort}, "extra_headers": headers})
     if adapts:
         return Thinking({"reasoning_effort": effort})
-    budget = budget_below(effort, request.max_output, info.limits.window)
-    if not budget:
-        return Thinking(off=True, notes=(NO_ROOM,))
-    return Thinking({"thinking": {"type": "enabled", "budget_tokens": budget}})
+    return with_budget(budget_below(effort, request.max_output, info.limits.window))
 
 
 def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
@@ -199,57 +196,45 @@ def _tool(tool: Metadata) -> Metadata:
     made: Metadata = {"name": function["name"], "input_schema": function["parameters"], "type": "custom"}
     if function.get("description"):
         made["description"] = function["description"]
-    if "cache_control" in tool:
-        made["cache_control"] = tool["cache_control"]
-    return made
+    return {**made, **_marker(tool)}
 
 
 def _question(message: Metadata) -> list[Metadata]:
     if message["role"] != "tool":
         return _blocks(message["content"])
-    block: Metadata = {
-        "type": "tool_result",
-        "tool_use_id": message["tool_call_id"],
-        "content": _blocks(message["content"]),
-    }
-    if "cache_control" in message:
-        block["cache_control"] = message["cache_control"]
-    return [block]
+    content = _blocks(message["content"])
+    return [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content, **_marker(message)}]
 
 
 def _answer(message: Metadata) -> list[Metadata]:
-    blocks: list[Metadata] = list(message.get("thinking_blocks") or ())
-    content = message.get("content")
-    if isinstance(content, str):
-        # An answer may not end in white space (a 400); inside it none is changed.
-        blocks.extend([{"type": "text", "text": content}] if content.strip() else [])
-    elif content:
-        blocks.extend(_blocks(content))
-    for call in message.get("tool_calls") or ():
-        function = call["function"]
-        blocks.append(
-            {"type": "tool_use", "id": call["id"], "name": function["name"], "input": json.loads(function["arguments"])}
-        )
-    return blocks
+    calls = [(call["id"], call["function"]) for call in message.get("tool_calls") or ()]
+    return [
+        *(message.get("thinking_blocks") or ()),
+        *_blocks(message.get("content") or ""),
+        *({"type": "tool_use", "id": i, "name": f["name"], "input": json.loads(f["arguments"])} for i, f in calls),
+    ]
+
+
+def _marker(of: Metadata) -> Metadata:
+    return {"cache_control": of["cache_control"]} if "cache_control" in of else {}
 
 
 def _blocks(content: str | list[Metadata]) -> list[Metadata]:
+    """Content blocks; text without a word is left out, as an answer may not end in white space (a 400)."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content.strip() else []
     return [_block(block) for block in content if block["type"] != "text" or block["text"].strip()]
 
 
 def _block(block: Metadata) -> Metadata:
-    marker = {"cache_control": block["cache_control"]} if "cache_control" in block else {}
+    marker = _marker(block)
+    if block["type"] not in ("image_url", "file"):
+        return block
+    media_type, data = block_data(block)
+    source = {"type": "base64", "media_type": media_type, "data": data}
     if block["type"] == "image_url":
-        media_type, data = split_data_url(block["image_url"]["url"])
-        source = {"type": "base64", "media_type": media_type, "data": data}
         return {"type": "image", "source": source, **marker}
-    if block["type"] == "file":
-        media_type, data = split_data_url(block["file"]["file_data"])
-        source = {"type": "base64", "media_type": media_type, "data": data}
-        return {"type": "document", "source": source, "title": block["file"]["filename"], **marker}
-    return block
+    return {"type": "document", "source": source, "title": block["file"]["filename"], **marker}
 
 
 MARKER = {"type": "ephemeral"}
@@ -275,12 +260,16 @@ def add_breakpoints(
     marker = MARKER if ttl in (None, "5m") else {**MARKER, "ttl": ttl}
     head = messages[0] if messages and messages[0]["role"] == "system" else None
     if head is not None and stable_system:
-        _mark(head["content"][stable_system - 1], marker)
+        head["content"][stable_system - 1]["cache_control"] = dict(marker)
     elif tools:
         tools[-1]["cache_control"] = dict(marker)
     said = messages if head is None else messages[1:]
     for place in marked_places([m["role"] for m in said], starts_with_summary, forgets):
-        _mark_message(said[place], marker)
+        content = said[place]["content"]
+        if said[place]["role"] == "tool":
+            said[place]["cache_control"] = dict(marker)
+        elif isinstance(content, list):
+            content[-1]["cache_control"] = dict(marker)
 
 
 def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool) -> list[int]:
@@ -293,9 +282,7 @@ def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool
     stays marked through the whole turn, which keeps it alive. The summary of what was compacted takes a marker that
     is left.
     """
-    newest = len(roles) - 1
-    while newest >= 0 and roles[newest] != "assistant":
-        newest -= 1
+    newest = next((n for n in reversed(range(len(roles))) if roles[n] == "assistant"), -1)
     wanted = [_input_before(roles, len(roles)), _input_before(roles, newest)]
     if forgets:
         wanted.append(_input_before(roles, newest, ("user",)))
@@ -306,18 +293,7 @@ def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool
 
 
 def _input_before(roles: Sequence[str], end: int, of: tuple[str, ...] = ("user", "tool")) -> int | None:
-    return next((n for n in range(end - 1, -1, -1) if roles[n] in of), None)
-
-
-def _mark_message(message: Metadata, marker: Metadata) -> None:
-    if message["role"] == "tool":
-        message["cache_control"] = dict(marker)
-    elif isinstance(message["content"], list):
-        _mark(message["content"][-1], marker)
-
-
-def _mark(block: Metadata, marker: Metadata) -> None:
-    block["cache_control"] = dict(marker)
+    return next((n for n in reversed(range(end)) if roles[n] in of), None)
 
 
 STOP: dict[str, FinishReason] = {
@@ -332,15 +308,8 @@ STOP: dict[str, FinishReason] = {
     "content_filtered": "refused",
 }
 _TYPES = frozenset(
-    {
-        "message_start",
-        "content_block_start",
-        "content_block_delta",
-        "content_block_stop",
-        "message_delta",
-        "message_stop",
-        "ping",
-    }
+    {"message_start", "content_block_start", "content_block_delta", "content_block_stop"}
+    | {"message_delta", "message_stop", "ping"}
 )
 
 
@@ -356,26 +325,26 @@ class AnthropicStream(StreamReader):
         return event.get("type") in _TYPES
 
     def event(self, event: Event) -> None:
-        kind = event.get("type")
-        if kind == "message_start":
-            message = event.get("message") or {}
-            self.out.report(message.get("usage"))
-            self._transformed(event, message)
-        elif kind == "content_block_start":
-            self._start(int(event.get("index", 0)), event.get("content_block") or {})
-        elif kind == "content_block_delta":
-            self._delta(int(event.get("index", 0)), event.get("delta") or {})
-        elif kind == "content_block_stop":
-            self._stop(int(event.get("index", 0)))
-        elif kind == "message_delta":
-            delta = event.get("delta") or {}
-            if reason := delta.get("stop_reason"):
-                self.out.finish = STOP.get(str(reason), "unknown")
-            self._usage(event.get("usage"))
-            self._transformed(event, delta)
-        elif kind == "message_stop" and self.out.finish is None:
-            # Some servers that only speak this language give no reason.
-            self.out.finish = "stop"
+        index, delta = int(event.get("index") or 0), event.get("delta") or {}
+        match event.get("type"):
+            case "message_start":
+                message = event.get("message") or {}
+                self.out.report(message.get("usage"))
+                self._transformed(event, message)
+            case "content_block_start":
+                self._start(index, event.get("content_block") or {})
+            case "content_block_delta":
+                self._delta(index, delta)
+            case "content_block_stop":
+                self._stop(index)
+            case "message_delta":
+                if reason := delta.get("stop_reason"):
+                    self.out.finish = STOP.get(str(reason), "unknown")
+                self._usage(event.get("usage"))
+                self._transformed(event, delta)
+            case "message_stop":
+                # Some servers that only speak this language give no reason.
+                self.out.finish = self.out.finish or "stop"
 
     def _transformed(self, *places: dict[str, Any]) -> None:
         """Reads what the API changed in the request before the model read it; the last report holds all of it."""

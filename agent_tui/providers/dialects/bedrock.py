@@ -94,7 +94,6 @@ class EventStreamDecoder:
     ``bytes`` payloads of the invoke API, which wrap another provider's events, come out unwrapped."""
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        """The events of whole frames."""
         start = 0
         while len(data) - start >= _PRELUDE and (end := _frame_end(data, start)) is not None:
             if (event := _frame(data[start:end])) is not None:

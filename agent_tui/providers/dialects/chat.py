@@ -33,11 +33,9 @@ AZURE_API_VERSION = "2025-02-01-preview"
 _AZURE_V1 = re.compile(r"/openai/v1(?:/responses|/chat/completions)?$")
 _AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
 
-
 _REFUSED_BY_REASONING = frozenset(
     {"temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "logit_bias"}
 )
-
 
 _OPENAI_REASONING = re.compile(r"(?:^|[/.-])(?:gpt-[5-9](?!\d)|o[134](?:$|[^a-z0-9])|codex)")
 _NOT_REASONING = re.compile(r"-chat|gpt-oss")
@@ -51,7 +49,6 @@ def is_openai_reasoning(model: str) -> bool:
 
 
 def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
-    """A body of ``/chat/completions``."""
     rest = dict(fields.rest)
     if dialect.openai and is_openai_reasoning(target.model):
         rest = for_reasoning(rest)
@@ -254,26 +251,21 @@ class ChatStream(StreamReader):
             pieces = inner if isinstance(inner, list) else [{"text": inner}]
             for piece in pieces:
                 self._reason(str(piece.get("text") or "") if isinstance(piece, dict) else str(piece), "content")
-            if block.get("signature"):
-                self.out.add(
-                    self.out.run("reasoning"), "reasoning", "", {"type": "thinking", "signature": block["signature"]}
-                )
+            if signature := block.get("signature"):
+                self.out.add(self.out.run("reasoning"), "reasoning", "", {"type": "thinking", "signature": signature})
         elif isinstance(block, dict) and isinstance(block.get("text"), str):
             self._text(block["text"], {})
 
     def _think(self, delta: dict[str, Any]) -> None:
-        blocks = delta.get("thinking_blocks")
-        items = delta.get("reasoning_items")
-        if items:
-            for item in items:
-                self._item(item)
-        if blocks:
+        items = delta.get("reasoning_items") or ()
+        for item in items:
+            self._item(item)
+        if blocks := delta.get("thinking_blocks"):
             for block in blocks:
                 self._thinking_block(block)
             return
-        details = delta.get("reasoning_details") or (delta.get("provider_specific_fields") or {}).get(
-            "reasoning_details"
-        )
+        others = delta.get("provider_specific_fields") or {}
+        details = delta.get("reasoning_details") or others.get("reasoning_details")
         field = next((f for f in _FIELDS if isinstance(delta.get(f), str)), None)
         text = delta[field] if field else ""
         if details and not text:
@@ -289,23 +281,22 @@ class ChatStream(StreamReader):
     def _reason(self, text: str, field: str | None) -> None:
         self._tags.interrupt()
         key = self.out.run("reasoning")
+        if not text:
+            return
         first = not self.out.has(key) and field not in (None, "reasoning_content")
         # The field it came in is the field it goes back in.
-        self.out.add(key, "reasoning", text, {"field": field} if first and text else None)
-        if text:
-            if key != self._reasoning:
-                self._details = []
-            self._reasoning = key
+        self.out.add(key, "reasoning", text, {"field": field} if first else None)
+        if key != self._reasoning:
+            self._details = []
+        self._reasoning = key
 
     def _merge(self, details: list[Any]) -> None:
         """Streamed pieces of one detail have one index and type: texts are joined, other fields replaced. Encrypted
         data come whole, and text after a signature begins the next one."""
-        key = self._reasoning if self._reasoning is not None and self.out.has(self._reasoning) else None
-        if key is None:
-            key = self._reasoning = self.out.run("reasoning")
-        for detail in details:
-            if not isinstance(detail, dict):
-                continue
+        if self._reasoning is None or not self.out.has(self._reasoning):
+            self._reasoning = self.out.run("reasoning")
+        key = self._reasoning
+        for detail in filter(lambda detail: isinstance(detail, dict), details):
             known = next((d for d in reversed(self._details) if _same_detail(d, detail)), None)
             if known is not None and detail.get("data") and detail["data"] == known.get("data"):
                 continue
@@ -329,8 +320,7 @@ class ChatStream(StreamReader):
             return
         key = self.out.run("reasoning")
         text, signature = str(block.get("thinking") or ""), block.get("signature")
-        if signature == _NO_SIGNATURE:
-            signature = None
+        signature = None if signature == _NO_SIGNATURE else signature
         if text and not (signature and text == self.out.text_of(key)):
             self.out.add(key, "reasoning", text)
         if signature:
@@ -377,16 +367,13 @@ class ChatStream(StreamReader):
 
 
 def _same_detail(known: Metadata, new: Metadata) -> bool:
-    if known.get("type") != new.get("type") or known.get("index") != new.get("index"):
-        return False
-    return not (known.get("id") and new.get("id") and known["id"] != new["id"])
+    same = known.get("type") == new.get("type") and known.get("index") == new.get("index")
+    return same and not (known.get("id") and new.get("id") and known["id"] != new["id"])
 
 
 def _extra_signature(value: dict[str, Any]) -> str | None:
-    """Returns the thought signature from where Google's OpenAI-compatible endpoint puts it; None where there is
-    none."""
-    google = (value.get("extra_content") or {}).get("google") or {}
-    signature = google.get("thought_signature")
+    """Returns the thought signature from where Google's OpenAI-compatible endpoint puts it."""
+    signature = ((value.get("extra_content") or {}).get("google") or {}).get("thought_signature")
     return signature if isinstance(signature, str) else None
 
 

@@ -11,21 +11,12 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import FinishReason, ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.record import Dialect, Fields, ImageLimits, Source, Wire
-from agent_tui.providers.dialects.shared import (
-    Event,
-    StreamReader,
-    as_arguments,
-    integer,
-    mapping,
-    number,
-    usage_of,
-)
+from agent_tui.providers.dialects.shared import Event, StreamReader, as_arguments, integer, mapping, number, usage_of
 
 _OF_A_MESSAGE = frozenset({"role", "content", "tool_calls", "tool_plan", "tool_call_id"})
 
 
 def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
-    """A body of ``/v2/chat``."""
     body: Metadata = {"model": target.model, "messages": [_message(m) for m in fields.messages], "stream": True}
     if fields.tools:
         body["tools"] = fields.tools

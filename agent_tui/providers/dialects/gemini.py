@@ -32,18 +32,18 @@ from agent_tui.providers.dialects.record import (
     Wire,
 )
 from agent_tui.providers.dialects.shared import (
-    NO_ROOM,
     Event,
     Kind,
     PartBuilder,
     StreamReader,
     Thinking,
     as_arguments,
+    block_data,
     budget_below,
     integer,
     number,
-    split_data_url,
     usage_of,
+    with_budget,
 )
 
 OPEN = Subset(
@@ -99,10 +99,7 @@ def thinking(request: ModelRequest, effort: Effort, model: str, known: bool) -> 
         # 2.5 Pro cannot be switched off; 128 is the least it takes (ai.google.dev/gemini-api/docs/thinking).
         smallest = 128 if "pro" in model else 0
         return Thinking({"thinking": {"type": "enabled", "budget_tokens": smallest}}, True)
-    budget = budget_below(effort, request.max_output)
-    if not budget:
-        return Thinking(off=True, notes=(NO_ROOM,))
-    return Thinking({"thinking": {"type": "enabled", "budget_tokens": budget}})
+    return with_budget(budget_below(effort, request.max_output))
 
 
 NO_SIGNATURE = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
@@ -139,9 +136,11 @@ def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
             _add(contents, "model", _answer(message, strict))
         elif role == "tool":
             # Results of parallel calls belong in one content; a question after them stands alone.
-            _add(contents, "user", [_result(message, strict)], join=_is_result)
+            _add(contents, "user", [_result(message, strict)])
         else:
-            _add(contents, "user", _words(_parts(message["content"])), join=_is_words)
+            parts = _parts(message["content"])
+            # Pictures alone are refused by some models.
+            _add(contents, "user", parts if any("text" in part for part in parts) else [*parts, {"text": " "}])
     body: Metadata = {"contents": contents}
     if system:
         body["systemInstruction"] = {"parts": system}
@@ -153,43 +152,25 @@ def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
     return {**body, **rest, **fields.extra_body}
 
 
-def _add(contents: list[Metadata], role: str, parts: list[Metadata], join: Any = None) -> None:
-    if not parts:
-        return
+def _add(contents: list[Metadata], role: str, parts: list[Metadata]) -> None:
+    """Adds parts to the last content where that is of the same role and kind: results, or anything else."""
     last = contents[-1] if contents else None
-    if last is not None and last["role"] == role and (join is None or join(last["parts"][-1])):
+    kinds = {"functionResponse" in part[-1] for part in (parts, last["parts"] if last else parts) if part}
+    if last is not None and last["role"] == role and len(kinds) == 1:
         last["parts"].extend(parts)
-    else:
+    elif parts:
         contents.append({"role": role, "parts": parts})
 
 
-def _words(parts: list[Metadata]) -> list[Metadata]:
-    """A question with at least one text: pictures alone are refused by some models."""
-    return parts if any("text" in part for part in parts) else [*parts, {"text": " "}]
-
-
-def _is_result(part: Metadata) -> bool:
-    return "functionResponse" in part
-
-
-def _is_words(part: Metadata) -> bool:
-    return "functionResponse" not in part
-
-
 def _parts(content: str | list[Metadata]) -> list[Metadata]:
-    if isinstance(content, str):
-        return [{"text": content}]
-    return [_part(block) for block in content]
+    return [{"text": content}] if isinstance(content, str) else [_part(block) for block in content]
 
 
 def _part(block: Metadata) -> Metadata:
-    if block["type"] == "image_url":
-        media_type, data = split_data_url(block["image_url"]["url"])
-        return {"inlineData": {"mimeType": media_type, "data": data}}
-    if block["type"] == "file":
-        media_type, data = split_data_url(block["file"]["file_data"])
-        return {"inlineData": {"mimeType": media_type, "data": data}}
-    return {"text": block["text"]}
+    if block["type"] == "text":
+        return {"text": block["text"]}
+    media_type, data = block_data(block)
+    return {"inlineData": {"mimeType": media_type, "data": data}}
 
 
 def _answer(message: Metadata, strict: bool) -> list[Metadata]:
@@ -199,24 +180,17 @@ def _answer(message: Metadata, strict: bool) -> list[Metadata]:
     if thoughts := message.get("reasoning_content"):
         parts.append({"thought": True, "text": thoughts})
     signatures = (message.get("provider_specific_fields") or {}).get("thought_signatures") or []
-    text = message.get("content")
-    if text or signatures:
-        part: Metadata = {"text": text or ""}
-        if signatures:
-            part["thoughtSignature"] = signatures[0]
-        parts.append(part)
-    unsigned = not signatures
+    if message.get("content") or signatures:
+        signed = {"thoughtSignature": signatures[0]} if signatures else {}
+        parts.append({"text": message.get("content") or "", **signed})
     for place, call in enumerate(message.get("tool_calls") or ()):
         function = call["function"]
-        made: Metadata = {"name": function["name"], "args": json.loads(function["arguments"])}
-        if strict:
-            made["id"] = call["id"]
-        part = {"functionCall": made}
-        signature = (call.get("provider_specific_fields") or {}).get("thought_signature")
-        if signature:
+        made = {"name": function["name"], "args": json.loads(function["arguments"])}
+        part: Metadata = {"functionCall": {**made, "id": call["id"]} if strict else made}
+        unsigned = strict and place == 0 and not signatures
+        given = (call.get("provider_specific_fields") or {}).get("thought_signature")
+        if signature := given or (NO_SIGNATURE if unsigned else None):
             part["thoughtSignature"] = signature
-        elif strict and place == 0 and unsigned:
-            part["thoughtSignature"] = NO_SIGNATURE
         parts.append(part)
     return parts
 
@@ -331,11 +305,8 @@ def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
     server-side tools are outside ``promptTokenCount``; cached content is inside it."""
     prompt = number(raw.get("promptTokenCount")) + number(raw.get("toolUsePromptTokenCount"))
     candidates, thoughts = number(raw.get("candidatesTokenCount")), integer(raw.get("thoughtsTokenCount"))
-    total = integer(raw.get("totalTokenCount"))
-    if total is not None and thoughts and total == prompt + candidates and candidates >= thoughts:
-        output = candidates
-    else:
-        output = candidates + (thoughts or 0)
+    inside = integer(raw.get("totalTokenCount")) == prompt + candidates and candidates >= (thoughts or 0)
+    output = candidates if inside else candidates + (thoughts or 0)
     return usage_of(prompt, output, thoughts, integer(raw.get("cachedContentTokenCount")), None)
 
 

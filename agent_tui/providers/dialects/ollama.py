@@ -43,7 +43,6 @@ _OPTIONS = {
 
 
 def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
-    """A body of ``/api/chat``."""
     rest = dict(fields.rest)
     options: Metadata = {_OPTIONS[name]: rest.pop(name) for name in list(rest) if name in _OPTIONS}
     options.update(rest.pop("options", None) or {})

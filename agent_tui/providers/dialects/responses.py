@@ -24,6 +24,7 @@ from agent_tui.providers.dialects.shared import (
     EMPTY_USER,
     Answer,
     Event,
+    Kind,
     ReplayPlan,
     Result,
     StreamReader,
@@ -40,7 +41,6 @@ from agent_tui.text.clean import encodable
 
 
 def thinking(info: ModelInfo, effort: Effort, model: str) -> Thinking:
-    """Asks a model for thinking."""
     if is_openai_reasoning(model):
         return Thinking({"reasoning": {"effort": effort_word(model, effort), "summary": "auto"}}, effort == "off")
     if "grok-3-mini" in model:
@@ -51,7 +51,6 @@ def thinking(info: ModelInfo, effort: Effort, model: str) -> Thinking:
 
 
 def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
-    """A body of ``/responses``."""
     body: Metadata = {"model": target.model, "stream": True}
     if fields.tools:
         body["tools"] = fields.tools
@@ -147,6 +146,13 @@ def _block(block: Metadata) -> Metadata:
 
 
 _INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refused"}
+_DELTAS: dict[str, Kind] = {
+    "output_text.delta": "text",
+    "refusal.delta": "text",
+    "reasoning_summary_text.delta": "reasoning",
+    "reasoning_text.delta": "reasoning",
+    "function_call_arguments.delta": "tool_call",
+}
 _HIDDEN = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
 
 
@@ -165,16 +171,12 @@ class ResponsesStream(StreamReader):
             self._added(index, event.get("item") or {})
         elif kind == "output_item.done":
             self._done(index, event.get("item") or {})
-        elif kind in ("output_text.delta", "refusal.delta"):
-            self.out.add(index, "text", event.get("delta") or "")
-            if kind == "refusal.delta":
-                self.out.finish = "refused"
-        elif kind in ("reasoning_summary_text.delta", "reasoning_text.delta"):
-            self.out.add(index, "reasoning", event.get("delta") or "")
-        elif kind == "function_call_arguments.delta":
-            self.out.add(index, "tool_call", event.get("delta") or "")
         elif kind in ("completed", "incomplete", "failed"):
             self._end(kind, event.get("response") or {})
+        elif (part := _DELTAS.get(kind)) is not None:
+            self.out.add(index, part, event.get("delta") or "")
+            if kind == "refusal.delta":
+                self.out.finish = "refused"
 
     def _added(self, index: int, item: dict[str, Any]) -> None:
         kind = item.get("type")

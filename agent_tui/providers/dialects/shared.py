@@ -42,6 +42,10 @@ def split_data_url(url: str) -> tuple[str, str]:
     return head.removeprefix("data:").removesuffix(";base64"), data
 
 
+def block_data(block: Metadata) -> tuple[str, str]:
+    return split_data_url(block["image_url"]["url"] if block["type"] == "image_url" else block["file"]["file_data"])
+
+
 EMPTY_USER = "(empty message)"
 EMPTY_RESULT = "(no output)"
 _ID_FORMS: Mapping[CallIds, re.Pattern[str]] = MappingProxyType(
@@ -253,6 +257,12 @@ def budget_below(effort: Effort, max_output: int | None, window: int | None = No
 
 
 NO_ROOM = "thinking off for one step: no room for it below the maximum output"
+
+
+def with_budget(tokens: int) -> Thinking:
+    if not tokens:
+        return Thinking(off=True, notes=(NO_ROOM,))
+    return Thinking({"thinking": {"type": "enabled", "budget_tokens": tokens}})
 
 
 Event: TypeAlias = dict[str, Any]

@@ -21,6 +21,7 @@ from agent_tui.providers.dialects.record import (
     OWN_SCHEMAS,
     Caching,
     Dialect,
+    EffortStyle,
     ImageLimits,
     ModelFamily,
     RetentionRule,
@@ -55,21 +56,37 @@ _language = partial(Dialect, wire=CHAT, think_tags=True, compatible=True, schema
 _VLLM = _local("hosted_vllm", base="http://127.0.0.1:8000/v1", base_variables=("HOSTED_VLLM_API_BASE",))
 
 
+def _hosted(
+    name: str,
+    base: str,
+    host_path: str = "",
+    default_model: str | None = None,
+    thinking: EffortStyle | None = None,
+    think_tags: bool = False,
+) -> Dialect:
+    """A service that speaks OpenAI's language, whose key and address are in variables with its name."""
+    key, address = f"{name.upper()}_API_KEY", f"{name.upper()}_API_BASE"
+    return Dialect(
+        name,
+        CHAT,
+        base,
+        host_path,
+        base_variables=(address,),
+        keys=(key,),
+        default_model=default_model,
+        thinking=thinking,
+        think_tags=think_tags,
+    )
+
+
 def _litellm(name: str, *keys: str, default_model: str | None = None) -> Dialect:
     return Dialect(name, keys=keys, default_model=default_model)
 
 
 RECORDS = (
-    Dialect(
-        "openrouter",
-        CHAT,
-        "https://openrouter.ai/api/v1",
-        "/api/v1",
-        base_variables=("OPENROUTER_API_BASE",),
+    replace(
+        _hosted("openrouter", "https://openrouter.ai/api/v1", "/api/v1", "anthropic/claude-sonnet-4.5", "object"),
         headers={"x-title": "agent-tui"},
-        keys=("OPENROUTER_API_KEY",),
-        default_model="anthropic/claude-sonnet-4.5",
-        thinking="object",
         cache="markers",
         usage_field=True,
         retains=MappingProxyType({"grok": (0.0, 0.0), "gpt chat": (1.0, 0.0)}),
@@ -81,16 +98,10 @@ RECORDS = (
             source=Source("openrouter.ai/docs/features/structured-outputs", "2026-11-21"),
         ),
     ),
-    Dialect(
-        "mistral",
-        CHAT,
-        "https://api.mistral.ai/v1",
-        "/v1",
-        base_variables=("MISTRAL_API_BASE",),
+    replace(
+        _hosted("mistral", "https://api.mistral.ai/v1", "/v1", "mistral-medium-latest"),
         no_usage_option=True,
         drops=("reasoning_content", "reasoning"),
-        keys=("MISTRAL_API_KEY",),
-        default_model="mistral-medium-latest",
         call_ids="short",
         thoughts_past_litellm=True,
         guessed_reasoning=True,
@@ -107,27 +118,14 @@ RECORDS = (
             source=Source("docs.mistral.ai/capabilities/vision", "2026-11-21"),
         ),
     ),
-    Dialect(
-        "deepseek",
-        CHAT,
-        "https://api.deepseek.com",
-        base_variables=("DEEPSEEK_API_BASE",),
+    replace(
+        _hosted("deepseek", "https://api.deepseek.com", "", "deepseek-chat", "switch"),
         needs_thoughts=True,
-        keys=("DEEPSEEK_API_KEY",),
-        default_model="deepseek-chat",
-        thinking="switch",
         # In units of 64 tokens; cleared after "a few hours to a few days".
         caching=Caching(minimum=64, unit=64, source=Source("api-docs.deepseek.com/guides/kv_cache", "2026-11-21")),
     ),
-    Dialect(
-        "xai",
-        CHAT,
-        "https://api.x.ai/v1",
-        "/v1",
-        base_variables=("XAI_API_BASE",),
-        keys=("XAI_API_KEY",),
-        default_model="grok-4",
-        thinking="grok",
+    replace(
+        _hosted("xai", "https://api.x.ai/v1", "/v1", "grok-4", "grok"),
         schemas=Schemas(
             "always",
             STRICT,
@@ -144,16 +142,8 @@ RECORDS = (
             source=Source("docs.x.ai/docs/guides/image-understanding", "2026-11-21"),
         ),
     ),
-    Dialect(
-        "groq",
-        CHAT,
-        "https://api.groq.com/openai/v1",
-        "/openai/v1",
-        base_variables=("GROQ_API_BASE",),
-        think_tags=True,
-        keys=("GROQ_API_KEY",),
-        default_model="openai/gpt-oss-120b",
-        thinking="levels",
+    replace(
+        _hosted("groq", "https://api.groq.com/openai/v1", "/openai/v1", "openai/gpt-oss-120b", "levels", True),
         # Not with tool use.
         schemas=Schemas(
             "without tools",
@@ -175,56 +165,20 @@ RECORDS = (
             minimum=128, gone=2 * HOUR, source=Source("console.groq.com/docs/prompt-caching", "2026-11-21")
         ),
     ),
-    Dialect(
-        "zai",
-        CHAT,
-        "https://api.z.ai/api/paas/v4",
-        "/api/paas/v4",
-        base_variables=("ZAI_API_BASE",),
-        keys=("ZAI_API_KEY",),
-        default_model="glm-4.7",
-        thinking="extra switch",
-    ),
-    Dialect(
-        "moonshot",
-        CHAT,
-        "https://api.moonshot.ai/v1",
-        "/v1",
-        base_variables=("MOONSHOT_API_BASE",),
-        keys=("MOONSHOT_API_KEY",),
-        default_model="kimi-k2.5",
-        thinking="extra switch",
-    ),
-    Dialect(
-        "perplexity",
-        CHAT,
-        "https://api.perplexity.ai",
+    _hosted("zai", "https://api.z.ai/api/paas/v4", "/api/paas/v4", "glm-4.7", "extra switch"),
+    _hosted("moonshot", "https://api.moonshot.ai/v1", "/v1", "kimi-k2.5", "extra switch"),
+    replace(
+        _hosted("perplexity", "https://api.perplexity.ai", think_tags=True),
         base_variables=("PERPLEXITY_API_BASE", "PERPLEXITYAI_API_BASE"),
         no_usage_option=True,
         no_tools=True,
-        think_tags=True,
         keys=("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
         schemas=Schemas(
             "without tools", OPEN, source=Source("docs.perplexity.ai/guides/structured-outputs", "2026-11-21")
         ),
     ),
-    Dialect(
-        "minimax",
-        CHAT,
-        "https://api.minimax.io/v1",
-        "/v1",
-        base_variables=("MINIMAX_API_BASE",),
-        think_tags=True,
-        keys=("MINIMAX_API_KEY",),
-    ),
-    Dialect(
-        "dashscope",
-        CHAT,
-        "https://dashscope.aliyuncs.com/compatible-mode/v1",
-        base_variables=("DASHSCOPE_API_BASE",),
-        think_tags=True,
-        keys=("DASHSCOPE_API_KEY",),
-    ),
+    _hosted("minimax", "https://api.minimax.io/v1", "/v1", think_tags=True),
+    _hosted("dashscope", "https://dashscope.aliyuncs.com/compatible-mode/v1", think_tags=True),
     _local("lm_studio", base="http://127.0.0.1:1234/v1", base_variables=("LM_STUDIO_API_BASE",), title="LM Studio"),
     _local(
         "llamafile",

@@ -9,19 +9,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from agent_tui.errors import WorkerError
 from agent_tui.models.codec import dumps_for_pipe, travelling
 from agent_tui.models.requests import (
-    Counter,
     Delta,
     Failed,
     Finished,
     ModelInfo,
     ModelRequest,
     ModelSpec,
-    Provider,
     SentMessage,
     Started,
     StreamItem,
@@ -88,7 +86,6 @@ class WorkerClient:
 
     @property
     def pid(self) -> int | None:
-        """The worker's process id while it runs."""
         return self._pipe.pid if self._pipe is not None else None
 
     async def start(self) -> None:
@@ -279,7 +276,6 @@ class RequestEncoder:
 
 
 def _same(known: SentMessage, entry: SentMessage) -> bool:
-    """Returns whether the kept JSON is still that of an entry."""
     return known.message is entry.message and _beside_message(known) == _beside_message(entry)
 
 
@@ -295,9 +291,3 @@ def _stream_item(message: object) -> StreamItem:
     if isinstance(message, (Started, Delta, UsageReport, Finished, Failed)):
         return message
     return Failed(worker_failure(f"the worker answered with {type(message).__name__}"))
-
-
-if TYPE_CHECKING:
-
-    def _conforms(client: WorkerClient) -> tuple[Provider, Counter]:
-        return client, client

@@ -171,7 +171,6 @@ class Worker:
 
     @cached_property
     def _connections(self) -> Connections:
-        """The connections of direct calls; the library below them is imported with the first."""
         from agent_tui.providers.direct import Connections
 
         return Connections()
@@ -297,6 +296,7 @@ class Worker:
             self._warmed.add(kind)
             before = self._litellm
             if before is self._loading(spec):
+                # It was loaded for another model.
                 self._background = asyncio.create_task(self._warm_later(spec))
 
     def _loading(self, spec: ModelSpec | None) -> asyncio.Task[Any]:
@@ -328,7 +328,6 @@ class Worker:
 
 
 async def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
-    """Answers until the input ends, which ends the process."""
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, stdout)
     worker = Worker(transport.write)
@@ -393,7 +392,6 @@ async def warm_up(litellm: Any, spec: ModelSpec | None) -> None:
 
 
 async def _answer_shortly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """The shortest complete answer of chat completions."""
     chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "warm"}
     text = {"index": 0, "delta": {"role": "assistant", "content": "ok"}, "finish_reason": None}
     events = (

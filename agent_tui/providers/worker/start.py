@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from agent_tui.pipes.start import command as command_of
@@ -21,10 +22,7 @@ _early: subprocess.Popen[bytes] | None = None
 
 def environment(log_file: Path | None) -> dict[str, str]:
     """The worker's environment: ours, for it needs the keys, and where its log goes."""
-    found = dict(os.environ)
-    if log_file is not None:
-        found[LOG_VARIABLE] = str(log_file)
-    return found
+    return {**os.environ, **({LOG_VARIABLE: str(log_file)} if log_file is not None else {})}
 
 
 def start_early(log_file: Path) -> None:
@@ -32,16 +30,13 @@ def start_early(log_file: Path) -> None:
     end of its input closes, however we end."""
     global _early
     if _early is None:
-        try:
+        with suppress(OSError):
             _early = start(COMMAND, environment(log_file))
-        except OSError:
-            _early = None
 
 
 def take_early(command: Sequence[str]) -> subprocess.Popen[bytes] | None:
     """The worker that was started early, once, where it still runs and is the one that ``command`` would start."""
     global _early
     found, _early = _early, None
-    if found is None:
-        return None
-    return found if tuple(command) == COMMAND and found.poll() is None else None
+    usable = found is not None and tuple(command) == COMMAND and found.poll() is None
+    return found if usable else None

@@ -162,14 +162,15 @@ class BashTool:
 
 
 class _Limit:
-    """The time limit of a call, however often its command is begun: from now on."""
+    """The time limit of a call, however often its command is begun: from its first start on."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._end = time.monotonic() + seconds
+        self._end = 0.0
 
     @property
     def left(self) -> float:
+        self._end = self._end or time.monotonic() + self.seconds
         return max(0.0, self._end - time.monotonic())
 
 

@@ -212,15 +212,17 @@ class GitBroker:
     async def _serve(self, fds: list[int]) -> None:
         """One request: a file with what is asked, the pipe for the answer, and the streams it is about."""
         private = None
+        asked, back, *streams = fds
+        ours = [asked, back]
         try:
-            if not stat.S_ISREG(os.fstat(fds[0]).st_mode) or not all(_is_pipe(fd) for fd in fds[1:]):
+            if not stat.S_ISREG(os.fstat(asked).st_mode) or not all(_is_pipe(fd) for fd in fds[1:]):
                 return
-            request = await _in_thread(_whole, fds[0])
-            answer = await _Answer.to(fds[1])
-            fds[1] = -1
+            request = await _in_thread(_whole, asked)
+            answer = await _Answer.to(back)
+            ours.remove(back)
             try:
                 private = Path(tempfile.mkdtemp(prefix=_PRIVATE, dir=self._base))
-                code = await self._done(request, answer, private, fds[2:])
+                code = await self._done(request, answer, private, streams)
                 await answer.send(END, str(code).encode())
             except ToolError as refused:
                 await answer.send(RESULT, json.dumps({"refused": str(refused)}).encode())
@@ -230,7 +232,7 @@ class GitBroker:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.SubprocessError) as error:
             log.info("A request of git in the sandbox was dropped: %s", error)
         finally:
-            _close(*(fd for fd in fds if fd >= 0))
+            _close(*ours, *streams)
             if private is not None:
                 await _in_thread(shutil.rmtree, private, ignore_errors=True)
 
@@ -253,7 +255,7 @@ class GitBroker:
                 f"git is configured to reach {address.text} in a way that is not possible from the sandbox."
             )
         process = await _in_thread(outside.takes, there, str(request["protocol"]), [*_RELAY, "gate"])
-        return await self._run(process, answer, private, (streams[0], streams[1]), streams)
+        return await self._run(process, answer, private, streams)
 
     def _allowing(self, asked: Address | None) -> Iterator[tuple[RemoteReach, Address]]:
         """Yields each reach that allows to fetch from there, with the address as it was allowed: git inside may have
@@ -274,7 +276,7 @@ class GitBroker:
         outside = await _in_thread(OutsideGit, private, self._folders, reach.repository)
         process = await _in_thread(outside.pushes, reach, told)
         before = await _in_thread(outside.settings)
-        code = await self._run(process, answer, private)
+        code = await self._run(process, answer, private, [])
         after = await _in_thread(outside.references)
         tracked = {name: at for name, at in told.references.items() if name.startswith("refs/remotes/")}
         changed = [
@@ -288,34 +290,26 @@ class GitBroker:
             self._upstreams.setdefault(reach.repository, []).extend(p for p in new if p[0].startswith("branch."))
         return code
 
-    async def _run(
-        self,
-        process: Outside,
-        answer: _Answer,
-        private: Path,
-        streams: tuple[int, int] | None = None,
-        given: list[int] | None = None,
-    ) -> int:
-        """Runs one process; what it says goes into the answer, and the end of who asked is its own."""
-        said: tuple[int, int] | None = None
-        nothing = os.open(os.devnull, os.O_RDONLY)
+    async def _run(self, process: Outside, answer: _Answer, private: Path, streams: list[int]) -> int:
+        """Runs one process; what it says goes into the answer, and the end of who asked is its own. ``streams`` are
+        what it reads and writes, if there are any, and are closed."""
+        said = -1
         try:
-            if streams is None:
-                said = os.pipe()
-                streams = (nothing, said[1])
-            group = await ProcessGroup.start(free(process.command, process.environment), private, streams=streams)
+            if not streams:
+                said, written = os.pipe()
+                streams += [os.open(os.devnull, os.O_RDONLY), written]
+            launch = free(process.command, process.environment)
+            group = await ProcessGroup.start(launch, private, streams=(streams[0], streams[1]))
         except BaseException:
-            _close(*(said[:1] if said else ()))
+            _close(*([said] if said >= 0 else ()))
             raise
         finally:
-            _close(nothing, *(said[1:] if said else ()))
-            if given is not None:
-                _close(*given)
-                given[:] = []
+            _close(*streams)
+            streams.clear()
         try:
             reading = [asyncio.ensure_future(self._told(group, answer))]
-            if said is not None:
-                reading.append(asyncio.ensure_future(_copied(said[0], answer)))
+            if said >= 0:
+                reading.append(asyncio.ensure_future(_copied(said, answer)))
             waiting = asyncio.ensure_future(group.wait())
             gone = asyncio.ensure_future(answer.gone.wait())
             await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)

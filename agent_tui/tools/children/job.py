@@ -172,8 +172,9 @@ class Job:
         self._code: int | None = None
         self._stopped_by: StoppedBy | None = None
         self._notes: list[str] = []
-        self._kept = False
-        self._told = False
+        self.kept = False
+        self.told = False
+        """True when the model knows that it has ended."""
         self._over = asyncio.Event()
         self._reading = asyncio.create_task(self._read(), name=f"{id} output")
         self._living = asyncio.create_task(self._live(timeout), name=id)
@@ -181,19 +182,6 @@ class Job:
     @property
     def running(self) -> bool:
         return self._finished is None
-
-    @property
-    def kept(self) -> bool:
-        return self._kept
-
-    @property
-    def told(self) -> bool:
-        """True when the model knows that it has ended."""
-        return self._told
-
-    def tell(self) -> None:
-        """The model is told of its end."""
-        self._told = True
 
     @property
     def info(self) -> JobInfo:
@@ -208,7 +196,7 @@ class Job:
             self._output.last_line,
             self._code,
             self._finished,
-            self._kept,
+            self.kept,
             self.reach,
         )
 
@@ -249,7 +237,7 @@ class Job:
         new = self._output.take() + self._cleaned.open_line
         notes = [] if self.running else self._notes
         if not self.running:
-            self._told = True
+            self.told = True
         return "\n".join([new.rstrip("\n") or "[no new output]", *notes, f"[{self.state_line()}]"])
 
     @property
@@ -273,7 +261,7 @@ class Job:
     def keep(self, going_on: bool) -> None:
         """Sets whether it goes on when the program ends, however that happens."""
         if self.running:
-            self._kept = going_on
+            self.kept = going_on
             self._group.keep(going_on)
             if self._jail is not None:
                 self._jail.hold(self._group.pid, going_on)
@@ -325,9 +313,9 @@ class Job:
         self._reading.cancel()
         self._group.close()
         self._output.close()
-        if self._jail is not None and self._kept:
+        if self._jail is not None and self.kept:
             self._jail.hold(self._group.pid, False)
-        self._code, self._finished, self._kept = code, time.time(), False
+        self._code, self._finished, self.kept = code, time.time(), False
         self._notes += undone(self._group.kept)
         if self.failed:
             shares = self._jail is not None and self._jail.shares(self._network)

@@ -209,7 +209,7 @@ def bound_lines() -> None:
     if hasattr(stdio, "TextReceiveStream"):
         stdio.TextReceiveStream = WholeLines
     else:
-        log.warning("This version of the MCP SDK reads lines in its own way: long ones are slow, and of any length")
+        log.warning("This version of the MCP SDK cannot be given a limit: long lines of its servers are slow to read")
 
 
 class ErrorOutput(asyncio.Protocol):

@@ -89,14 +89,10 @@ class Permissions(Standing):
         if self.can_ask or decision.action == "allow":
             return decision
         if decision.action == "ask" or decision.reason == PLAN_REASON:
-            ways = self._network_ways(decision, intent)
-            told = _refusal(decision, self._mode_for(tool, intent), ways, self._names_for(intent))
+            rules = self.network_rules(intent.command or "") if decision.network else ()
+            told = _refusal(decision, self._mode_for(tool, intent), map(_flag_for, rules), self._names_for(intent))
             return Decision("deny", decision.reason, told, decision.patterns)
         return decision
-
-    def _network_ways(self, decision: Decision, intent: Intent) -> list[str]:
-        """The flags that would open what a command needs of the network."""
-        return [_flag_for(rule) for rule in self.network_rules(intent.command or "")] if decision.network else []
 
     def network_rules(self, command: str, hosts: Sequence[str] = ()) -> list[str]:
         """The rules that would let a command reach what it names, or the ``hosts`` it was kept from; one for the
@@ -332,11 +328,9 @@ def _flag_for(rule: str) -> str:
     return "--network registries" if rule == "network(registries)" else f"--allow {shlex.quote(rule)}"
 
 
-def _refusal(
-    decision: Decision, mode: PermissionMode | None, network: Sequence[str] = (), names: Sequence[str] = ()
-) -> str:
+def _refusal(decision: Decision, mode: PermissionMode | None, network: Iterable[str], names: Sequence[str]) -> str:
     """Returns the words for the model and the log where nobody can be asked: what refuses, and the flags that would
-    not. ``names`` are rules for what is protected."""
+    not. ``network`` are those for that, ``names`` rules for what is protected."""
     ways = []
     if decision.reason != PLAN_REASON and (patterns := decision.patterns or names):
         ways.append(" ".join(f"--allow {shlex.quote(pattern)}" for pattern in patterns))

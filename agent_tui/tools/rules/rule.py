@@ -148,7 +148,7 @@ def checked_servers_tools(texts: Iterable[str], key: str) -> list[Rule]:
     """The same for names of MCP servers' tools alone."""
     rules = checked_rules(texts, key)
     for rule in rules:
-        if not _of_a_server(rule.tool) or rule.pattern is not None:
+        if "__" not in rule.tool or rule.pattern is not None:
             raise ConfigError(f"{key}: {rule.tool!r} names no tool of an MCP server; write `server__tool`.")
     return rules
 
@@ -158,7 +158,7 @@ def _checked(text: str, key: str) -> Rule:
         rule = parse_rule(text)
     except ConfigError as error:
         raise ConfigError(f"{key}: {error}") from None
-    if _of_a_server(rule.tool):
+    if "__" in rule.tool:  # of an MCP server
         if rule.pattern is not None:
             raise ConfigError(f"{key}: {text!r}: a tool of an MCP server takes no pattern; write `{rule.tool}`.")
         return rule
@@ -171,10 +171,6 @@ def _checked(text: str, key: str) -> Rule:
     if rule.pattern is not None and not any(tool in PATTERNED for tool in named):
         raise ConfigError(f"{key}: {text!r}: {named[0]} takes no pattern; write `{rule.tool}`.")
     return rule
-
-
-def _of_a_server(name: str) -> bool:
-    return "__" in name
 
 
 MAX_BYTES = 1_000_000

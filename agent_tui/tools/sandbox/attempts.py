@@ -148,7 +148,8 @@ class Attempts:
 
     def _note(self, pid: int, call: str, arguments: Sequence[int]) -> int | None:
         """Notes a call and returns its answer; None: none, the call goes on."""
-        paths = [_path(pid, None if at is None else arguments[at], arguments[name]) for at, name in self._named(call)]
+        named = filters.CHANGES.get(call, ())
+        paths = [_path(pid, None if at is None else arguments[at], arguments[name]) for at, name in named]
         removes = call == "rmdir" or (call == "unlinkat" and bool(arguments[2] & _REMOVE_FOLDER))
         if removes or call.startswith("mkdir"):
             said = self.lent.pretend(not removes, paths[0])
@@ -176,10 +177,6 @@ class Attempts:
 
     def _within(self, path: Path) -> bool:
         return any(map(path.is_relative_to, self._folders))
-
-    @staticmethod
-    def _named(call: str) -> Sequence[tuple[int | None, int]]:
-        return filters.CHANGES.get(call, ())
 
     def _changes(self, call: str, path: Path) -> bool:
         """Returns whether the call might have changed something here, had it not been for the sandbox."""

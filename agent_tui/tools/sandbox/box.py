@@ -121,7 +121,6 @@ def _proven(base: Path, mode: SandboxMode) -> Sandbox:
 
 def backends() -> list[Backend]:
     """Returns the backends that could be used here, the strongest first; a trial tells whether one holds."""
-
     if sys.platform == "darwin":
         from agent_tui.tools.sandbox.backends import Seatbelt
 

@@ -112,7 +112,7 @@ def _devices(old: int) -> None:
 
 def make(plan: "list[tuple[str, str, str]]", cwd: str) -> None:
     """Makes ``plan`` this process's root and goes to ``cwd``. Each mount is a kind, a source and a target, see
-    ``namespaces.Mount``. Raises OSError."""
+    ``backends.Mount``. Raises OSError."""
     _mount("none", "/", None, _PRIVATE)
     _mount("tmpfs", "/tmp", "tmpfs", _NOSUID | _NODEV, "mode=0755")
     os.mkdir(f"/tmp{_OLD}")  # noqa: PTH102

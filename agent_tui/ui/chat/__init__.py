@@ -1,2 +1,1 @@
-"""The parts that the application is put together from: each object does one thing and names what it needs in a
-protocol."""
+"""The parts that the application is put together from: each does one thing and is given the others it needs."""

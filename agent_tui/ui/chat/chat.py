@@ -43,12 +43,12 @@ class Freshness(Part):
         self._look: asyncio.Task[bool] | None = None
 
     def begin(self) -> None:
-        self._app.set_interval(EVERY, self.look)
+        self.app.set_interval(EVERY, self.look)
 
     def look(self) -> None:
         """One look, unless the last one still waits for a slow disk."""
         agent = self._agent
-        if agent is None or agent.turns.busy or not self._app.app_focus:
+        if agent is None or agent.turns.busy or not self.app.app_focus:
             return
         if self._look is None or self._look.done():
             self._look = asyncio.create_task(agent.context.refresh(), name="freshness")
@@ -115,7 +115,6 @@ class Chat:
         self.drafts.key_comes()
 
     def _sent(self, typed: Written, steer: bool) -> None:
-        """A message, a command or a shell line goes out."""
         self.questions.guard.sent()
         self.drafts.forget()
         self.sender.send(typed, steer)

@@ -49,9 +49,9 @@ class Copying(Part):
     """Into the clipboard: through the terminal, and the platform's own where there is one."""
 
     def copy(self, text: str, what: str) -> None:
-        self._app.copy_to_clipboard(text)
+        self.app.copy_to_clipboard(text)
         self._view.hint(f"Copied {what}")
-        if not self._app.is_headless:
+        if not self.app.is_headless:
             self._view.begin(partial(self._natively, text))
 
     @staticmethod
@@ -74,7 +74,7 @@ class Pasting(Part):
 
     async def paste(self) -> None:
         """Ctrl+V: an image from the platform's clipboard, else its text, else what was copied here."""
-        if not self._app.is_headless:
+        if not self.app.is_headless:
             from agent_tui.commands.desktop import read_image, read_text
 
             image = await asyncio.to_thread(read_image)
@@ -89,8 +89,8 @@ class Pasting(Part):
             if text:
                 self.pasted(text)
                 return
-        if self._app.clipboard:
-            self.pasted(self._app.clipboard)
+        if self.app.clipboard:
+            self.pasted(self.app.clipboard)
 
 
 def _image_file(text: str) -> AttachmentPart | None:
@@ -124,7 +124,7 @@ class Drafts(Part):
     def changed(self) -> None:
         if not self._saving:
             self._saving = True
-            self._app.set_timer(DELAY, self._save_later)
+            self.app.set_timer(DELAY, self._save_later)
 
     def _save_later(self) -> None:
         self._saving = False
@@ -136,7 +136,6 @@ class Drafts(Part):
         self._history.save_draft(self._prompt.whole_text)
 
     def forget(self) -> None:
-        """It was sent."""
         self._history.save_draft("")
 
     def bring_back(self) -> None:
@@ -177,10 +176,10 @@ class Editor(Part):
         from agent_tui.commands.desktop import edit_text
 
         try:
-            with self._app.suspend():
+            with self.app.suspend():
                 # On the loop on purpose: nothing may draw while the terminal is the editor's.
                 edited = edit_text(text, name, self._view.settings.editor)
-            self._app.refresh(layout=True)
+            self.app.refresh(layout=True)
         except SuspendNotSupported:
             self._view.say("warning", "This terminal cannot be lent to an editor.")
             return None

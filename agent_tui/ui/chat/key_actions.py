@@ -31,7 +31,6 @@ class Interrupts(Part):
 
     @property
     def working(self) -> bool:
-        """True when there is something to interrupt."""
         return bool(self._sender.preparing) or self._view.holder.busy
 
     def interrupt(self) -> None:
@@ -131,7 +130,6 @@ class Finding(Part):
             self.show(FindState("", 0, 0, True))
 
     def step(self, by: int) -> None:
-        """To the next match, or the one before."""
         transcript = self._view.transcript
         self.show(transcript.find_next() if by > 0 else transcript.find_prev())
 

@@ -63,7 +63,6 @@ def _message(message: Message, width: int) -> Iterator[str]:
 
 
 def _subject(call: ToolCallPart) -> str:
-    """Returns the subject of a call: its first argument that is a text."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except ValueError:

@@ -50,7 +50,7 @@ class Pictures(Part):
             # They are heard in the thread that reads keys.
             loop = asyncio.get_running_loop()
             heard = PictureAnswers(lambda replies: loop.call_soon_threadsafe(self._heard, replies))
-            self._app.ask_terminal(found.question, heard)
+            self.app.ask_terminal(found.question, heard)
 
     def _heard(self, replies: Replies) -> None:
         """The terminal has answered all that it will."""
@@ -63,13 +63,13 @@ class Pictures(Part):
         if self._found is None or found.detail != self._found.detail:
             self.use(found)
         if found.question:
-            self._app.ask_terminal(found.question, None)
+            self.app.ask_terminal(found.question, None)
         elif self._screen is not None and self._screen.is_current and self._canvas != self.canvas():
             self._screen.again()
 
     def use(self, found: Graphics) -> None:
         """From now on they are shown like this."""
-        if found.way in ("blocks", "inline") and self._app.console.color_system not in ("256", "truecolor"):
+        if found.way in ("blocks", "inline") and self.app.console.color_system not in ("256", "truecolor"):
             from agent_tui.engine.terminal import TOO_FEW_COLORS
 
             found = TOO_FEW_COLORS
@@ -88,17 +88,16 @@ class Pictures(Part):
             self._agent.project.tell_pictures(self._found.detail)
 
     def _hold(self, found: Graphics) -> None:
-        """The terminal holds them in the conversation."""
         from rich.color import ColorSystem
 
         from agent_tui.ui.terminal.pictures import cell_size
         from agent_tui.ui.transcript.album import Album
 
         transcript = self._view.transcript
-        few = found.few_colors or self._app.console.color_system == "256"
+        few = found.few_colors or self.app.console.color_system == "256"
         system = ColorSystem.EIGHT_BIT if few else ColorSystem.TRUECOLOR
         begin, changed = self._view.begin, transcript.changed
-        album = Album(self._app, cell_size(), system, found.wrapped, begin, changed)
+        album = Album(self.app, cell_size(), system, found.wrapped, begin, changed)
         transcript.use_pictures(album)
 
     def open(self, which: str) -> None:
@@ -122,11 +121,11 @@ class Pictures(Part):
             return
         if self._screen is not None and self._screen.is_attached:
             return
-        overlay = Overlay(self._app, self._app.drawing.buffer, found is not None and found.wrapped)
+        overlay = Overlay(self.app, self.app.drawing.buffer, found is not None and found.wrapped)
         why = found.detail.rpartition(": ")[2] if found is not None and found.way == "blocks" else ""
         root = self._view.transcript.root
         self._screen = PictureScreen(overlay, self._sized, parts, numbers[-1], root, why)
-        self._app.push_screen(self._screen)
+        self.app.push_screen(self._screen)
 
     def _sized(self, anew: bool) -> Canvas:
         """Keeps and returns what the screen draws with. ``anew``: the size is another one, and with it xterm's
@@ -134,12 +133,11 @@ class Pictures(Part):
         from agent_tui.engine.terminal import LIMITS
 
         if anew and self._replies is not None and self._replies.largest is not None:
-            self._app.ask_terminal(LIMITS, None)
+            self.app.ask_terminal(LIMITS, None)
         self._canvas = self.canvas()
         return self._canvas
 
     def canvas(self) -> Canvas:
-        """Returns the means to draw with now."""
         from agent_tui.ui.screens.picture import COLORS, SIXELS, Canvas
         from agent_tui.ui.terminal.pictures import USUAL, cell_size
 

@@ -57,8 +57,7 @@ class Questions(Part):
 
     def answer(self, asked: PermissionAsked, allow: bool, pattern: str | None, feedback: str) -> None:
         self.answered(asked.request_id)
-        own = self._own.get(asked.request_id)
-        if own is not None:
+        if (own := self._own.get(asked.request_id)) is not None:
             own.set_result(allow)
         elif self._agent is not None:
             self._agent.permissions.answer(asked.request_id, allow, pattern, feedback)

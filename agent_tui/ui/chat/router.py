@@ -68,7 +68,6 @@ class Router(Part):
             self._view.say("error", f"Cannot show {type(event).__name__}: {one_line(str(error))}")
 
     def _waiting_phase(self) -> str:
-        """Returns the phase between a request and the first word of its answer."""
         agent = self._agent
         if agent is None or is_demo(agent) or self._backend not in LOADING:
             return WORKING

@@ -44,7 +44,7 @@ class Screens(Part):
         self._rebound = rebound
 
     def open(self, name: Opened, data: str = "") -> None:
-        app, agent = self._app, self._agent
+        app, agent = self.app, self._agent
         if len(app.screen_stack) > 1 and name == "palette":
             return
         match name:
@@ -123,7 +123,7 @@ class Screens(Part):
         if entry is None:
             return
         if entry.action:
-            self._app.call_later(self._app.run_action, entry.action)
+            self.app.call_later(self.app.run_action, entry.action)
         elif entry.needs_args:
             self._view.prompt.set_text(entry.command + " ")
         else:
@@ -140,9 +140,9 @@ class Screens(Part):
 
         if name and self._wear(name):
             return
-        picker = ThemePicker(self._load_themes(), self._app.theme, name)
+        picker = ThemePicker(self._load_themes(), self.app.theme, name)
         if picker.entries(name):
-            self._app.push_screen(picker, self._keep_theme)
+            self.app.push_screen(picker, self._keep_theme)
         else:
             names = ", ".join(one_line(theme, 60) for theme in sorted(picker.themes))
             self._view.say("warning", f"No theme is called {one_line(name, 60)}. There are: {names}.")
@@ -151,7 +151,7 @@ class Screens(Part):
         """Asks which session to go on with; ``then`` learns whether that one is open now."""
         from agent_tui.ui.screens.sessions import SessionPicker
 
-        self._app.push_screen(SessionPicker(agent, search), partial(self._resume, agent, then))
+        self.app.push_screen(SessionPicker(agent, search), partial(self._resume, agent, then))
 
     def _resume(self, agent: Agent, then: Callable[[bool], None] | None, at: ResumeAt | None) -> None:
         async def go(at: ResumeAt) -> None:
@@ -179,7 +179,7 @@ class Screens(Part):
             self._view.hint(NOTHING_TO_REWIND)
             return
 
-        self._app.push_screen(RewindPicker(agent, self._view.clock), partial(self._go_back, agent))
+        self.app.push_screen(RewindPicker(agent, self._view.clock), partial(self._go_back, agent))
 
     def _go_back(self, agent: Agent, choice: WayBack | None) -> None:
         if choice is not None:
@@ -211,7 +211,7 @@ class Screens(Part):
 
         found = load_themes(self._paths.themes)
         for theme in found.themes.values():
-            self._app.register_theme(theme)
+            self.app.register_theme(theme)
         return found
 
     def _wear(self, name: str) -> bool:
@@ -228,8 +228,8 @@ class Screens(Part):
         theme = found.themes.get(name)
         if theme is None:
             return False
-        self._app.register_theme(theme)
-        self._app.theme = name
+        self.app.register_theme(theme)
+        self.app.theme = name
         self._keep_theme(name)
         return True
 

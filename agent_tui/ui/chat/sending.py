@@ -67,7 +67,6 @@ class Sender(Part):
         outgoing.task = self._view.begin(partial(self._send, agent, outgoing), group="send")
 
     def show_waiting(self) -> None:
-        """Shows what waits for the agent."""
         if self._view.furnished:
             from agent_tui.models.events import WaitingMessage
 

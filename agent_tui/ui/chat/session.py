@@ -134,7 +134,6 @@ class SessionView(Part):
 
 
 def _summaries(agent: Agent) -> dict[str, Message]:
-    """The summary messages of the session, by id."""
     return agent.store.messages.summaries(agent.conversation.info.id) if agent.conversation.own_records else {}
 
 

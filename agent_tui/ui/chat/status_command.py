@@ -74,7 +74,6 @@ class StatusCommand:
             self._task = asyncio.create_task(self._work(), name="status command")
 
     async def close(self) -> None:
-        """Ends it, also while it runs."""
         self._unsubscribe()
         if self._task is not None:
             self._task.cancel()
@@ -181,7 +180,6 @@ class OwnLine(Lines):
         self.text = ""
 
     def show(self, text: str) -> None:
-        """One line of a program's output, its colours included."""
         if text != self.text:
             self.text = text
             self.set_height(1 if any(said.strip() for _, said in colour_runs(text)) else 0)

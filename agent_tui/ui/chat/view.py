@@ -77,11 +77,9 @@ class AgentHolder:
 
     @property
     def busy(self) -> bool:
-        """True when an agent is there and works."""
         return self.agent is not None and self.agent.turns.busy
 
     def opened(self) -> None:
-        """The session is open."""
         self.agent = self.opening
 
     async def close(self) -> AgentError | None:
@@ -164,12 +162,10 @@ class MainView:
             self.queue_view.set_limit(self._queue_lines)
 
     def show_question(self, panel: Widget) -> None:
-        """Puts a question into the flow above the prompt."""
         self.screen.add_class(ASKS)
         self.screen.mount(panel, before=self.activity)
 
     def question_closed(self) -> None:
-        """No question stands there any more."""
         self.screen.remove_class(ASKS)
 
     def hint(self, text: str, seconds: float | None = None) -> None:
@@ -213,7 +209,7 @@ class Part:
 
     def __init__(self, view: MainView) -> None:
         self._view = view
-        self._app = view.app
+        self.app = view.app
 
     @property
     def _agent(self) -> Agent | None:

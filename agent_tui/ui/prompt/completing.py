@@ -119,7 +119,6 @@ class Completer:
         self.query = None
 
     def dismiss(self) -> None:
-        """The user wants no proposals for this word."""
         self._dismissed = self.query
         self.close()
 
@@ -138,7 +137,6 @@ class Completer:
         )
 
     def put(self, choice: Insertion, end: Place) -> None:
-        """It was inserted and ends there."""
         self._gap = end if choice.gap else None
 
     def closes_gap(self, place: Place, character: str) -> bool:

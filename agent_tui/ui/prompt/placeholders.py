@@ -84,7 +84,6 @@ class Placeholders:
         return text
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Returns where our placeholders stand in a text."""
         return [hit.span() for hit in PLACEHOLDER.finditer(text) if hit[0] in self.texts or hit[0] in self.images]
 
     def before(self, line: str, column: int) -> int | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
+from textual.widgets import TextArea
 from textual.widgets.text_area import Selection
 
 from agent_tui.ui.vim.commands import shared
@@ -30,36 +31,23 @@ def location(text: str, at: int) -> tuple[int, int]:
     return before.count("\n"), at - before.rfind("\n") - 1
 
 
-class Edited(Protocol):
-    """The text area that is edited."""
-
-    selection: Selection
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def is_empty(self) -> bool: ...
-
-    def put_text(self, text: str) -> None:
-        """Replaces everything."""
-
-    def unbreakable(self, text: str) -> list[tuple[int, int]]:
-        """From where to where stands what is one thing, such as a long paste."""
-
-    def vim_asks(self, ask: Ask) -> None:
-        """Carries out what lies outside the text."""
-
-    def vim_shows(self, mode: Mode, words: str) -> None:
-        """Shows the mode, with what was typed of a command."""
-
-
 class VimKeys:
-    """Between a text area and the machine. What is typed in insert mode the text area takes itself."""
+    """Between a text area and the machine. What is typed in insert mode the text area takes itself. ``asks`` carries
+    out what lies outside the text, ``shows`` shows the mode, with what was typed of a command; ``unbreakable`` says
+    from where to where in a text stands what is one thing, such as a long paste."""
 
-    def __init__(self, area: Edited) -> None:
+    def __init__(
+        self,
+        area: TextArea,
+        asks: Callable[[Ask], None],
+        shows: Callable[[Mode, str], None],
+        unbreakable: Callable[[str], list[tuple[int, int]]],
+    ) -> None:
         self.vim = Vim()
         self._area = area
+        self._asks = asks
+        self._shows = shows
+        self._unbreakable = unbreakable
         self._applied: tuple[str, Selection] = ("", Selection())
         self._shown = ""
         self._show()
@@ -85,11 +73,11 @@ class VimKeys:
         if self.inserting:
             if key not in ESCAPES:
                 return False
-            empty = self._area.is_empty
+            empty = not self._area.text
             self._press("escape")
             if empty:
                 # There is nothing to leave: what Esc does elsewhere is what was wanted.
-                self._area.vim_asks(("escape", ""))
+                self._asks(("escape", ""))
             return True
         if key in NAMED:
             self._press("escape" if key in ESCAPES else key)
@@ -99,12 +87,12 @@ class VimKeys:
             return False
         elif self.replacing:
             self._press(character)
-        elif self._area.is_empty and not self.vim.pending and character in BEGINNINGS:
+        elif not self._area.text and not self.vim.pending and character in BEGINNINGS:
             if character != HELP:
                 self._press("i")
             return False
         elif character == "/" and not self.vim.pending:
-            self._area.vim_asks(("find", ""))
+            self._asks(("find", ""))
         else:
             self._press(character)
         return True
@@ -132,7 +120,7 @@ class VimKeys:
         self._keep_whole()
         self._apply()
         for ask in self.vim.asks:
-            self._area.vim_asks(ask)
+            self._asks(ask)
         if not any(what == "paste" for what, _ in self.vim.asks):
             self.settle()
 
@@ -142,7 +130,7 @@ class VimKeys:
         head = shared(old, new)
         tail = shared(old[head:][::-1], new[head:][::-1])
         start, end = head, len(old) - tail
-        broken = [(a, b) for a, b in self._area.unbreakable(old) if a < max(end, start + 1) and b > start]
+        broken = [(a, b) for a, b in self._unbreakable(old) if a < max(end, start + 1) and b > start]
         broken = [(a, b) for a, b in broken if a < start or b > end]
         if old == new or not any(a < start or end > start for a, b in broken):
             return
@@ -174,7 +162,7 @@ class VimKeys:
     def _apply(self) -> None:
         text = str(self.vim.text)
         if text != self._area.text:
-            self._area.put_text(text)
+            self._area.replace(text, (0, 0), self._area.document.end, maintain_selection_offset=False)
         selection = self._selection()
         if selection != self._area.selection:
             self._area.selection = selection
@@ -197,4 +185,4 @@ class VimKeys:
         words = " ".join(part for part in (NAMES[self.vim.mode], self.vim.pending) if part)
         if words != self._shown:
             self._shown = words
-            self._area.vim_shows(self.vim.mode, words)
+            self._shows(self.vim.mode, words)

@@ -128,7 +128,6 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     @property
     def whole_text(self) -> str:
-        """The whole text that was typed, with every paste in place."""
         return self.placeholders.expand(self.text).text
 
     def set_text(self, text: str) -> None:
@@ -174,7 +173,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         if on:
             from agent_tui.ui.prompt.vim_keys import VimKeys
 
-            self.vim = VimKeys(self)
+            self.vim = VimKeys(self, self._vim_asks, self._vim_shows, self.placeholders.places)
             self.vim.settle()
             wait_after_escape(ESCAPE_WAIT)
         else:
@@ -184,16 +183,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.selection = type(self.selection).cursor(self.cursor_location)
             self.host.mode_shown("")
 
-    def put_text(self, text: str) -> None:
-        """Replaces everything."""
-        self.replace(text, (0, 0), self.document.end, maintain_selection_offset=False)
-
-    def unbreakable(self, text: str) -> list[tuple[int, int]]:
-        """Returns where pastes and images stand in a text."""
-        return self.placeholders.places(text)
-
-    def vim_asks(self, ask: Ask) -> None:
-        """Does what vim's keys ask for outside the text."""
+    def _vim_asks(self, ask: Ask) -> None:
         what, text = ask
         match what:
             case "older":
@@ -211,7 +201,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             case _:
                 assert_never(what)
 
-    def vim_shows(self, mode: Mode, words: str) -> None:
+    def _vim_shows(self, mode: Mode, words: str) -> None:
         self.set_class(mode == "insert", "-inserting")
         if mode != "insert":
             self.close_completions()
@@ -356,7 +346,6 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.action_cursor_down()
 
     def recall_older(self) -> None:
-        """Shows the entry of the history before this one."""
         older = self.history_file.older(self.text)
         if older is not None:
             self.set_text(older)

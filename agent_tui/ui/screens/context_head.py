@@ -114,8 +114,6 @@ FILL = "█"
 
 
 class Head(Lines):
-    """Draws the moment that is shown."""
-
     DEFAULT_CSS = "Head { padding: 0 1; }"
 
     def __init__(self) -> None:
@@ -151,7 +149,6 @@ class Head(Lines):
         return len(words)
 
     def name_columns(self, text: str) -> None:
-        """The names of the columns of the rows below."""
         self._headings = text
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:

@@ -205,7 +205,6 @@ INDENT = 4
 
 
 def reason(line: Shown) -> str:
-    """Returns the reason behind a row, which has to be read whole."""
     row = line.row
     if row is None:
         return ""

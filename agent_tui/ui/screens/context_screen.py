@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -102,7 +101,6 @@ class ContextScreen(Guarded, Screen[None]):
         self.now = time.time()
         self.travel = Travel(agent)
         self.view = ContextView(ContextReport.of(agent, now=self.now))
-        self._unsubscribe: Callable[[], None] | None = None
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -114,8 +112,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.set_timer(READY, self._prepare)
 
     def on_unmount(self) -> None:
-        if self._unsubscribe is not None:
-            self._unsubscribe()
+        self._unsubscribe()
 
     def _event(self, event: Event) -> None:
         if self.agent.conversation.info.id != self.travel.session:
@@ -135,26 +132,22 @@ class ContextScreen(Guarded, Screen[None]):
 
     def _prepare(self) -> None:
         """Has what ← shows next made beside the screen."""
-        at, history = self.travel.at, self.travel.history
-        number = history.count if at is None else at
-        self.run_worker(
-            partial(history.prepare, number), name="prepare", group="past", thread=True, exit_on_error=False
-        )
+        history = self.travel.history
+        work = partial(history.prepare, history.count if self.travel.at is None else self.travel.at)
+        self.run_worker(work, name="prepare", group="past", thread=True, exit_on_error=False)
 
     @on(ContextView.Opened)
     def _opened(self, event: ContextView.Opened) -> None:
         event.stop()
         line = event.line
         if line.record is not None:
-            summary = self.agent.store.messages.summaries(self.agent.conversation.info.id).get(
-                line.record.summary_id or ""
-            )
+            summaries = self.agent.store.messages.summaries(self.agent.conversation.info.id)
+            summary = summaries.get(line.record.summary_id or "")
             self._read("Compaction", texts.compaction_details(line.record, summary, self.now))
         elif line.row is not None:
             self._read(line.label, f"{texts.row_facts(line.row)}\n\n{self._text(line)}".rstrip())
 
     def _text(self, line: Shown) -> str:
-        """Returns the text that is sent behind a row."""
         row = line.row
         if row is None:
             return ""

@@ -235,12 +235,10 @@ class ContextView(Guarded, Covered, Vertical):
             self.rebuild()
 
     def toggle(self, key: str) -> None:
-        """Opens or closes a row."""
         self.opened ^= {key}
         self.rebuild()
 
     def rebuild(self) -> None:
-        """Lays everything out for the size there is."""
         if self.is_mounted and self.size.width >= LEAST_WIDTH:
             self._lay_out(self.size)
 

@@ -74,7 +74,6 @@ class HelpRow:
 
 
 def help_rows(agent: Agent | None, rebound: dict[str, str], keys_first: bool) -> list[HelpRow]:
-    """Everything there is to know, in sections."""
     commands = [HelpRow("Commands", "", heading=True)]
     commands += [HelpRow(c.usage, c.summary, command=c.name, doc=_doc(c.doc, c.aliases)) for c in load().values()]
     if agent is not None:

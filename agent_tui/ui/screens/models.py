@@ -116,8 +116,6 @@ NAME_WIDTH = 8
 
 
 class EffortPicker(Picker["EffortChoice", str]):
-    """Answers the chosen level."""
-
     TITLE_TEXT = "Thinking"
     PLACEHOLDER = "off, low, medium or high"
     PREVIEW_LINES = 2

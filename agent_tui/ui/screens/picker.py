@@ -44,6 +44,12 @@ MEASURED = 500
 """Entries that are asked how wide they are."""
 
 
+def room_on(screen: Size) -> Size:
+    """What a dialog may take of a screen: where there is room, some of what it lies on stays to be seen."""
+    low, small = screen.height < LOW, screen.width < SMALL
+    return Size(screen.width - (0 if small else MARGIN), screen.height - (2 if low else MARGIN))
+
+
 class PickerRows(RowList, can_focus=False):
     """The rows of a picker; it draws them."""
 
@@ -157,7 +163,6 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         return WIDEST
 
     def start_at(self) -> int:
-        """The row the cursor starts on."""
         return 0
 
     def preview_lines(self, height: int) -> int:
@@ -181,7 +186,6 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
             yield Static(Content(""), id="preview")
 
     def compose_rows(self) -> ComposeResult:
-        """The rows, and what a subclass has beside them."""
         yield PickerRows(self)
 
     def on_mount(self) -> None:
@@ -204,13 +208,13 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         self._widest = max(self._widest, *map(self.width_of, self.shown[:MEASURED]), 0)
         words = max(cell_len(text) for text in (self.TITLE_TEXT, self.hint, self.PLACEHOLDER)) + 2
         wanted = max(LEAST_WIDTH, words, min(WIDEST, self._widest + MARK + BAR)) + 4
-        width = min(wanted, screen.width - (MARGIN if screen.width >= SMALL else 0))
+        room = room_on(screen)
+        width = min(wanted, room.width)
         kept = self.preview_lines(screen.height) if self._had else 0
         lines = min(max(kept, self._said_lines), max(0, screen.height // 2 - 4))
-        room = screen.height - (2 if screen.height < LOW else MARGIN)
         frame.styles.width = self._width = width
         extra = self.extra_lines(width) if self._had else 0
-        frame.styles.height = min(self.most + extra + (lines + 1 if lines else 0) + 4, room, TALLEST)
+        frame.styles.height = min(self.most + extra + (lines + 1 if lines else 0) + 4, room.height, TALLEST)
         self.query_one("#preview").styles.min_height = lines
         frame.border_subtitle = Content(fitting(self.hint if some else self.LEAVE, width - 6)).plain
 

@@ -276,7 +276,6 @@ class PictureScreen(Guarded, Screen[None]):
             self.run_worker(self._work(), exit_on_error=False)
 
     def wipe(self) -> None:
-        """Takes it off the terminal."""
         if self._overlay.wipe():
             self.app.screen.refresh()
             if self._canvas(False).wrapped:

@@ -138,7 +138,6 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._wanted.put(None)
 
     def _serve(self, reader: SearchReader) -> None:
-        """In the thread: one search after the other."""
         with contextlib.closing(reader):
             while (wanted := self._wanted.get()) is not None:
                 if wanted.number == self._searches:
@@ -277,7 +276,6 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
 
 
 def _how(state: IndexState) -> str:
-    """Why a search takes its time."""
     if state.kind == "building" and state.total:
         return f" (the index has {whole_percent(state.done, state.total)} so far)"
     return " (without an index)" if state.kind == "missing" else ""
@@ -345,7 +343,6 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
         self.told: dict[str | None, str] = {}
 
     def start_at(self) -> int:
-        """The newest message of the conversation."""
         return next((i for i, entry in enumerate(self.shown) if isinstance(entry, Message)), 0)
 
     def entries(self, search: str) -> Sequence[Message | Branch]:

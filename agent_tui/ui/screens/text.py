@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 
 from agent_tui.text.clean import clean, one_line
 from agent_tui.ui.safety import Guarded
+from agent_tui.ui.screens.picker import room_on
 from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.rows import RowList
 
@@ -24,8 +25,6 @@ WIDEST = 126
 """Cells of the longest lines; what is longer wraps."""
 FRAME = 4
 """Cells of the border and the air inside."""
-LOW, SMALL = 24, 80
-"""Below so many lines and cells of the screen it may take all of it."""
 MEASURED = 2_000
 """Lines that are measured for the width."""
 
@@ -145,8 +144,8 @@ class TextScreen(Guarded, ModalScreen[None]):
         lines = rows.text.split("\n")
         words = max(cell_len(self.title_text), cell_len(KEYS)) + 4
         self._wide = max(self._wide, min(WIDEST, max(words, *(cell_len(line) for line in lines[:MEASURED]))))
-        width = min(self._wide + FRAME + 1, screen.width - (4 if screen.width >= SMALL else 0))
-        room = screen.height - (2 if screen.height < LOW else 4)
+        most, room = room_on(screen)
+        width = min(self._wide + FRAME + 1, most)
         high = len(lines) if len(lines) > room else sum(len(_wrap(line, width - FRAME - 1)) for line in lines)
         self._high = max(self._high, min(high + 2, room))
         frame.styles.width, frame.styles.height = width, min(self._high, room)

@@ -112,7 +112,6 @@ class ThemePicker(Picker[Theme, str]):
         return 4 + name + kind + swatches + 2
 
     def _columns(self) -> tuple[int, int, int]:
-        """Cells of the name, the kind and the colours."""
         width = self.app.size.width
         swatches = 2 * sum(row.always for row in DRAWN_ROWS)
         roomy = width >= ROOMY

@@ -6,29 +6,24 @@ import re
 import time
 from collections.abc import Callable
 
+from agent_tui.records import dataclass
+
 PATIENCE = 0.1
 """Seconds in which the rest of an answer must follow its beginning; else it was keys."""
 
 
+@dataclass(eq=False)
 class Answers:
-    """Takes the answers that match ``answer`` out of what is typed and hands each to ``heard``; ``beginning`` matches
-    one that has come in part, up to ``longest`` characters of it."""
+    """Takes answers out of what is typed."""
 
-    def __init__(
-        self,
-        answer: re.Pattern[str],
-        beginning: re.Pattern[str],
-        longest: int,
-        heard: Callable[[re.Match[str]], object],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._answer = answer
-        self._beginning = beginning
-        self._longest = longest
-        self._heard = heard
-        self._clock = clock
-        self._held = ""
-        self._since = 0.0
+    _answer: re.Pattern[str]
+    _beginning: re.Pattern[str]
+    """Matches an answer that has come in part, up to ``_longest`` characters of it."""
+    _longest: int
+    _heard: Callable[[re.Match[str]], object]
+    _clock: Callable[[], float] = time.monotonic
+    _held: str = ""
+    _since: float = 0.0
 
     def take(self, text: str) -> str:
         """Takes the answers out of ``text`` and returns what is left for the prompt. The beginning of an answer is held

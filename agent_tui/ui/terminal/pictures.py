@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from agent_tui.engine.terminal import BEGINNING, LONGEST, REPLY, Replies, believed
+from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.ui.screen_buffer import ScreenBuffer
 from agent_tui.ui.terminal.answers import Answers
@@ -111,9 +112,8 @@ _MARKS = bytes((value & 63) + 63 for value in range(256))
 def encoded(width: int, height: int, palette: Sequence[tuple[int, int, int]], pixels: bytes) -> str:
     """The sequence that draws a picture where the cursor stands. ``pixels`` are ``width`` × ``height`` numbers of
     colours in ``palette``, row by row. Takes time, about a second for a million pixels of a photo: call in a thread."""
-    colors = "".join(
-        f"#{n};2;{_share(red)};{_share(green)};{_share(blue)}" for n, (red, green, blue) in enumerate(palette)
-    )
+    shares = (";".join(str((value * 100 + 127) // 255) for value in color) for color in palette)
+    colors = "".join(f"#{n};2;{share}" for n, share in enumerate(shares))
     out = [f'\x1bP0;1;0q"1;1;{width};{height}{colors}'.encode()]
     for top in range(0, height, ROWS):
         if top:
@@ -155,10 +155,6 @@ def _packed(bits: bytes | bytearray) -> bytes:
     return _RUN.sub(lambda run: b"!%d%b" % (len(run[0]), run[1]), marks)
 
 
-def _share(value: int) -> int:
-    return (value * 100 + 127) // 255
-
-
 NUMBER = 0x61_67_74
 """Kitty's number of the picture that is drawn over the text: there is never a second."""
 
@@ -182,15 +178,17 @@ class Writes(Protocol):
         """Sends a control sequence of ours; nothing happens without a terminal."""
 
 
+@dataclass(eq=False)
 class Overlay:
-    """``buffer`` is what the terminal is thought to show. ``wrapped``: for tmux, which hands it on."""
+    """A picture that is drawn over the text."""
 
-    def __init__(self, terminal: Writes, buffer: ScreenBuffer, wrapped: bool) -> None:
-        self._terminal = terminal
-        self._buffer = buffer
-        self._wrapped = wrapped
-        self._place: Place | None = None
-        self._number = 0
+    _terminal: Writes
+    _buffer: ScreenBuffer
+    """The terminal is thought to show this."""
+    _wrapped: bool
+    """For tmux, which hands it on."""
+    _place: Place | None = None
+    _number: int = 0
 
     def put(self, drawing: str, place: Place, number: int = 0) -> None:
         """Draws, with a sequence that does so from the cursor on; the cursor is where it was afterwards. ``number`` is

@@ -59,7 +59,7 @@ def problem(names: list[PrivateName]) -> str:
         return ""
     gone = ", ".join(f"{each.owner.removeprefix('textual.')}.{each.name} ({each.use})" for each in names)
     drawn = "drawn in Textual's own way, slower; " if any(each.draws for each in names) else ""
-    return f"{drawn}this version of Textual lacks {gone}"
+    return f"{drawn}missing: {gone}"
 
 
 def is_there(each: PrivateName) -> bool:
@@ -81,7 +81,7 @@ class Drawing:
 
     def __init__(self, told: Callable[[], object]) -> None:
         self.buffer = ScreenBuffer(can_scroll_regions())
-        self.problem = ""
+        self.problem = problem(missing(drawing=True))
         """Why Textual draws; empty while the program does."""
         self.error: Exception | None = None
         """What failed, where it is not that a name is missing."""
@@ -89,8 +89,6 @@ class Drawing:
         """Where the cursor was put last."""
         self.told = told
         self.of_widget: Exception | None = None
-        if gone := problem(missing(drawing=True)):
-            self.problem = gone
 
     def attempt(self, own: Callable[[], T], textual: Callable[[], T]) -> T:
         """Draws in the program's own way; where that fails and Textual's does not, in Textual's from now on. Where both
@@ -105,9 +103,7 @@ class Drawing:
             except Exception as widget_error:
                 self.of_widget = widget_error
                 raise
-            self.give_up(f"drawn in Textual's own way, slower: {type(error).__name__}: {error}", error)
+            self.problem = f"drawn in Textual's own way, slower: {type(error).__name__}: {error}"
+            self.error = error
+            self.told()
             return drawn
-
-    def give_up(self, why: str, error: Exception) -> None:
-        self.problem, self.error = why, error
-        self.told()

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import field
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -15,6 +16,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from agent_tui.models.messages import AttachmentPart, base64_size, base64_type
+from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable
 from agent_tui.ui.flow.layout import MAX_PROSE, Decoration, Flow, Line, cells_in
 from agent_tui.ui.flow.paint import Piece
@@ -53,6 +55,9 @@ Box: TypeAlias = tuple[int, int]
 """Columns and rows."""
 
 
+_NO_COLOR = Color.default()
+
+
 class HasAlbum(Protocol):
     album: Album | None
     """Where pictures are kept; None where the text holds none."""
@@ -60,23 +65,22 @@ class HasAlbum(Protocol):
     """How a picture is shown on a screen of its own; empty where it is not."""
 
 
+@dataclass(slots=True, eq=False)
 class Picture:
-    """An image of the transcript. ``size`` is in pixels, None where it is no image that is shown; ``box`` is what it
-    covers where it was laid out last, ``problem`` why it cannot be shown."""
+    """An image of the transcript."""
 
-    __slots__ = ("box", "color", "number", "part", "piece", "placed", "problem", "size", "state")
-
-    def __init__(self, part: AttachmentPart) -> None:
-        self.part = part
-        data = part.data or ""
-        self.size = base64_size(data) if base64_type(data) is not None else None
-        self.state: State = "unseen"
-        self.problem = ""
-        self.number = 0
-        self.color = Color.default()
-        self.box: Box = (0, 0)
-        self.placed: Box = (0, 0)
-        self.piece: Piece | None = None
+    part: AttachmentPart
+    size: tuple[int, int] | None
+    """In pixels; None where it is no image that is shown."""
+    state: State = "unseen"
+    problem: str = ""
+    """Why it cannot be shown."""
+    number: int = 0
+    color: Color = _NO_COLOR
+    box: Box = (0, 0)
+    """It covered this where it was laid out last."""
+    placed: Box = (0, 0)
+    piece: Piece | None = None
 
 
 class PictureLine(Line):
@@ -87,40 +91,33 @@ class PictureLine(Line):
     picture: Picture
 
 
+@dataclass(eq=False)
 class Album:
-    """Knows which pictures the terminal holds. ``cell`` is the size of a cell in pixels; ``changed`` is called when the
-    lines of a picture are to be drawn anew; ``begin`` starts work beside the keys.
+    """Knows which pictures the terminal holds."""
 
-    ``system`` is how the terminal is told colours: a picture's number travels as one.
-    """
-
-    def __init__(
-        self,
-        terminal: Writes,
-        cell: tuple[int, int],
-        system: ColorSystem,
-        in_tmux: bool,
-        begin: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
-        changed: Callable[[], None],
-    ) -> None:
-        self._terminal = terminal
-        self._cell = cell
-        self._system = system
-        self._in_tmux = in_tmux
-        self._begin = begin
-        self._changed = changed
-        self._pictures: dict[int, Picture] = {}
-        self._held: OrderedDict[int, Picture] = OrderedDict()
-        self._todo: deque[Picture] = deque()
-        self._works = False
-        self._sending: Picture | None = None
-        self._time = 0
+    _terminal: Writes
+    _cell: tuple[int, int]
+    """The size of a cell in pixels."""
+    _system: ColorSystem
+    """How the terminal is told colours: a picture's number travels as one."""
+    _in_tmux: bool
+    _begin: Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
+    """Starts work beside the keys."""
+    _changed: Callable[[], None]
+    """Called when the lines of a picture are to be drawn anew."""
+    _pictures: dict[int, Picture] = field(default_factory=dict)
+    _held: OrderedDict[int, Picture] = field(default_factory=OrderedDict)
+    _todo: deque[Picture] = field(default_factory=deque)
+    _works: bool = False
+    _sending: Picture | None = None
+    _time: int = 0
 
     def picture(self, part: AttachmentPart) -> Picture:
         """The picture of an attachment, the same each time."""
         found = self._pictures.get(id(part))
         if found is None:
-            found = self._pictures[id(part)] = Picture(part)
+            size = base64_size(part.data or "") if base64_type(part.data or "") is not None else None
+            found = self._pictures[id(part)] = Picture(part, size)
         return found
 
     def box(self, size: tuple[int, int], room: int) -> Box:

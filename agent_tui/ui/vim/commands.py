@@ -116,7 +116,6 @@ class _Reader:
         return key
 
     def operated(self, command: Command) -> Command:
-        """An operator with its motion or object."""
         more = self.count()
         if more is not None:
             command = replace(command, count=more * (command.count or 1))
@@ -141,7 +140,6 @@ class Typed:
     text: str
 
     def onto(self, text: Text, place: Place) -> tuple[Text, Place]:
-        """Types the same there."""
         row, column = place
         start = (row, max(0, column - self.removed))
         return text.replaced(start, place, self.text), text.advanced(start, self.text)
@@ -183,7 +181,6 @@ class Session:
 
 
 def shared(one: str, two: str) -> int:
-    """Returns how many characters two texts have in common at their beginning."""
     differ = (at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
     return next(differ, min(len(one), len(two)))
 

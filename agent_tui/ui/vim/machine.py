@@ -22,8 +22,6 @@ Ask = tuple[Literal["escape", "older", "newer", "copy", "paste", "find"], str]
 
 @dataclass(slots=True, frozen=True)
 class Repeatable:
-    """A command, what was selected for it, and what was typed after it."""
-
     command: Command
     extent: Extent | None = None
     typed: commands.Typed | None = None
@@ -40,7 +38,7 @@ class Vim:
         self.asks: list[Ask] = []
         self._keys: list[str] = []
         self._wanted = 0
-        self._registers = Registers()
+        self.registers = Registers()
         self._undo = Undo()
         self._found: tuple[str, str] | None = None
         self._last: Repeatable | None = None
@@ -52,7 +50,6 @@ class Vim:
 
     @property
     def pending(self) -> str:
-        """The keys that were typed of a command that is not complete."""
         return "".join(self._keys)
 
     @property
@@ -61,13 +58,7 @@ class Vim:
 
     @property
     def selection(self) -> Span:
-        """The selected part of the text."""
         return operators.selected(self.text, self.anchor, self.cursor, self.mode == "visual line")
-
-    def register(self, name: str = "") -> str:
-        """Returns the text of a register, the line break of whole lines included."""
-        kept = self._registers.get(name)
-        return str(kept) if kept is not None else ""
 
     def begin(self, text: str = "", cursor: Place = (0, 0)) -> None:
         """A new prompt, in insert mode; nothing can be undone. Registers and what ``.`` repeats stay."""
@@ -94,7 +85,6 @@ class Vim:
             self._wanted = self.cursor[1]
 
     def select(self, anchor: Place, cursor: Place) -> None:
-        """Something was selected with the mouse."""
         self.mode, self.anchor, self.cursor = "visual", self.text.within(anchor), self.text.within(cursor)
 
     def press(self, key: str) -> None:
@@ -178,7 +168,7 @@ class Vim:
             case "p" | "P":
                 if command.register in CLIPBOARD:
                     self.asks.append(("paste", command.key))
-                elif (kept := self._registers.get(command.register)) is not None:
+                elif (kept := self.registers.get(command.register)) is not None:
                     self._do(operators.put(text, cursor, kept, command.key == "p", count), command)
             case "J" | "gJ":
                 self._do(operators.join(text, cursor[0], count, command.key == "J"), command)
@@ -212,7 +202,6 @@ class Vim:
         return found
 
     def _span(self, command: Command) -> Span | None:
-        """Returns the region that an operator is to work on."""
         row, count = self.cursor[0], command.count or 1
         if command.motion == "lines":
             if count > 1 and row == self.text.last:
@@ -235,7 +224,7 @@ class Vim:
             return
         register, yanked, repeatable = command.register, command.key in ("y", "Y"), Repeatable(command, extent)
         if done.kept is not None:
-            self._registers.keep(done.kept, register, yanked)
+            self.registers.keep(done.kept, register, yanked)
             if register in CLIPBOARD:
                 self.asks.append(("copy", str(done.kept)))
         before, self.text, self.cursor = self.text, done.text, done.cursor
@@ -293,7 +282,7 @@ class Vim:
         """A command on what is selected, or on as much as was when it is repeated."""
         text = self.text
         self._stop_selecting(span.start)
-        self._do(operators.on_selected(text, span, command, self._registers.get(command.register)), command, extent)
+        self._do(operators.on_selected(text, span, command, self.registers.get(command.register)), command, extent)
 
     # Inserting
 
@@ -351,7 +340,6 @@ class Vim:
             self._last = repeatable
 
     def _was_typed(self, typed: commands.Typed) -> None:
-        """Remembers what was typed after the last change."""
         if self._repeated is None and self._last is not None:
             self._last = replace(self._last, typed=typed)
 

@@ -248,7 +248,6 @@ class Marks:
         self._text = Text(("",))
 
     def forget(self, text: Text) -> None:
-        """Another text begins."""
         self._places.clear()
         self._text = text
 

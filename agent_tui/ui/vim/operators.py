@@ -160,23 +160,25 @@ def join(text: Text, row: int, rows: int, spaces: bool) -> Done | None:
     return Done(new, new.on((row, column)), (row, 0))
 
 
+def _past(text: Text, place: Place, count: int) -> Place:
+    """Behind so many characters, or at the end of the line."""
+    for _ in range(count):
+        place = text.after(place)
+    return place
+
+
 def overwrite(text: Text, cursor: Place, character: str, count: int) -> Done | None:
     """``r``: nothing where there are not so many characters."""
-    end = cursor
-    for _ in range(count):
-        following = text.after(end)
-        if following == end:
-            return None
-        end = following
+    end = _past(text, cursor, count)
+    if end == _past(text, cursor, count - 1):
+        return None
     new = text.replaced(cursor, end, character * count)
     return Done(new, new.on((cursor[0], cursor[1] + count - 1)), cursor)
 
 
 def toggle(text: Text, cursor: Place, count: int) -> Done | None:
     """``~``."""
-    end = cursor
-    for _ in range(min(count, text.length(cursor[0]))):
-        end = text.after(end)
+    end = _past(text, cursor, min(count, text.length(cursor[0])))
     if end == cursor:
         return None
     new = text.replaced(cursor, end, recased(text.between(cursor, end), "g~"))
@@ -297,21 +299,14 @@ def object_selected(
 
 def put_over(text: Text, span: Span, kept: Kept, count: int) -> Done:
     """Puts what is kept, ``count`` times, in place of what is selected, which is kept then."""
+    body, row = ("\n" if kept.lines else "").join([kept.text] * count), span.start[0]
     if span.lines:
-        gone = _kept(text, span)
-        separator = "\n" if kept.lines else ""
-        rows = tuple(separator.join([kept.text] * count).split("\n"))
-        new = text.with_rows(span.start[0], span.end[0], rows)
-        row = span.start[0]
-        return Done(new, new.first_word(row) if kept.lines else (row, 0), span.start, gone)
+        new = text.with_rows(row, span.end[0], tuple(body.split("\n")))
+        return Done(new, new.first_word(row) if kept.lines else (row, 0), span.start, _kept(text, span))
     taken = _kept(text, span) if span.start != span.end else None
-    if kept.lines:
-        body = "\n".join([kept.text] * count)
-        new = text.replaced(span.start, span.end, f"\n{body}\n")
-        return Done(new, new.first_word(span.start[0] + 1), span.start, taken)
-    inserted = kept.text * count
-    new = text.replaced(span.start, span.end, inserted)
-    return Done(new, _last_of(new, span.start, inserted), span.start, taken)
+    new = text.replaced(span.start, span.end, f"\n{body}\n" if kept.lines else body)
+    cursor = new.first_word(row + 1) if kept.lines else _last_of(new, span.start, body)
+    return Done(new, cursor, span.start, taken)
 
 
 def _last_of(text: Text, start: Place, inserted: str) -> Place:

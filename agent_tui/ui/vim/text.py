@@ -46,7 +46,6 @@ class Text:
 
     @property
     def last(self) -> int:
-        """The last row."""
         return len(self.lines) - 1
 
     def length(self, row: int) -> int:
@@ -86,12 +85,10 @@ class Text:
         return self.on((row, self.indent(row)))
 
     def indent(self, row: int) -> int:
-        """Returns how many blanks the row begins with."""
         line = self.lines[row]
         return len(line) - len(line.lstrip(" \t"))
 
     def between(self, start: Place, end: Place) -> str:
-        """The text from ``start`` up to ``end``, which is not part of it."""
         if start[0] == end[0]:
             return self.lines[start[0]][start[1] : end[1]]
         first, last = self.lines[start[0]][start[1] :], self.lines[end[0]][: end[1]]
@@ -249,7 +246,6 @@ class Undo:
         self._future.clear()
 
     def changed(self, before: Text, cursor: Place) -> None:
-        """A change was made to ``before``."""
         self._past.append((before, cursor))
         del self._past[:-KEPT]
         self._future.clear()

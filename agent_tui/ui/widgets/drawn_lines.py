@@ -124,7 +124,6 @@ class Activity(Lines):
 
     @property
     def waits(self) -> bool:
-        """True when the user is waited for."""
         return bool(self.phase) and self._waits_since is not None
 
     @property

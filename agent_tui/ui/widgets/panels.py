@@ -79,22 +79,14 @@ class _PermissionHeader(Lines):
 
 
 def _at_most(text: str, width: int, most: int) -> list[str]:
-    """A text in at most so many lines."""
     pieces = pieces_of(text, width)
     return pieces if len(pieces) <= most else [*pieces[: most - 1], shorten("".join(pieces[most - 1 :]), width)]
 
 
-def _diff_color(kind: str) -> Callable[[str], str]:
-    """The colours of a diff's lines; everything else has one."""
-
-    def color(line: str) -> str:
-        if kind != "diff":
-            return "foreground"
-        if line.startswith(("@@", "--- ", "+++ ")):
-            return "muted"
-        return {"+": "diff-add", "-": "diff-remove"}.get(line[:1], "foreground")
-
-    return color
+def _diff_color(line: str) -> str:
+    if line.startswith(("@@", "--- ", "+++ ")):
+        return "muted"
+    return {"+": "diff-add", "-": "diff-remove"}.get(line[:1], "foreground")
 
 
 class PermissionPanel(QuestionPanel[PermissionAsked]):
@@ -116,13 +108,14 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
         answer: Callable[[PermissionAsked, bool, str | None, str], None],
     ) -> None:
         display = asked.display or {}
+        text = str(display.get("text") or "")
         self._question = _PermissionHeader(asked)
         super().__init__(
             asked,
             guard,
             typed,
             self._question,
-            Body(str(display.get("text") or ""), _diff_color(str(display.get("kind") or "text"))),
+            Body(text, _diff_color) if display.get("kind") == "diff" else Body(text),
             Choices(permission_choices(asked), PERMISSION_WORDS),
             "What to do instead · Enter sends · Esc back",
         )
@@ -131,7 +124,6 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
         self._warned: Choice | None = None
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.watch(self._body, "scroll_y", self._look, init=False)
 
     def _drawn(self) -> None:
@@ -179,7 +171,7 @@ def _plan_color(line: str) -> str:
 
 
 class PlanPanel(QuestionPanel[PlanPresented]):
-    """Asks about one plan.; the plan is the model's text, drawn and never interpreted."""
+    """Asks about one plan, which is the model's text, drawn and never interpreted."""
 
     DEFAULT_CSS = """
     PlanPanel { border: round $accent; }
@@ -246,20 +238,12 @@ class PlanPanel(QuestionPanel[PlanPresented]):
             await super().on_paste(event)
 
     async def action_editor(self) -> None:
-        changed = await self._edit(self.text, "plan.md")
+        area = self.query_one(TextArea)
+        changed = await self._edit(area.text, "plan.md")
         if changed is not None and self.is_attached:
-            self.changed(changed)
-
-    @property
-    def text(self) -> str:
-        """The plan as it is now, spelled out."""
-        return self.query_one(TextArea).text
-
-    def changed(self, text: str) -> None:
-        """The plan as the user's editor left it."""
-        self.query_one(TextArea).text = text
-        self.add_class("-editing")
-        self.action_escape()
+            area.text = changed
+            self.add_class("-editing")
+            self.action_escape()
 
     def choose(self, choice: Choice) -> None:
         assert isinstance(choice, PlanChoice)
@@ -316,7 +300,6 @@ class AskChoice:
 
 
 def choices_for(asked: QuestionAsked) -> list[AskChoice]:
-    """The choices by number, and the way to other words."""
     rows = [AskChoice(str(n), spelled(text, line=True), text) for n, text in enumerate(asked.choices, 1)]
     if asked.several:
         rows.append(AskChoice("s", "Send what is chosen", done=True))
@@ -324,7 +307,7 @@ def choices_for(asked: QuestionAsked) -> list[AskChoice]:
 
 
 class AskPanel(QuestionPanel[QuestionAsked]):
-    """Puts one question.; the model's words are drawn and never interpreted."""
+    """Puts one question; the model's words are drawn and never interpreted."""
 
     DEFAULT_CSS = """
     AskPanel { border: round $primary; }

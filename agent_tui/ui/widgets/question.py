@@ -322,7 +322,6 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
 
     @property
     def writing(self) -> bool:
-        """True when keys are text now."""
         return self.has_class("-feedback")
 
     async def on_key(self, event: events.Key) -> None:
@@ -379,7 +378,6 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         self._body.styles.height = shown - 1 if long and shown == room else shown
 
     def _header_rows(self, width: int, short: bool) -> int:
-        """Lines of the header, when they have so many cells."""
         return 1
 
     def action_move(self, by: int) -> None:
@@ -421,11 +419,9 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
 
     @property
     def here(self) -> Choice:
-        """The choice under the cursor."""
         return self.choices[self._choices.cursor]
 
     def ask_for_words(self, choice: Choice) -> None:
-        """Opens the line for words."""
         self._to(self.choices.index(choice))
         self.add_class("-feedback")
         self.query_one(Input).focus()

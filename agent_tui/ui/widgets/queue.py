@@ -26,7 +26,6 @@ LEAST_TEXT = 24
 
 
 def word(waits: WaitingMessage, paused: bool) -> tuple[str, str]:
-    """Returns the word for a waiting message, and its colour."""
     return ("waits", "warning") if paused and waits.kind in ("queued", "steer") else WORDS[waits.kind]
 
 
@@ -44,7 +43,6 @@ class Queue(Lines):
         self.limit = 4
 
     def set_limit(self, limit: int) -> None:
-        """Sets how many lines there may be; the rest is a number."""
         self.limit = limit
         self.set_height(min(limit, len(self.entries)))
 

@@ -136,7 +136,7 @@ def test_a_broken_stream_keeps_its_parts_and_the_usage_of_its_start() -> None:
     cut = whole[: whole.index(b"event: content_block_stop")]
     got = accumulate(cut)
     assert got.parts == [("reasoning", "so far", None)]
-    assert got.reason is None and got.accumulator.truncated
+    assert got.reason is None and not got.accumulator.complete
     assert (got.usage.input, got.usage.source) == (10, "provider")
 
 

@@ -94,7 +94,7 @@ async def test_j_and_k_go_through_the_history_at_the_ends(tmp_path: Path) -> Non
 async def test_escape_leaves_first_and_interrupts_then(tmp_path: Path) -> None:
     async with running(tmp_path, settings=VIM) as run:
         run.agent.turns.busy = True
-        run.agent.publish(TurnStarted("t"))
+        run.agent.publish(TurnStarted())
         await keys(run, "more<escape>")
         assert not run.agent.called("interrupt")
         await keys(run, "d<escape>")
