@@ -116,7 +116,7 @@ class ContextReport:
             records=conversation.own_records,
             prices=info.prices if info is not None else None,
             now=now,
-            read_only=(conversation.read_only_reason or OPEN_ELSEWHERE) if conversation.read_only else "",
+            read_only=OPEN_ELSEWHERE if conversation.read_only else "",
         )
 
     def in_words(self) -> str:

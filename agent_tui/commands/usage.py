@@ -186,7 +186,7 @@ async def status(agent: Agent, args: str) -> CommandResult:
         ("Cost", money(usage.session.cost)),
     ]
     if agent.conversation.read_only:
-        rows.append(("State", f"read-only: {agent.conversation.read_only_reason or OPEN_ELSEWHERE}"))
+        rows.append(("State", f"read-only: {OPEN_ELSEWHERE}"))
     return Text("\n".join(f"{name:<9} {value}" for name, value in rows))
 
 

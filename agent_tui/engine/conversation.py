@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from agent_tui.context.anchor import beside, made_on, on_branch
 from agent_tui.context.view import ViewBuilder
-from agent_tui.errors import OPEN_ELSEWHERE, READ_ONLY, AgentError, StoreError, StoreLockedError
+from agent_tui.errors import READ_ONLY, AgentError, StoreError, StoreLockedError
 from agent_tui.models.failure import TEXT_KEPT, Failure
 from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart, ToolResultPart, new_id
 from agent_tui.models.requests import SentMessage
@@ -139,11 +139,6 @@ class Conversation:
     def sent_message(self, message_id: str) -> SentMessage | None:
         """A message as the next request sends it; None where it does not."""
         return next((sent for sent in self.view() if sent.message.id == message_id), None)
-
-    @property
-    def read_only_reason(self) -> str:
-        """Why it is read only; empty where it is not."""
-        return OPEN_ELSEWHERE if self.read_only else ""
 
     def changed(self) -> None:
         """To be called after a message was changed in place."""
@@ -345,6 +340,14 @@ class Conversation:
         self.info.state = state
         if not self.read_only:
             self.save_info()
+
+    def keep_state(self, state: SessionState) -> None:
+        """The same where that works now; else it is stored with what is stored next, and the log says why."""
+        if state != self.info.state:
+            try:
+                self.set_state(state)
+            except StoreError as error:
+                log.warning("Stored later: %s", error)
 
     def save_info(self) -> None:
         """Stores the session's own facts, and what waits. Raises StoreError; then they wait too."""

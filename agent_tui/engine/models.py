@@ -6,7 +6,6 @@ import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import aclosing
 from dataclasses import fields, replace
 from typing import get_args
 
@@ -364,10 +363,8 @@ class RoutedProvider:
     def _for(self, spec: ModelSpec) -> Provider:
         return self._demo if spec.model == DEMO else self._remote
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        async with aclosing(self._for(request.spec).stream(request)) as items:
-            async for item in items:
-                yield item
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        return self._for(request.spec).stream(request)
 
     async def describe(self, spec: ModelSpec) -> ModelInfo:
         return await self._for(spec).describe(spec)

@@ -111,12 +111,7 @@ class TurnRelay:
         permissions, conversation = self._desk.permissions, self._state.conversation
         if added.role == "user":
             permissions.attached(Path(p.path) for p in added.parts if isinstance(p, AttachmentPart) and p.path)
-        state = permissions.reach.kept(conversation.info.state)
-        if state != conversation.info.state:
-            try:
-                conversation.set_state(state)
-            except StoreError as error:
-                log.warning("What was read outside the project was not stored: %s", error)
+        conversation.keep_state(permissions.reach.kept(conversation.info.state))
 
     def _keep_what_failed(self, ended: TurnEnded, unsent: Sequence[Message], asked: Sequence[Message]) -> None:
         """Makes what could not be sent wait for the user's word, and so what got no word of an answer."""
@@ -150,11 +145,8 @@ class TurnRelay:
         what has changed since."""
         conversation = self._state.conversation
         if conversation.info.state.environment is None:
-            try:
-                conversation.set_state(replace(conversation.info.state, environment=self._workspace.environment))
-            except StoreError as error:
-                # The turn will not get far, and says why.
-                log.warning("The environment could not be stored: %s", error)
+            # Where it cannot be stored the turn will not get far, and says why.
+            conversation.keep_state(replace(conversation.info.state, environment=self._workspace.environment))
         update = self._workspace.environment_update(conversation.view())
         if update is not None:
             message.parts.insert(0, update)

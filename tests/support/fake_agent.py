@@ -163,12 +163,9 @@ class Part:
 
 
 class FakeConversation(Conversation):
-    read_only_reason: str
-
     def __init__(self, home: Path, messages: Sequence[Message]) -> None:
         self.info = SessionInfo("ses_1", str(home), title="A session", model="demo")
         self.read_only = False
-        self.read_only_reason = ""
         self.path: list[Message] = list(messages)
         self.own_records: list[CompactionRecord] = []
         self.steps: list[Step] = []

@@ -236,9 +236,4 @@ class CompactionService:
 
     def _save_state(self) -> None:
         conversation = self._runtime.conversation
-        state = self.auto.kept_in(conversation.info.state)
-        if state != conversation.info.state:
-            try:
-                conversation.set_state(state)
-            except StoreError as error:
-                log.warning("Stored later: %s", error)
+        conversation.keep_state(self.auto.kept_in(conversation.info.state))
