@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -94,17 +94,20 @@ class Database:
     def _undo(self) -> None:
         # A full disk has SQLite roll back by itself; and a failing ROLLBACK must not hide what went wrong first.
         if self.connection.in_transaction:
-            try:
-                self.connection.execute("ROLLBACK")
-            except FAULTS as error:
-                raise explain(error, self.path) from error
+            self.run("ROLLBACK")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turns SQLite's failures into ``StoreError``."""
+        try:
+            yield
+        except FAULTS as error:
+            raise explain(error, self.path) from error
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         """One statement. Raises ``StoreError``."""
-        try:
+        with self._explained():
             return self.connection.execute(sql, values)
-        except FAULTS as error:
-            raise explain(error, self.path) from error
 
     def copy_tables(self, path: Path, tables: Sequence[str]) -> None:
         """Adds the rows of another database of the same schema. Raises ``StoreError``."""
@@ -117,24 +120,18 @@ class Database:
             self.run("DETACH DATABASE other")
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        try:
+        with self._explained():
             self.connection.executemany(sql, rows)
-        except FAULTS as error:
-            raise explain(error, self.path) from error
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query. Raises ``StoreError``."""
-        try:
+        with self._explained():
             return self.connection.execute(sql, values).fetchall()
-        except FAULTS as error:
-            raise explain(error, self.path) from error
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """The first row of a query, or None. Raises ``StoreError``."""
-        try:
+        with self._explained():
             return self.connection.execute(sql, values).fetchone()
-        except FAULTS as error:
-            raise explain(error, self.path) from error
 
     @classmethod
     def in_memory(cls, path: Path) -> Database:
@@ -150,14 +147,8 @@ class Database:
     def checkpoint(self) -> None:
         """Copies the write-ahead log into the file over a connection of its own: callable from any thread, and
         nobody's write waits for it. Does nothing while another process does the same. Raises ``StoreError``."""
-        try:
-            connection = sqlite3.connect(self.path, timeout=0, isolation_level=None)
-            try:
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            finally:
-                connection.close()
-        except FAULTS as error:
-            raise explain(error, self.path) from error
+        with self._explained(), closing(sqlite3.connect(self.path, timeout=0, isolation_level=None)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     @contextmanager
     def decoding(self, what: str) -> Iterator[None]:
@@ -172,10 +163,8 @@ class Database:
         self.run(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
 
     def close(self) -> None:
-        try:
+        with self._explained():
             self.connection.close()
-        except FAULTS as error:
-            raise explain(error, self.path) from error
 
 
 def copied_files(path: Path, folder: Path) -> Path:

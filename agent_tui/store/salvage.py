@@ -103,9 +103,11 @@ class _Reader:
             self.content.missing.append(f"part of the file that holds its {table}s")
         return rows
 
-    def _load(self, what: str, load: Callable[[], T]) -> T | None:
+    def _load(self, what: str, load: Callable[[dict[str, Any]], T], data: Any, **known: Any) -> T | None:
+        """What the JSON in ``data`` and the fields that have columns make; where they make no sense, ``what`` is
+        missing."""
         try:
-            return load()
+            return load({**_object(data), **known})
         except UNREADABLE:
             self.content.missing.append(what)
             return None
@@ -116,19 +118,12 @@ class _Reader:
         rows = self._rows("message", "id, role, status, parent_id, raw_tokens, data, in_tree")
         for n, message_id, role, status, parent_id, raw_tokens, data, in_tree in rows:
             parts = self._parts(n, message_id)
-
-            def load(
-                data: Any = data, raw_tokens: Any = raw_tokens, parent_id: Any = parent_id, parts: list[Part] = parts
-            ) -> Message:
-                known = {"id": message_id, "role": role, "status": status, "parent_id": parent_id, "parts": parts}  # noqa: B023
-                return load_message({**_object(data), **known, "raw_tokens": raw_tokens})
-
-            message = self._load(f"message {message_id}", load)
+            facts = {"id": message_id, "role": role, "status": status, "parent_id": parent_id, "parts": parts}
+            message = self._load(f"message {message_id}", load_message, data, raw_tokens=raw_tokens, **facts)
             if message is None:
                 # Its text is in its parts: what remains is shown under the fields every message has.
-                parent = parent_id if isinstance(parent_id, str) else None
-                facts = {"id": message_id, "role": role, "status": status, "parent_id": parent, "parts": parts}
-                message = _quietly(lambda: load_message(facts)) if parts else None  # noqa: B023
+                facts["parent_id"] = parent_id if isinstance(parent_id, str) else None
+                message = _quietly(load_message, facts) if parts else None
                 if message is None:
                     continue
                 self.content.missing[-1] = f"some facts of message {message_id}"
@@ -145,10 +140,7 @@ class _Reader:
         )
         if not whole:
             self.content.missing.append(f"parts of message {message_id}")
-        loaded = (
-            self._load(f"part {position} of message {message_id}", lambda: load_part(_object(data)))  # noqa: B023
-            for _, position, data in rows
-        )
+        loaded = (self._load(f"part {position} of message {message_id}", load_part, data) for _, position, data in rows)
         return [part for part in loaded if part is not None]
 
     def _link(self, order: Sequence[str]) -> None:
@@ -170,7 +162,7 @@ class _Reader:
         if not whole:
             self.content.missing.append("part of the file that holds what was sent besides the conversation")
         for key, data in rows:
-            found = _quietly(lambda: load_fixed(data, shared))  # noqa: B023
+            found = _quietly(load_fixed, data, shared)
             if found is not None:
                 sets[key] = found
         for _, step_id, status, message_id, fixed_id, data in self._rows(
@@ -179,17 +171,14 @@ class _Reader:
             if fixed_id is not None and fixed_id not in sets:
                 self.content.missing.append(f"what step {step_id} sent besides the conversation")
             known = {"id": step_id, "status": status, "message_id": message_id, "fixed": sets.get(fixed_id, ())}
-            step = self._load(f"step {step_id}", lambda: load_step({**_object(data), **known}))  # noqa: B023
+            step = self._load(f"step {step_id}", load_step, data, **known)
             if step is not None:
                 self.content.steps.append(step)
 
     def _records(self) -> None:
         for _, record_id, operation_id, active, data in self._rows("compaction", "id, operation_id, active, data"):
             known = {"id": record_id, "operation_id": operation_id, "active": bool(active)}
-            record = self._load(
-                f"compaction {record_id}",
-                lambda: load_record({**_object(data), **known}),  # noqa: B023
-            )
+            record = self._load(f"compaction {record_id}", load_record, data, **known)
             if record is None:
                 continue
             if record.summary_id is not None and record.summary_id not in self.content.summaries:
@@ -207,9 +196,9 @@ def _object(data: Any) -> dict[str, Any]:
     return value
 
 
-def _quietly(load: Callable[[], T]) -> T | None:
+def _quietly(load: Callable[..., T], *data: Any) -> T | None:
     try:
-        return load()
+        return load(*data)
     except UNREADABLE:
         return None
 
