@@ -34,16 +34,11 @@ def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
     remembers the one pattern it names; of very many the first are offered, and the others are asked about when they
     come."""
     always = [
-        PermissionChoice(
-            "a" if i == 0 else str(i + 2),
-            _always(pattern),
-            True,
-            pattern,
-        )
+        PermissionChoice(str(i + 2) if i else "a", _always(pattern), True, pattern)
         for i, pattern in enumerate(asked.patterns[:MAX_PATTERNS])
     ]
     session = [
-        PermissionChoice(("s", "")[i > 0], _for_session(rule, asked.tool), True, rule)
+        PermissionChoice("" if i else "s", _for_session(rule, asked.tool), True, rule)
         for i, rule in enumerate(asked.session)
     ]
     return [

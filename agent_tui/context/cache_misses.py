@@ -144,7 +144,10 @@ def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Si
         depth = _counted(step, other, paths.shared(end, begun))
     whole = fixed_whole and depth == paths.depth(begun)
     if caching.keeping == "automatic":
-        tokens = held(other, caching) if whole else _in_units(_size(same, fixed_whole, depth, sizes), caching)
+        if whole:
+            tokens = held(other, caching)
+        else:
+            tokens = _in_units(sizes.messages(depth) if fixed_whole else sizes.fixed(same), caching)
         return [Reach(other, tokens, other.created, life, depth, whole)] if tokens else []
     found: list[Reach] = []
     for mark in other.sent.marks:
@@ -158,10 +161,6 @@ def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Si
         if tokens >= caching.minimum:
             found.append(Reach(other, tokens, other.created, life, mark, last))
     return sorted(found, key=lambda one: -one.tokens)
-
-
-def _size(same: int, fixed_whole: bool, depth: int, sizes: Sizes) -> int:
-    return sizes.messages(depth) if fixed_whole else sizes.fixed(same)
 
 
 def _counted(step: Step, other: Step, depth: int) -> int:

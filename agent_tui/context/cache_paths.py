@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
+from agent_tui.context.anchor import common_prefix
 from agent_tui.context.view import CLEARED_SUFFIX, CLIP_SUFFIX
 from agent_tui.models.rows import FIXED_ROWS, RowId
 from agent_tui.models.steps import FixedPart, Sent, Step
@@ -229,12 +230,7 @@ def model_of(step: Step) -> tuple[str, str, str]:
 
 def same_fixed(before: Sequence[FixedPart], after: Sequence[FixedPart]) -> int:
     """Returns how many parts two lists begin with in common."""
-    count = 0
-    for one, other in zip(before, after, strict=False):
-        if one.fingerprint != other.fingerprint:
-            break
-        count += 1
-    return count
+    return common_prefix([part.fingerprint for part in before], [part.fingerprint for part in after])
 
 
 def fixed_difference(before: Sequence[FixedPart], after: Sequence[FixedPart]) -> Difference | None:

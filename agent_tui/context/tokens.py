@@ -118,7 +118,7 @@ def attachment_tokens(part: AttachmentPart, family: str) -> int:
     """Tokens of an attachment sent as data. Rough by nature: providers rescale before they count."""
     data = part.data or ""
     if part.media_type.startswith("image/"):
-        width, height = image_size(data)
+        width, height = base64_size(data) or (DEFAULT_SIDE, DEFAULT_SIDE)
         return image_tokens(width, height, family)
     if part.media_type == "application/pdf":
         return pdf_pages(data) * family_record(family).pdf_page
@@ -144,11 +144,6 @@ def image_tokens(width: int, height: int, family: str) -> int:
     scale = min(1.0, 2_048 / max(width, height))
     scale *= min(1.0, 768 / (min(width, height) * scale))
     return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
-
-
-def image_size(data: str) -> tuple[int, int]:
-    """Width and height in pixels from the header of a base64 PNG, GIF, WebP or JPEG."""
-    return base64_size(data) or (DEFAULT_SIDE, DEFAULT_SIDE)
 
 
 @lru_cache(maxsize=64)

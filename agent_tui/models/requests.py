@@ -123,32 +123,35 @@ class Reckoned:
 
 @dataclass(slots=True)
 class ModelRequest:
-    """One model call. ``messages`` are the conversation as it will be sent; ``documents`` and the system blocks are
-    request prefix. ``fixed_fingerprint`` covers system and tools. ``timeout`` is seconds without a byte,
-    ``content_timeout`` seconds in which bytes come but nothing of the answer, ``answer_timeout`` seconds for all of it,
-    0 for as long as it takes. ``kind`` says what the call is for: a
-    provider sends all kinds alike, a scripted one answers them differently. ``output_schema``: the JSON Schema that
-    the last answer of the run has to fit; ``output_due``: this request is for that answer, no tool is needed for it.
-    ``reckoned``: None while its parts are still being counted, and outside this process."""
+    """One model call. ``documents`` and the system blocks are the request prefix."""
 
     id: str
     spec: ModelSpec
     session_id: str
     system: list[SystemBlock]
     messages: list[SentMessage]
+    """The conversation as it will be sent."""
     tools: list[ToolSchema]
     max_output: int | None
     effort: Effort
     fixed_fingerprint: str = ""
+    """Of system and tools."""
     timeout: float = 120.0
+    """Seconds without a byte."""
     content_timeout: float = 600.0
+    """Seconds in which bytes come, but nothing of the answer."""
     answer_timeout: float = 0.0
+    """Seconds for all of it; 0 for as long as it takes."""
     documents: list[SystemBlock] = field(default_factory=list)
     kind: StepKind = "turn"
+    """What the call is for: a provider sends all kinds alike, a scripted one answers them differently."""
     replay: ReplayRule = field(default_factory=ReplayRule)
     output_schema: Metadata | None = None
+    """The JSON Schema that the last answer of the run has to fit."""
     output_due: bool = False
+    """This request is for that answer, no tool is needed for it."""
     reckoned: Reckoned | None = field(default=None, metadata=LOCAL)
+    """None while its parts are still being counted, and outside this process."""
 
 
 @dataclass(slots=True, frozen=True)

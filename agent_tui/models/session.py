@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from agent_tui.models.messages import JSON, Message, Role
 from agent_tui.models.requests import Effort
@@ -15,8 +15,7 @@ from agent_tui.records import dataclass
 SessionKind = Literal["user", "subagent"]
 
 
-_NOTHING: Mapping[str, JSON] = MappingProxyType({})
-_NO_LIMITS: Mapping[str, float | None] = MappingProxyType({})
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 BUDGETS = ("turn", "session", "day", "tokens")
 """What can be said with ``/budget`` for a session."""
@@ -24,31 +23,31 @@ BUDGETS = ("turn", "session", "day", "tokens")
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class SessionState:
-    """Small facts that are kept with a session; ``dataclasses.replace`` makes the next one.
-
-    ``pinned`` are absolute paths of the files that go with every request. The automatic compaction failed
-    ``compaction_failures`` times in a row, pauses since an undo, or is off for good. ``thinking`` is the chosen effort,
-    None for the model's own; ``environment`` the text the model was told at the start, None before that.
-    ``budget`` are the limits that the user set for this session, by name: dollars, of ``tokens`` tokens; None is none.
-    ``back`` is the end of the branch that was left last, ``going`` the end of the one that was being gone to when files
-    were put back; it is None unless the program was killed meanwhile.
-    ``named_hosts`` are those the user named, ``read_outside`` what of outside the project was read, in words: by them
-    is known what may leave the machine unasked.
-    ``newer`` holds what a later version keeps beside these, written back as it was found.
-    """
+    """Small facts that are kept with a session; ``dataclasses.replace`` makes the next one."""
 
     pinned: tuple[str, ...] = ()
+    """Absolute paths of the files that go with every request."""
     compaction_failures: int = 0
+    """How often in a row the automatic compaction failed."""
     compaction_paused: bool = False
+    """Since an undo."""
     compaction_off: bool = False
     thinking: Effort | None = None
+    """The chosen effort; None for the model's own."""
     environment: str | None = None
-    budget: Mapping[str, float | None] = field(default_factory=lambda: _NO_LIMITS, hash=False)
+    """The text that the model was told at the start; None before that."""
+    budget: Mapping[str, float | None] = field(default_factory=lambda: _NOTHING, hash=False)
+    """The limits that the user set for this session, by name: dollars, of ``tokens`` tokens; None is none."""
     back: str | None = None
+    """The end of the branch that was left last."""
     going: str | None = None
+    """The end of the one that was being gone to when files were put back; None unless the program was killed then."""
     named_hosts: tuple[str, ...] = ()
+    """Those the user named; they and what was read outside tell what may leave the machine unasked."""
     read_outside: tuple[str, ...] = ()
+    """What of outside the project was read, in words."""
     newer: Mapping[str, JSON] = field(default_factory=lambda: _NOTHING, hash=False)
+    """What a later version keeps beside these, written back as it was found."""
 
 
 @dataclass(slots=True)
@@ -77,18 +76,18 @@ class SessionInfo:
 
 @dataclass(slots=True, frozen=True)
 class Branch:
-    """A way through the messages of a session that ends with the message ``end`` and is not the conversation.
-
-    ``fork`` is the id of the last message it shares (None: it shares none) with the conversation, or with the branch
-    ending with ``under``, off which it forks; ``shared`` is how many messages it shares. ``own`` are the others,
-    oldest first, and ``tokens`` the estimate of what those cost as input.
-    """
+    """A way through the messages of a session that ends with the message ``end`` and is not the conversation."""
 
     end: str
     fork: str | None
+    """Id of the last message it shares with the conversation, or with the branch ending with ``under``, off which it
+    forks; None: it shares none."""
     own: Sequence[Message]
+    """The messages it does not share, oldest first."""
     shared: int
+    """How many it shares."""
     tokens: int
+    """The estimate of what its own cost as input."""
     under: str | None = None
     depth: int = 0
 

@@ -110,6 +110,7 @@ def test_an_unpriced_model_is_told_of_with_what_can_hold_it() -> None:
 
 @given(st.floats(0.0001, 50), st.floats(0, 60), st.sampled_from((0.0, 0.0123)))
 @example(0.5, 6.1e-05, 0.0)
+@example(1.0, 0.0078125, 0.0)
 def test_spent_held_and_left_add_up_to_the_limit_as_they_are_shown(limit: float, spent: float, held: float) -> None:
     line = BudgetLine("session", limit, Cost(spent), held)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field, replace
 
+from agent_tui.context.anchor import common_prefix
 from agent_tui.context.tokens import Family, estimate_fixed, round_up
 from agent_tui.models.context import ContextRow
 from agent_tui.models.rows import FIXED_ROWS, RowId, RowKind
@@ -126,10 +127,7 @@ def unchanged(now: Sequence[FixedPart], then: Sequence[FixedPart]) -> list[int] 
     old = [then[i].fingerprint for i in wire_order(then)]
     order = wire_order(now)
     new = [now[i].fingerprint for i in order]
-    if new == old:
-        return None
-    same = next((n for n, (a, b) in enumerate(zip(new, old, strict=False)) if a != b), min(len(new), len(old)))
-    return order[:same]
+    return None if new == old else order[: common_prefix(new, old)]
 
 
 def covered(tokens: int, read: int | None) -> bool | None:

@@ -150,8 +150,9 @@ def rest_of(line: BudgetLine) -> str:
         return _bound_of(line, digits)
     left = line.left or 0.0
     if line.name != "tokens":
-        # What is shown as less than the least is nothing in the sum.
-        spent, held = (round(value, digits) if value >= 10**-digits else 0.0 for value in (line.spent.known, line.held))
+        # What is shown as less than the least is nothing in the sum; below a cent only fixed places have a least.
+        least = 10**-digits if _places(line) else 0.0
+        spent, held = (round(value, digits) if value >= least else 0.0 for value in (line.spent.known, line.held))
         left = round(round(line.limit or 0.0, digits) - spent - held, digits) + 0.0
     return f"{amount(line, abs(left))} {'over' if left < 0 else 'left'}"
 

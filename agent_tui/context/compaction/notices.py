@@ -15,12 +15,13 @@ WARNING_SHARE = 0.8
 
 EXACT_OFF = "Exact counting is off by setting (context.exact_counting)."
 EXACT_ASKED = "Asking the provider for an exact count…"
-EXACT_NONE = "No exact count: the provider cannot count without answering, or did not answer."
 
 
 def exact_text(count: int | None) -> str:
     """Returns the line on what came of asking the provider for an exact count."""
-    return EXACT_NONE if count is None else f"Exact count of the provider: {count:,} tokens."
+    if count is None:
+        return "No exact count: the provider cannot count without answering, or did not answer."
+    return f"Exact count of the provider: {count:,} tokens."
 
 
 def done_text(

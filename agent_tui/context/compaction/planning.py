@@ -415,7 +415,9 @@ class _Planner:
         message = None
         if summary is not None:
             message = summary.message({}, record_id, 0.0)
-            message.raw_tokens = self._expected_raw(summary, message)
+            # What is known of its text, plus the budget of the sections that a model will write.
+            message.raw_tokens = int(sum(char_tokens(p.text) for p in message.parts if isinstance(p, SummaryPart)))
+            message.raw_tokens += summary.tokens
         records = records_of(plan, 0.0, "", record_id, message)
         after = plan.usage_after(records, message)
         return replace(plan, expected_after=after.total, fits=s.fits(after), why=self._why(after.total))
@@ -428,13 +430,6 @@ class _Planner:
         if s.reason == "overflow":
             return f"the provider says the request is too long; {numbers}"
         return f"asked for; {numbers}" if self.asked else numbers
-
-    @staticmethod
-    def _expected_raw(summary: SummaryPlan, message: Message) -> int:
-        """The o200k_base count a finished summary message may have: what is known, plus the sections' budget."""
-        part = message.parts[0]
-        known = char_tokens(part.text) if isinstance(part, SummaryPart) else 0.0
-        return int(known) + summary.tokens
 
     def _gain(self, plan: CompactionPlan) -> int:
         return self.s.before - (plan.expected_after if plan.expected_after is not None else self.s.before)

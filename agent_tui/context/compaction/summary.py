@@ -274,13 +274,8 @@ def render_message(message: Message, scale: float = 1.0) -> str:
 
 def render_messages(messages: Sequence[Message], scale: float = 1.0) -> tuple[Entry, ...]:
     """The messages as entries; those with nothing to say are left out."""
-    entries = []
-    for message in messages:
-        user = message.role == "user"
-        text = render_message(message, max(scale, USER_SCALE) if user else scale)
-        if text:
-            entries.append(Entry(text, user))
-    return tuple(entries)
+    scales = ((m, max(scale, USER_SCALE) if m.role == "user" else scale) for m in messages)
+    return tuple(Entry(text, m.role == "user") for m, own in scales if (text := render_message(m, own)))
 
 
 def clip(text: str, limit: int, tail: bool = True) -> str:
