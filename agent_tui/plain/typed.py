@@ -13,14 +13,15 @@ from typing import NamedTuple
 from agent_tui.plain.line import Completes, Keys, Line, Row, propose, width_of
 from agent_tui.plain.line_writer import LineWriter
 from agent_tui.plain.reading import PASTE, Listener, Reads, T, Want, what_is_there
+from agent_tui.records import dataclass
 
 
+@dataclass(eq=False)
 class Modes:
     """Has a terminal hand over every key as it is pressed, and be afterwards what it was before."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._before: list[int | list[bytes | int]] | None = None
+    _descriptor: int
+    _before: list[int | list[bytes | int]] | None = None
 
     def enter(self) -> None:
         """Every key comes at once, Ctrl+C among them: in the order in which they are pressed, none of them lost.

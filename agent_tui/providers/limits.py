@@ -20,7 +20,6 @@ from agent_tui.providers.catalog import (
     resolve_target,
 )
 from agent_tui.providers.dialects.chat import is_openai_reasoning
-from agent_tui.providers.dialects.record import least
 from agent_tui.providers.dialects.shared import finite, integer, mapping
 from agent_tui.providers.litellm import PROVIDERS_FILE, TABLE_FILE, data_file
 
@@ -238,7 +237,7 @@ def table_limits(target: Target, found: dict[str, Any] | None, exact: bool) -> L
         return Limits(None, None, most_out, "unknown" if most_out is None else source)
     split = _SPLIT_WINDOW.search(target.model.lower())
     window, max_input = split_window(most_in, most_out) if split else (most_in, None)
-    return Limits(window, max_input, least(most_out, window) if most_out else None, source)
+    return Limits(window, max_input, min(most_out, window) if most_out else None, source)
 
 
 def split_window(most_in: int, most_out: int | None) -> tuple[int, int | None]:
@@ -257,7 +256,7 @@ def with_config(spec: ModelSpec, limits: Limits) -> Limits:
     elif spec.max_output is None:
         return limits
     most = spec.max_output if spec.max_output is not None else limits.max_output
-    return replace(limits, max_output=None if most is None else least(most, limits.window))
+    return replace(limits, max_output=min(most, limits.window) if most is not None and limits.window else most)
 
 
 def problem(spec: ModelSpec, target: Target) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from agent_tui.errors import ToolError
 from agent_tui.records import dataclass
@@ -39,8 +39,8 @@ def parse_url(text: str) -> Url:
         raise ToolError("The URL is too long or contains spaces, control characters or backslashes.")
     try:
         parts = urlsplit(text)
-        port = parts.port
-        host = (parts.hostname or "").rstrip(".").encode("idna" if not _is_ascii(parts) else "ascii").decode()
+        port, name = parts.port, (parts.hostname or "").rstrip(".")
+        host = name.encode("ascii" if name.isascii() else "idna").decode()
     except (ValueError, UnicodeError) as error:
         raise ToolError(f"This is not a URL: {error}") from None
     if parts.scheme not in ("http", "https") or not host:
@@ -85,7 +85,3 @@ def _literal(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.IPv4Address(socket.inet_aton(host))
     except OSError:
         return None
-
-
-def _is_ascii(parts: SplitResult) -> bool:
-    return (parts.hostname or "").isascii()

@@ -129,13 +129,12 @@ class PresentPlanTool:
             text = f"The user changed the plan and approved it. Carry out this version:\n\n{answer.plan}"
             return ToolOutcome(text, display=display)
         changed = f"\nTheir version of it:\n\n{answer.plan}" if answer.plan.strip() != args.plan.strip() else ""
-        if words := answer.feedback.strip():
-            text = (
-                f"The user does not approve the plan yet. {FEEDBACK} {words}\nRevise it and present it again.{changed}"
-            )
-            return ToolOutcome(text, display=_plan_display("not approved", args.plan))
-        text = f"The user does not approve the plan, and will say what they want.{changed}"
-        return ToolOutcome(text, display=_plan_display("not approved", args.plan), ends_turn=True)
+        words, display = answer.feedback.strip(), _plan_display("not approved", args.plan)
+        if not words:
+            text = f"The user does not approve the plan, and will say what they want.{changed}"
+            return ToolOutcome(text, display=display, ends_turn=True)
+        told = f"{FEEDBACK} {words}\nRevise it and present it again."
+        return ToolOutcome(f"The user does not approve the plan yet. {told}{changed}", display=display)
 
 
 def _plan_display(summary: str, plan: str) -> Metadata:

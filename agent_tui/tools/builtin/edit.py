@@ -231,7 +231,7 @@ def _require_known(path: Path, context: ToolContext) -> os.stat_result | None:
         raise ToolError(f"{name} cannot be written: {error.strerror}.") from None
     if not stat.S_ISREG(info.st_mode):
         raise ToolError(f"{name} exists and is not a regular file.")
-    if not files.was_read(context, path):
+    if str(path) not in context.memory.files:
         raise ToolError(f"{name} exists. Read it before replacing it, or use edit.")
     files.require_unchanged(context, path, info)
     return info

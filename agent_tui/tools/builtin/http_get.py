@@ -13,6 +13,7 @@ import urllib.request
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 
 from agent_tui.errors import ToolError
 from agent_tui.records import dataclass
@@ -46,7 +47,7 @@ def get(url: Url, seconds: float, stop: Stop, user_agent: str) -> Response:
         with contextlib.closing(connection), _ended_after(connection, seconds):
             headers = {"User-Agent": user_agent, "Accept": "text/markdown, text/html;q=0.9, */*;q=0.5"}
             target = url.text if _proxy(url) and url.scheme == "http" else url.target
-            quoted = target.encode("ascii", "replace").decode() if target.isascii() else _quoted(target)
+            quoted = target if target.isascii() else quote(target, safe="/?&=%+,;:@!$'()*~#[]")
             connection.request("GET", quoted, headers={**headers, "Accept-Encoding": "gzip, identity"})
             response = connection.getresponse()
             body, complete = _body(connection, response, deadline, stop)
@@ -130,8 +131,6 @@ def _proxy(url: Url) -> tuple[str, int] | None:
     value = urllib.request.getproxies().get(url.scheme)
     if not value:
         return None
-    from urllib.parse import urlsplit
-
     parts = urlsplit(value if "//" in value else f"http://{value}")
     return (parts.hostname, parts.port or 80) if parts.hostname else None
 
@@ -152,9 +151,3 @@ def _body(
             return body + (inflate.flush() if inflate else b""), True
         body += inflate.decompress(chunk, MAX_BYTES + 1 - len(body)) if inflate else chunk
     return body[:MAX_BYTES], False
-
-
-def _quoted(target: str) -> str:
-    from urllib.parse import quote
-
-    return quote(target, safe="/?&=%+,;:@!$'()*~#[]")

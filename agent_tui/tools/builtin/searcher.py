@@ -48,22 +48,15 @@ def main(asked: str) -> int:
         return 2
     folder, found = Path(request["folder"]), False
     try:
-        for path in _files(request["target"], folder, Path(request["root"])):
+        target, root = request["target"], Path(request["root"])
+        below = (entry.path for entry in walk(folder, root) if not entry.is_dir)
+        for path in below if target == "." else [target]:
             if glob is None or glob.matches(path):
                 found |= _search(folder, path, pattern, request["context"], request["files_only"])
     except (MemoryError, RecursionError):
         _send("note", "the search was cut off: the pattern needs too much memory; make it simpler")
         found = True
     return 0 if found else 1
-
-
-def _files(target: str, folder: Path, root: Path) -> Iterator[str]:
-    if target != ".":
-        yield target
-        return
-    for entry in walk(folder, root):
-        if not entry.is_dir:
-            yield entry.path
 
 
 @dataclass(slots=True, frozen=True)
@@ -130,10 +123,9 @@ def _lines(file: BinaryIO, pattern: re.Pattern[bytes]) -> Iterator[_Line | None]
             return
         if piece.endswith(b"\n") or len(piece) < PIECE:
             line = piece.removesuffix(b"\n").removesuffix(b"\r")
-            match = pattern.search(line)
-            yield _cut(number, line, 0, len(line), match)
-            continue
-        yield _long(file, number, piece, pattern)
+            yield _cut(number, line, 0, len(line), pattern.search(line))
+        else:
+            yield _long(file, number, piece, pattern)
 
 
 def _long(file: BinaryIO, number: int, piece: bytes, pattern: re.Pattern[bytes]) -> _Line | None:

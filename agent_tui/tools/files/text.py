@@ -299,10 +299,6 @@ def remember_attached(memory: ToolMemory, message: Message) -> None:
                     memory.files[part.path] = (modified, size, inode)
 
 
-def was_read(context: ToolContext, path: Path) -> bool:
-    return str(path) in context.memory.files
-
-
 def require_unchanged(context: ToolContext, path: Path, info: os.stat_result) -> None:
     """Raises ToolError when the file was read in this session and has changed since."""
     known = context.memory.files.get(str(path))

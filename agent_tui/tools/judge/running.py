@@ -364,7 +364,8 @@ def named_files(subject: Subject) -> Decision:
 
 def _named(subject: Subject, path: Path) -> Decision:
     """A path given to a program that may do anything with it: as much as it could."""
-    standing, changer = subject.standing, _changer(subject)
+    standing = subject.standing
+    changer = subject.name in CHANGERS and (subject.name not in ("sed", "perl") or changes(subject.words))
     decision = standing.path("read", "read", path)
     if decision.action == "deny":
         return decision
@@ -381,10 +382,6 @@ def _named(subject: Subject, path: Path) -> Decision:
         if changed.action == "deny" or "a rule says" in changed.reason:
             return replace(changed, domain="work")
     return ALLOWED if "a rule says" not in decision.reason else decision
-
-
-def _changer(subject: Subject) -> bool:
-    return subject.name in CHANGERS and (subject.name not in ("sed", "perl") or changes(subject.words))
 
 
 _INTO = frozenset(("sed", "tee", "touch", "patch", "perl", "mkdir", "mktemp", "install", "cp", "ln"))

@@ -69,26 +69,22 @@ class UserBlock(Block):
             text = self.text if is_open or not self.foldable else self._short
             out += plain_pieces(text, USER_MARGIN, fill="user", gap=0 if out else 1)
             if self.foldable:
-                out.append(Piece(partial(self._more, f"▾ {self._length()}" if is_open else f"▸ {self._hidden()}")))
+                out.append(Piece(partial(self._more, self._label(is_open))))
         return out
 
-    def _length(self) -> str:
-        # A paste may be one long line.
-        return plural(self._rows, "line") if self._rows > 1 else plural(len(self.text), "character")
-
-    def _hidden(self) -> str:
-        """Returns the words for what opening the block shows."""
-        more = self._rows - lines_in(self._short)
-        return "what was pasted" if self._pasted else plural(more, "more line")
+    def _label(self, is_open: bool) -> str:
+        """Returns the words for how long it is, or for what opening it shows."""
+        if is_open:
+            return f"▾ {_size(self.text)}"
+        more = plural(self._rows - lines_in(self._short), "more line")
+        return f"▸ {'what was pasted' if self._pasted else more}"
 
     def _folded(self) -> str:
         """The text with what was pasted as one word, as it stood in the prompt; its first lines where that is still
         long."""
         pieces, at = [], 0
         for start, end in self._pasted:
-            lines = lines_in(self.text[start:end])
-            size = plural(lines, "line") if lines > 1 else plural(end - start, "character")
-            pieces += [self.text[at:start], f"[Pasted {size}]"]
+            pieces += [self.text[at:start], f"[Pasted {_size(self.text[start:end])}]"]
             at = end
         text = "".join([*pieces, self.text[at:]])
         if lines_in(text) > LONG_USER_ROWS:
@@ -98,6 +94,12 @@ class UserBlock(Block):
     def _more(self, label: str) -> list[Flow]:
         mark = (*USER_MARGIN, (label, "label"))
         return [Flow(first=mark, fill="user", silent=True, action=("fold", self.key))]
+
+
+def _size(text: str) -> str:
+    """Returns the lines of a text, or the characters where it is one line, as a paste may be."""
+    lines = lines_in(text)
+    return plural(lines, "line") if lines > 1 else plural(len(text), "character")
 
 
 def attachment_pieces(name: str, key: str, more: str, gap: int) -> list[Piece]:
