@@ -259,7 +259,7 @@ class Background:
         for job in jobs:
             self._lost_sight.discard(job.id)
             if not job.running:
-                job.told = True
+                job.tell()
 
     def _news(self) -> list[Job]:
         """Returns the commands of which there is something that the model does not know."""

@@ -232,6 +232,10 @@ class Job:
             return f"{self.id} was stopped after {lasted}{by}"
         return f"{self.id} ended after {lasted}: {ending(self._code or 0)}"
 
+    def tell(self) -> None:
+        """The model is told of its end."""
+        self.told = True
+
     def look(self) -> str:
         """For the model: what is new, and how it is."""
         new = self._output.take() + self._cleaned.open_line

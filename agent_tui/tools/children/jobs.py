@@ -128,7 +128,7 @@ class Jobs:
         leaving = [job for job in self.running() if not job.kept]
         self._jobs = {job.id: job for job in self.running() if job.kept}
         for job in leaving:
-            job.told = True
+            job.tell()
             task = asyncio.create_task(job.stop("the end of the session"))
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
