@@ -247,12 +247,11 @@ class Supervisor:
     def _signal(self, number: int) -> set[int]:
         """Sends a signal to all of the command. A backend's own process is only ever killed: it would take the command
         with it at once."""
-        family = descendants(os.getpid())
-        if number != signal.SIGKILL and self._spec.get("carrier"):
-            family.discard(self._child)
+        carrier = self._child if number != signal.SIGKILL and self._spec.get("carrier") else 0
+        family = [pid for pid in descendants(os.getpid()) if pid != carrier]
         for pid in family:
             _send(pid, number)
-        return family if self._linux or self._code is not None else family | self._group(number)
+        return {*family} if self._linux or self._code is not None else {*family} | self._group(number)
 
     def _group(self, number: int) -> set[int]:
         """Signals the command's group, for systems on which not all of a family is found."""
@@ -301,19 +300,16 @@ class Supervisor:
                 self._status = None  # nobody listens any more
 
 
-def descendants(root: int) -> set[int]:
-    """All processes below ``root``, as far as their parents are known."""
+def descendants(root: int) -> list[int]:
+    """All processes below ``root``, as far as their parents are known. Parents come before their children: a shell that
+    gets a signal after the command it waits for would begin the next one."""
     children: dict[int, list[int]] = {}
     for pid, parent in _parents():
         children.setdefault(parent, []).append(pid)
-    found: set[int] = set()
-    todo = [root]
-    while todo:
-        for child in children.get(todo.pop(), ()):
-            if child not in found:
-                found.add(child)
-                todo.append(child)
-    return found
+    found = [root]
+    for pid in found:
+        found.extend(children.pop(pid, ()))
+    return found[1:]
 
 
 def _parents() -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ import pytest
 from agent_tui.errors import ToolError
 from agent_tui.tools.children.process import ProcessGroup, descendants
 from agent_tui.tools.sandbox.policy import free
-from agent_tui.tools.sandbox.start import starter
+from agent_tui.tools.sandbox.start import FOLDER, starter
 from tests.support.waiting import ended
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -236,3 +236,14 @@ def _parents() -> list[tuple[int, int]]:
             with contextlib.suppress(OSError):
                 rows.append((int(entry.name), int((entry / "stat").read_text().rpartition(")")[2].split()[1])))
     return rows
+
+
+PARENTS = "import sys; sys.path.append(sys.argv[1]); import supervise; supervise._parents = lambda: {}; print({})"
+
+
+def test_a_shell_is_asked_to_end_before_what_it_waits_for() -> None:
+    """It would begin the next command otherwise. Numbers of processes start anew: a child's may be the lower one."""
+    parents = [(41, 70), (70, 80), (80, 90), (90, 1), (5, 2)]
+    code = PARENTS.format(parents, "supervise.descendants(1)")
+    told = subprocess.run([sys.executable, "-I", "-c", code, str(FOLDER)], capture_output=True, text=True)
+    assert (told.stdout, told.returncode) == ("[90, 80, 70, 41]\n", 0), told.stderr
