@@ -135,14 +135,17 @@ class Verdict:
     user is asked."""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class _Open:
-    """A question that waits for the user; ``again``: about a command that has run in ``look``."""
+    """A question that waits for the user."""
 
     future: asyncio.Future[_Answer | Decision]
     tool: str
     intent: Intent
     again: bool = False
+    """It is about a command that has run in ``look``."""
+    deciding: asyncio.Task[None] | None = None
+    """Decides in the permission mode of now whether it is still to be asked; a "yes" waits for that."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -150,6 +153,11 @@ class _Answer:
     allow: bool
     pattern: str | None
     feedback: str
+
+
+def _settle(future: asyncio.Future[_Answer | Decision], result: _Answer | Decision) -> None:
+    if not future.done():
+        future.set_result(result)
 
 
 class PermissionDesk:
@@ -167,7 +175,6 @@ class PermissionDesk:
         self._publish = publish
         self._open: dict[str, _Open] = {}
         self._one_at_a_time = asyncio.Lock()
-        self._deciding: set[asyncio.Task[None]] = set()
         permissions.when_mode_changes(self.mode_changed)
 
     async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent, asker: str = "") -> Verdict:
@@ -301,27 +308,36 @@ class PermissionDesk:
         """The user's word; ``pattern`` is remembered for the project. An answer to a question that is no longer open
         does nothing."""
         question = self._open.get(request_id)
-        if question is not None and not question.future.done():
-            question.future.set_result(_Answer(allow, pattern, feedback))
+        if question is None or question.future.done():
+            return
+        given = _Answer(allow, pattern, feedback)
+        if allow and question.deciding is not None:
+            question.deciding.add_done_callback(lambda _: _settle(question.future, given))
+        else:
+            question.future.set_result(given)
 
     def mode_changed(self) -> None:
         """Has the open questions answered that need no answer any more in the permission mode of now."""
         for question in self._open.values():
-            task = asyncio.create_task(self._decide_anew(question), name="mode")
-            self._deciding.add(task)
-            task.add_done_callback(self._deciding.discard)
+            question.deciding = asyncio.create_task(self._decide_anew(question, question.deciding), name="mode")
 
-    async def _decide_anew(self, question: _Open) -> None:
+    async def _decide_anew(self, question: _Open, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await before
         mode = self.permissions.mode
-        decision = await self._decide(question.tool, question.intent)
+        try:
+            decision = await self._decide(question.tool, question.intent)
+        except Exception as error:  # the call fails with it, as at a first decision
+            if not question.future.done():
+                question.future.set_exception(error)
+            return
         if question.again and decision.action == "allow" and decision.domain == "look":
             # It has looked: a mode that lets it do no more says no, one that would ask then is asking.
             if decision.if_stopped is not None:
                 return
             decision = Decision("deny", PLAN_REASON, PLAN_MESSAGE)
-        # Another mode meanwhile is decided by itself.
-        if decision.action != "ask" and self.permissions.mode == mode and not question.future.done():
-            question.future.set_result(decision)
+        if decision.action != "ask" and self.permissions.mode == mode:  # another one meanwhile is decided after this
+            _settle(question.future, decision)
 
     def dismiss(self) -> None:
         """Closes open questions on the screen after their turn has ended."""

@@ -89,7 +89,10 @@ class OpenSession:
         info = self._store.sessions.get(session_id)
         if self._current is not None and self._current.info.id == info.id:
             return self._current
-        return self._enter(info)
+        conversation = self._enter(info)
+        if not conversation.read_only:
+            conversation.end_open_calls()
+        return conversation
 
     def _enter(self, info: SessionInfo, carry: bool = False) -> Conversation:
         store = self._store
@@ -112,8 +115,6 @@ class OpenSession:
             raise
         self.leave()
         self._current, self._lock = conversation, lock
-        if lock is not None:
-            conversation.end_open_calls()
         return conversation
 
     def leave(self) -> None:

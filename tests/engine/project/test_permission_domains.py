@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from agent_tui.models.messages import ToolCallPart
 from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.builtin.edit import EditTool
+from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.backends import Seatbelt
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
@@ -130,6 +132,44 @@ async def test_a_change_of_the_mode_answers_the_open_question(tmp_path: Path) ->
         assert found.allowed == allowed and answered == [allowed]
         assert not allowed or found.domain == domain
         assert ("plan mode" in found.text) == (mode == "plan")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_yes_after_a_change_of_the_mode_is_one_in_that_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """However long it takes to decide in it, and also where that fails."""
+    permissions = permissions_of(tmp_path, PermissionsConfig("ask"), holds=lambda domain: True)
+    asked: asyncio.Queue[str] = asyncio.Queue()
+
+    def publish(event: Event) -> None:
+        if isinstance(event, PermissionAsked):
+            asked.put_nowait(event.request_id)
+
+    desk = PermissionDesk(permissions, publish)
+    intent = Intent("command", "x", command="echo x > new")
+    judging = asyncio.ensure_future(desk.judge(ToolCallPart("c", "bash", "{}"), BashTool(), intent))
+    request = await asked.get()
+    decide, answered = permissions.decide, threading.Event()
+
+    def slow(name: str, intent: Intent) -> Decision:
+        answered.wait(20)
+        if fails:
+            raise OSError("the folder is gone")
+        return decide(name, intent)
+
+    monkeypatch.setattr(permissions, "decide", slow)
+    permissions.change_mode("auto")
+    permissions.change_mode("plan")
+    desk.answer(request, True)
+    await asyncio.sleep(0)
+    answered.set()
+    if fails:
+        with pytest.raises(OSError, match="gone"):
+            await judging
+    else:
+        found = await judging
+        assert not found.allowed and "plan mode" in found.text
 
 
 async def test_an_answer_for_the_session_is_not_remembered(tmp_path: Path) -> None:

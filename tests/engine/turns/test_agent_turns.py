@@ -21,7 +21,7 @@ from agent_tui.models.events import (
     StepStarted,
     TurnEnded,
 )
-from agent_tui.models.messages import INTERRUPTED_RESULT, Message
+from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart, user_message
 from agent_tui.models.usage import NO_COST
 from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running, waiting
@@ -321,6 +321,17 @@ async def test_a_session_open_elsewhere_is_read_only(tmp_path: Path) -> None:
             await second.turns.join()
             assert seen.last_end.stop_reason == "end"
         assert [m.text for m in agent.conversation.path if m.role == "user"] == ["mine"]
+
+
+async def test_a_fork_of_a_session_that_works_elsewhere_does_not_say_that_it_was_killed(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "p"
+    async with running(parts_for(home, project)) as (agent, _):
+        agent.conversation.append(user_message("build it"))
+        agent.conversation.append(Message("answer", "assistant", [ToolCallPart("c", "bash", '{"command": "make"}')]))
+        async with running(parts_for(home, project, resume=agent.conversation.info.id)) as (second, _):
+            await second.sessions.fork()
+            assert not second.conversation.read_only
+            assert [message.role for message in second.conversation.path] == ["user", "assistant"]
 
 
 async def test_rewind_returns_the_text_and_destroys_nothing(tmp_path: Path) -> None:
