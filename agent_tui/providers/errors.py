@@ -142,7 +142,8 @@ def unwrap(error: BaseException) -> BaseException:
 
 def retry_after(headers: Mapping[str, str] | None, now: float | None = None) -> float | None:
     """Seconds to wait as response headers say: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date."""
-    lower = {str(k).lower().removeprefix("llm_provider-"): str(v) for k, v in (headers or {}).items()}
+    lower = {str(k).lower(): str(v) for k, v in (headers or {}).items()}
+    lower |= {k.removeprefix("llm_provider-"): v for k, v in lower.items() if k.startswith("llm_provider-")}
     try:
         if value := lower.get("retry-after-ms"):
             return max(0.0, float(value) / 1000)

@@ -94,8 +94,9 @@ class EventStreamDecoder:
     ``bytes`` payloads of the invoke API, which wrap another provider's events, come out unwrapped."""
 
     def feed(self, data: bytes) -> Iterator[Event]:
+        """Yields the events of whole frames; one that was cut off is none."""
         start = 0
-        while len(data) - start >= _PRELUDE and (end := _frame_end(data, start)) is not None:
+        while (end := _frame_end(data, start)) is not None and end <= len(data):
             if (event := _frame(data[start:end])) is not None:
                 yield event
             start = end

@@ -248,6 +248,8 @@ class Worker:
     async def _stream(self, call_id: int, request: ModelRequest) -> None:
         from agent_tui.providers import calling
 
+        self._model_asked = True
+
         def emit(item: StreamItem) -> None:
             if not isinstance(item, Started):
                 self._answered.set()
@@ -288,6 +290,7 @@ class Worker:
         if spec is None:
             self._loading(None)
             return
+        self._model_asked = True
         target = resolve_target(spec)
         if is_direct(spec, target):
             # What a first call imports; the connection itself opens with the call.
@@ -406,7 +409,7 @@ async def _answer_shortly(reader: asyncio.StreamReader, writer: asyncio.StreamWr
         await reader.readexactly(int(asked.partition(b"content-length:")[2].split()[0]))
         writer.write(head.format(len(body)).encode() + body)
         await writer.drain()
-    except (OSError, EOFError, IndexError):
+    except (OSError, EOFError, IndexError, ValueError):
         log.debug("A warm-up call broke off", exc_info=True)
     finally:
         writer.close()

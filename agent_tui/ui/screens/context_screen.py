@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -101,6 +102,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.now = time.time()
         self.travel = Travel(agent)
         self.view = ContextView(ContextReport.of(agent, now=self.now))
+        self._unsubscribe: Callable[[], None] = lambda: None
 
     def compose(self) -> ComposeResult:
         yield self.view

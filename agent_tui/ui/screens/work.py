@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
@@ -49,6 +49,7 @@ class Followed(Picker[T, R]):
     def __init__(self, agent: Agent) -> None:
         super().__init__()
         self.agent = agent
+        self._unsubscribe: Callable[[], None] = lambda: None
 
     def on_mount(self) -> None:
         self._unsubscribe = self.agent.subscribe(self.heard)
@@ -222,6 +223,8 @@ class QueuePicker(Followed[WaitingMessage, str]):
 
     def look_again(self, index: int | None = None) -> None:
         """The cursor stays on its message, wherever that is now."""
+        if not self.is_attached or not self.is_mounted:
+            return
         at = self.current.id if self.current is not None else ""
         now = (n for n, waits in enumerate(self.entries(self.searched)) if waits.id == at)
         super().look_again(next(now, None) if index is None else index)

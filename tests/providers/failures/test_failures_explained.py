@@ -140,7 +140,7 @@ def test_error_events(event: dict[str, object], kind: str) -> None:
         ({"Retry-After": "7"}, 7.0),
         ({"retry-after": "1.5"}, 1.5),
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"llm_provider-retry-after": "4"}, 4.0),
+        ({"llm_provider-retry-after": "4", "retry-after": "9"}, 4.0),
         ({"Retry-After": "Thu, 01 Jan 1970 00:01:10 GMT"}, 10.0),
         ({"Retry-After": "Thu, 01 Jan 1970 00:00:10 GMT"}, 0.0),
         ({"Retry-After": "soon"}, None),

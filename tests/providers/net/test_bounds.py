@@ -346,6 +346,14 @@ def test_frames_are_the_same_however_they_are_cut(texts: list[str], cuts: list[i
     assert buffer.close() == b""
 
 
+def test_a_frame_that_was_cut_off_is_no_event() -> None:
+    whole, cut = frame(b'{"text": "a"}'), frame(b'{"text": "b"}')
+    for length in range(len(cut)):
+        buffer, decoder = FrameBuffer(), EventStreamDecoder()
+        events = [*decoder.feed(buffer.feed(whole + cut[:length])), *decoder.feed(buffer.close())]
+        assert events == [{"some": {"text": "a"}}], length
+
+
 @given(st.binary(max_size=60), st.integers(1, 50))
 def test_unpacking_takes_any_bytes(data: bytes, size: int) -> None:
     for encoding in ("gzip", "deflate"):
