@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, fields
+from functools import cache
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
@@ -37,10 +38,10 @@ else:
                 made.__init__ = _first_init(made, frozen)
             if "__repr__" not in own:
                 made.__repr__ = _repr
-            if eq and "__eq__" not in own:
-                made.__eq__ = _eq
-                if "__hash__" not in own:
+            if eq:
+                if "__hash__" not in own or ("__eq__" in own and own["__hash__"] is None):  # None: Python's, for __eq__
                     made.__hash__ = _hash if frozen else None
+                made.__eq__ = own.get("__eq__", _eq)
             if frozen:
                 made.__setattr__ = made.__delattr__ = _refuse
                 made.__setstate__ = _restore
@@ -72,7 +73,7 @@ def _compiled_init(cls: Any, frozen: bool) -> Callable[..., None]:
             value = f"{default}() if {name} is _MISSING else {name}" if field.init else f"{default}()"
         elif field.default is not MISSING:
             names[default] = field.default
-            parameter = f"{name}={default}"
+            parameter, value = f"{name}={default}", name if field.init else default
         if field.init:
             (keyword if field.kw_only else positional).append(parameter)
         elif value == name:
@@ -87,26 +88,22 @@ def _compiled_init(cls: Any, frozen: bool) -> Callable[..., None]:
     return init
 
 
-_readers: dict[type, Callable[[Any], Any]] = {}
-"""By class: what reads the fields that equality and hash look at."""
-
-
-def _compared(record: Any) -> Any:
-    cls = record.__class__
-    if (reader := _readers.get(cls)) is None:
-        names = [field.name for field in fields(cls) if field.compare]
-        _readers[cls] = reader = attrgetter(*names) if names else lambda _: ()
-    return reader(record)
+@cache
+def _reader(cls: type, hashing: bool = False) -> Callable[[Any], Any]:
+    """What reads the fields that equality, or the hash, looks at."""
+    names = [f.name for f in fields(cls) if (f.compare if f.hash is None or not hashing else f.hash)]
+    return attrgetter(*names) if names else lambda _: ()
 
 
 def _eq(self: Any, other: Any) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
-    return _compared(self) == _compared(other)
+    read = _reader(self.__class__)
+    return read(self) == read(other)
 
 
 def _hash(self: Any) -> int:
-    return hash(_compared(self))
+    return hash(_reader(self.__class__, True)(self))
 
 
 @recursive_repr()

@@ -58,7 +58,34 @@ def classes(decorator: Any) -> dict[str, Any]:
         def __repr__(self) -> str:
             return "own"
 
-    return {"Base": Base, "Derived": Derived, "Open": Open, "Own": Own, "Empty": decorator(type("Empty", (), {}))}
+    @decorator(slots=True, frozen=True)
+    class Hashed:
+        name: str
+        items: list[int] = field(default_factory=list, hash=False)
+        made: int = field(init=False, default=4)
+
+    @decorator(frozen=True)
+    class Alike:
+        name: str
+        note: str = field(default="", compare=False, hash=True)
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    @decorator(frozen=True)
+    class Unhashed:
+        __hash__ = None  # type: ignore[assignment]
+
+    @decorator(frozen=True)
+    class Constant:
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __hash__(self) -> int:
+            return 7
+
+    made = (Base, Derived, Open, Own, Hashed, Alike, Unhashed, Constant, decorator(type("Empty", (), {})))
+    return {cls.__name__: cls for cls in made}
 
 
 def recursive(made: dict[str, Any]) -> str:
@@ -78,7 +105,11 @@ def recursive(made: dict[str, Any]) -> str:
         lambda c: c["Base"]("a", secret="x") == c["Base"]("a"),
         lambda c: (c["Base"]("a") == c["Derived"]("a"), c["Empty"]() == c["Empty"](), c["Own"]("a") == c["Own"]("b")),
         lambda c: hash(c["Derived"]("a", [1], secret="t")) == hash(c["Derived"]("a", [2], secret="t")),
-        lambda c: (c["Open"].__hash__, c["Own"].__hash__),
+        lambda c: (c["Open"].__hash__, c["Own"].__hash__, c["Unhashed"].__hash__, hash(c["Constant"]())),
+        lambda c: hash(c["Hashed"]("a", [1])) == hash(c["Hashed"]("a", [2])),
+        lambda c: c["Hashed"]("a", [1]) == c["Hashed"]("a", [2]),
+        lambda c: (hash(c["Alike"]("a")) == hash(c["Alike"]("a")), hash(c["Alike"]("a")) == hash(c["Alike"]("a", "b"))),
+        lambda c: (repr(c["Hashed"]("a")), dataclasses.replace(c["Hashed"]("a"), name="b").made),
         lambda c: dataclasses.replace(c["Derived"]("a", [1]), count=5).count,
         lambda c: dataclasses.asdict(c["Derived"]("a", [1])),
         lambda c: (c["Derived"].__match_args__, c["Open"].__match_args__, c["Derived"].__slots__),
@@ -101,6 +132,7 @@ def test_a_record_is_as_a_dataclass(look: Callable[[dict[str, Any]], object]) ->
         (lambda c: c["Base"]("a", nothing=1), TypeError),
         (lambda c: c["Open"](made=1), TypeError),
         (lambda c: hash(c["Open"]()), TypeError),
+        (lambda c: c["Hashed"]("a", made=3), TypeError),
     ],
 )
 def test_and_refuses_the_same(wrong: Callable[[dict[str, Any]], object], error: type[Exception]) -> None:

@@ -86,7 +86,7 @@ def file_layer(path: Path, required: bool = False) -> Layer | None:
 
     try:
         return Layer(str(path), tomllib.loads(text), {}, text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a number of thousands of digits raises no TOMLDecodeError
         raise ConfigError(f"{path}: not valid TOML: {error}.") from error
 
 

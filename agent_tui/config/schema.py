@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import operator
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -101,7 +102,8 @@ def _problems(path: tuple[str, ...], value: Any, hint: Any) -> Iterator[Problem]
             yield Problem(path, value, f"must be {', '.join(others)} or {last}")
         return
     word, kinds = _TYPES[dict if table else origin]
-    if not isinstance(value, kinds) or (isinstance(value, bool) and origin is not bool):
+    too_large = origin is float and type(value) is int and abs(value) > sys.float_info.max
+    if not isinstance(value, kinds) or (isinstance(value, bool) and origin is not bool) or too_large:
         yield Problem(path, value, f"input should be a valid {word}")
     elif origin is list:
         for at, entry in enumerate(value):
@@ -128,8 +130,8 @@ def _of_a_table(table: type, values: Mapping[str, Any]) -> str:
     return ""
 
 
-def _of_a_number(path: Sequence[str], value: Any, kind: type) -> str:
-    name = "price" if "prices" in path[:-1] else path[-1]
+def _of_a_number(path: tuple[str, ...], value: Any, kind: type) -> str:
+    name = "price" if path[::2] == ("models", "prices") else path[-1]
     if name == "compact_at" and not (0 < value <= 1 or SMALLEST_LIMIT <= value < float("inf")):
         return f"must be a fraction of the window up to 1 (0.8 is 80 %), or tokens, at least {SMALLEST_LIMIT:,}"
     if name in _FINITE and not abs(value) < float("inf"):
@@ -185,8 +187,8 @@ def _line(layer: Layer, problem: Problem) -> str:
     name, place = layer.name(key), layer.place(key)
     if not allowed:
         return f"{place}: unknown key {name}; allowed here: {', '.join(sorted(_types(_table_at(path[:-1]))))}."
-    shown = repr(value)
-    if len(shown) > 60 or "key" in path[-1] or _SECRET.intersection(path):
+    shown = "" if isinstance(value, int) and value.bit_length() > 200 else repr(value)  # Python refuses very large ones
+    if not 0 < len(shown) <= 60 or "key" in path[-1] or _SECRET.intersection(path):
         shown = "this value"
     return f"{place}: {name}: {allowed} (not {shown})."
 

@@ -21,6 +21,7 @@ from agent_tui.models.context import ContextRow
 from agent_tui.models.events import Notice
 from agent_tui.models.messages import UPDATE, AttachmentPart
 from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock
+from agent_tui.models.rows import FIXED_ROWS
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths
 from agent_tui.records import dataclass
@@ -288,12 +289,13 @@ class Workspace:
 
     def blocks(self) -> list[SystemBlock]:
         """Everything but the documents, in the order it is sent."""
-        return [
+        blocks = [
             SystemBlock("system", self._system, "system", "System prompt"),
             *(SystemBlock("system", text, "appended", "Appended instructions") for text in self._appended),
             SystemBlock("environment", self.environment, "environment", "Environment"),
-            *(block for blocks in self._brought for block in blocks()),
+            *(block for brought in self._brought for block in brought()),
         ]
+        return sorted(blocks, key=lambda block: FIXED_ROWS[block.row].sent)
 
     def resolve(self, path: str) -> str:
         """The absolute path of a document named relative to the working directory."""

@@ -18,11 +18,11 @@ def command(module: str) -> tuple[str, ...]:
     return (sys.executable, "-P", "-c", code, _ROOT)
 
 
-def isolated(module: str, *arguments: str) -> list[str]:
+def isolated(module: str, *arguments: str, bare: bool = False) -> list[str]:
     """The command that runs ``main(arguments)`` of a module of ours in a Python that takes nothing from its environment
-    and its folder."""
+    and its folder, where ``bare`` not even what is installed beside it."""
     code = f"import sys; sys.path.append(sys.argv.pop(1)); from {module} import main; sys.exit(main(*sys.argv[1:]))"
-    return [sys.executable, "-I", "-c", code, _ROOT, *arguments]
+    return [sys.executable, "-IS" if bare else "-I", "-c", code, _ROOT, *arguments]
 
 
 def start(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:

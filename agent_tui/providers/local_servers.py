@@ -1,7 +1,7 @@
 """Finds what can be used on this machine without configuration: keys in the environment, and local servers that run;
 and what context those have loaded (Ollama, LM Studio, llama.cpp, vLLM).
 
-Cheap enough for the UI process before its first model: plain sockets in threads, at most 300 ms.
+Cheap enough for the program before its first model: plain sockets in threads, at most 300 ms.
 """
 
 from __future__ import annotations

@@ -46,6 +46,19 @@ def env_line(**variables: str) -> str:
             )
             for value in ("80", "1.5", "0", "-0.5", "1023", "inf", "nan")
         ),
+        *(
+            (f"[tools]\nbash_timeout = {value}", ["tools.bash_timeout", "valid number", "(not this value)"])
+            for value in (10**400, -(10**400), hex(16**4_000))
+        ),
+        *(
+            (f"[models.prices]\nmodel = 'demo'\n{key} = {value}", [f"models.prices.{key}", f"(not {value})"])
+            for key, value in (("compact_at", "80"), ("context_window", "0"))
+        ),
+        ("[mcp.prices]\ncommand = 'a'\ntimeout = 0", ["mcp.prices.timeout", "greater than 0"]),
+        (
+            "[models.prices]\nmodel = 'demo'\nprices = {input = -1, output = 0}",
+            ["models.prices.prices.input", "at least 0"],
+        ),
         ("[models.x]\nmodel = 'demo'\ncompact_at = 80", ["models.x.compact_at", "0.8 is 80 %", "(not 80)"]),
         ("[agent]\nstep_limit = true", ["agent.step_limit", "integer"]),
         ("[agent]\nretries = 50", ["agent.retries", "at most 20"]),
@@ -112,6 +125,9 @@ def test_a_broken_file_is_named_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("[context]\nauto_compact = \n", "utf-8")
     with pytest.raises(ConfigError, match=r"config\.toml: not valid TOML: .*line 2"):
+        file_layer(file)
+    file.write_text(f"[tools]\nbash_timeout = 1{'0' * 5_000}\n")
+    with pytest.raises(ConfigError, match="not valid TOML: Exceeds the limit"):
         file_layer(file)
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="cannot be read"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from agent_tui.context.accounting.spending import session_totals
 from agent_tui.headless.output import bill
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import COUNTS, TokenUsage, usage_json
+from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
 from agent_tui.store.export_data import step_row
 from agent_tui.store.rows import dump_step, load_step
 from tests.support.usages import sample_usage
@@ -33,6 +34,82 @@ def of_context() -> Any:
     return context_json(ContextReport(replace(sample_usage(), session=session_totals([step()]))))["session"]
 
 
+Reading = tuple[Callable[[Mapping[str, Any]], TokenUsage], dict[str, Any], dict[str, int]]
+"""What reads a report, a report under the provider's own names, and the numbers that are in it."""
+
+READINGS: dict[str, Reading] = {
+    "chat": (
+        chat.read_usage,
+        {
+            "prompt_tokens": 100,
+            "completion_tokens": 20,
+            "prompt_tokens_details": {
+                "cached_tokens": 60,
+                "cache_write_tokens": 30,
+                "cache_creation_token_details": {"ephemeral_1h_input_tokens": 10},
+            },
+            "completion_tokens_details": {"reasoning_tokens": 5},
+        },
+        {"input": 100, "output": 20, "reasoning": 5, "cache_read": 60, "cache_write": 30, "cache_write_1h": 10},
+    ),
+    "responses": (
+        responses.read_usage,
+        {
+            "input_tokens": 100,
+            "output_tokens": 20,
+            "total_tokens": 120,
+            "input_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30},
+            "output_tokens_details": {"reasoning_tokens": 5},
+        },
+        {"input": 100, "output": 20, "reasoning": 5, "cache_read": 60, "cache_write": 30},
+    ),
+    "anthropic": (
+        anthropic.read_usage,
+        {
+            "input_tokens": 10,
+            "output_tokens": 20,
+            "cache_read_input_tokens": 60,
+            "cache_creation_input_tokens": 30,
+            "cache_creation": {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 10},
+            "output_tokens_details": {"thinking_tokens": 5},
+        },
+        {"input": 100, "output": 20, "reasoning": 5, "cache_read": 60, "cache_write": 30, "cache_write_1h": 10},
+    ),
+    "gemini": (
+        gemini.read_usage,
+        {
+            "promptTokenCount": 100,
+            "candidatesTokenCount": 15,
+            "thoughtsTokenCount": 5,
+            "totalTokenCount": 120,
+            "cachedContentTokenCount": 60,
+        },
+        {"input": 100, "output": 20, "reasoning": 5, "cache_read": 60},
+    ),
+    "bedrock": (
+        bedrock.read_usage,
+        {
+            "inputTokens": 10,
+            "outputTokens": 20,
+            "totalTokens": 120,
+            "cacheReadInputTokens": 60,
+            "cacheWriteInputTokens": 30,
+            "cacheDetails": [{"ttl": "5m", "inputTokens": 20}, {"ttl": "1h", "inputTokens": 10}],
+        },
+        {"input": 100, "output": 20, "cache_read": 60, "cache_write": 30, "cache_write_1h": 10},
+    ),
+    "cohere": (
+        cohere.read_usage,
+        {"tokens": {"input_tokens": 100, "output_tokens": 20, "reasoning_tokens": 5}, "cached_tokens": 60},
+        {"input": 100, "output": 20, "reasoning": 5, "cache_read": 60},
+    ),
+    "ollama": (
+        ollama.read_usage,
+        {"prompt_eval_count": 100, "eval_count": 20},
+        {"input": 100, "output": 20},
+    ),
+}
+
 SUMS: dict[str, Callable[[], Any]] = {
     "headless": lambda: bill([step()])["usage"],
     "headless by kind": lambda: bill([step()])["usage_by_kind"]["turn"],
@@ -44,6 +121,18 @@ SUMS: dict[str, Callable[[], Any]] = {
 def test_the_numbers_of_tokens_are_found_in_the_fields() -> None:
     whole = {f.name for f in fields(TokenUsage) if isinstance(getattr(FULL, f.name), int | None)} - {"context"}
     assert set(COUNTS) == whole == set(USED)
+
+
+@pytest.mark.parametrize("dialect", READINGS)
+def test_a_dialect_reads_every_number_of_its_report(dialect: str) -> None:
+    read, report, numbers = READINGS[dialect]
+    usage = read(report)
+    assert {name: getattr(usage, name) for name in COUNTS} == {name: numbers.get(name) for name in COUNTS}
+
+
+def test_every_number_is_read_by_some_dialect() -> None:
+    read = {name for _, _, numbers in READINGS.values() for name in numbers}
+    assert set(COUNTS) - read == set(), "a field that no provider's report fills"
 
 
 def test_all_that_was_reported_of_a_call_is_told_and_stored_as_it_came() -> None:

@@ -352,7 +352,12 @@ class Dialect:
     @property
     def key_name(self) -> str:
         """The environment variable that a user should set; guessed where none is known."""
-        return self.keys[0] if self.keys else f"{self.name.upper().replace('-', '_')}_API_KEY"
+        return self.keys[0] if self.keys else variable(self.name, "KEY")
+
+
+def variable(name: str, what: Literal["KEY", "BASE"]) -> str:
+    """The environment variable of a provider that has its name: letters, digits and underscores, as shells take it."""
+    return f"{name.upper().replace('-', '_')}_API_{what}"
 
 
 @dataclass(slots=True, frozen=True)

@@ -27,6 +27,7 @@ from agent_tui.providers.dialects.record import (
     RetentionRule,
     Schemas,
     Source,
+    variable,
 )
 
 _GROKS = r"grok-(?:[4-9]|\d\d)(?!\d)"
@@ -65,18 +66,9 @@ def _hosted(
     think_tags: bool = False,
 ) -> Dialect:
     """A service that speaks OpenAI's language, whose key and address are in variables with its name."""
-    key, address = f"{name.upper()}_API_KEY", f"{name.upper()}_API_BASE"
-    return Dialect(
-        name,
-        CHAT,
-        base,
-        host_path,
-        base_variables=(address,),
-        keys=(key,),
-        default_model=default_model,
-        thinking=thinking,
-        think_tags=think_tags,
-    )
+    key, address = variable(name, "KEY"), variable(name, "BASE")
+    record = Dialect(name, CHAT, base, host_path, base_variables=(address,), keys=(key,), think_tags=think_tags)
+    return replace(record, default_model=default_model, thinking=thinking)
 
 
 def _litellm(name: str, *keys: str, default_model: str | None = None) -> Dialect:

@@ -1,4 +1,4 @@
-"""The worker as the UI process sees it: a Provider and a Counter over a child process. Imports nothing heavy."""
+"""The worker as the program sees it: a Provider and a Counter over a child process. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ class WorkerClient:
                 self.on_state(state)
 
     async def _look_after(self) -> None:
-        """Pings a silent worker and kills it when it stays silent. Counts pings, not seconds: a suspended UI process
+        """Pings a silent worker and kills it when it stays silent. Counts pings, not seconds: a suspended program
         must not blame the worker for its own sleep."""
         tick = self._hang_timeout / _PINGS
         while self._pending:

@@ -1,4 +1,4 @@
-"""The protocol between the UI process and the provider worker: the messages.
+"""The protocol between the program and the provider worker: the messages.
 
 Requests of many sessions share the pipe. A stream is answered by its items, the last being Finished or Failed;
 everything else by one message, or Refused.

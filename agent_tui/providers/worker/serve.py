@@ -155,7 +155,7 @@ class Outbox:
 
 
 class Worker:
-    """Answers the lines of the UI process. Every line is handled in a task of its own."""
+    """Answers the lines of the program. Every line is handled in a task of its own."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self.out = Outbox(write)

@@ -38,7 +38,7 @@ def converted(html: str, base: str) -> str:
 
     try:
         done = subprocess.run(
-            isolated(__name__, base, str(SECONDS)),
+            isolated(__name__, base, str(SECONDS), bare=True),
             input=html.encode("utf-8", "surrogatepass"),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

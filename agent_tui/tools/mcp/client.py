@@ -1,4 +1,4 @@
-"""The tool host as the UI process sees it: started when first needed, asked over its pipe, started again when it dies.
+"""The tool host as the program sees it: started when first needed, asked over its pipe, started again when it dies.
 
 Imports neither the MCP SDK nor anything else that is heavy.
 """

@@ -6,10 +6,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import mcp_types as types
 from mcp.client.client import Client
@@ -106,8 +106,6 @@ def _cut(text: str) -> str:
 
 
 log = logging.getLogger("agent_tui.host")
-
-A = TypeVar("A")
 
 RETRIES = (0.2, 1.0, 4.0)
 """Seconds before connecting again to a server that died; once it stays away that long it has failed."""
@@ -303,35 +301,36 @@ class Connection:
             tell(f"{share} {message}".strip() if message else share)
 
         seconds = self.server.call_timeout
-        result = await self._request(
-            lambda client: client.call_tool(
+        async with self._request() as client:
+            result = await client.call_tool(
                 tool, arguments, read_timeout_seconds=seconds, progress_callback=on_progress
             )
-        )
-        texts, images = _content(result.content)
-        if result.structured_content is not None and not any(texts):
-            texts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
-        return ToolAnswer(_cut("\n".join(texts)), bool(result.is_error), images)
+            texts, images = _content(result.content)
+            if result.structured_content is not None and not any(texts):
+                texts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
+            return ToolAnswer(_cut("\n".join(texts)), bool(result.is_error), images)
 
     async def read(self, uri: str) -> Contents:
-        result = await self._request(lambda client: client.read_resource(uri))
-        return Contents([_resource(entry) for entry in result.contents[:LISTED]])
+        async with self._request() as client:
+            result = await client.read_resource(uri)
+            return Contents([_resource(entry) for entry in result.contents[:LISTED]])
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> PromptAnswer:
-        result = await self._request(lambda client: client.get_prompt(name, arguments))
         texts: list[str] = []
-        for message in result.messages:
-            who = "(assistant) " if message.role == "assistant" else ""
-            texts += [f"{who}{text}" for text in _content([message.content])[0]]
+        async with self._request() as client:
+            for message in (await client.get_prompt(name, arguments)).messages:
+                who = "(assistant) " if message.role == "assistant" else ""
+                texts += [f"{who}{text}" for text in _content([message.content])[0]]
         return PromptAnswer(_cut("\n".join(texts)))
 
-    async def _request(self, ask: Callable[[Client], Awaitable[A]]) -> A:
-        """Asks the server. Raises CallFailed."""
+    @asynccontextmanager
+    async def _request(self) -> AsyncIterator[Client]:
+        """The client, to ask the server and bring its result into our form. Raises CallFailed where either fails."""
         client, link = self._client, self._link
         if client is None or link is None:
             raise CallFailed(f"The MCP server {self.name} is not connected.")
         try:
-            return await ask(client)
+            yield client
         except MCPError as error:
             if timed_out(error):
                 raise CallFailed(f"The MCP server {self.name} did not answer in time.") from error

@@ -32,7 +32,7 @@ GRACE = 1.5
 
 
 class Host:
-    """Keeps the connections that the UI process wants and answers its requests, each in a task of its own."""
+    """Keeps the connections that the program wants and answers its requests, each in a task of its own."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write

@@ -1,4 +1,4 @@
-"""MCP in the UI process: which servers there are, how they are, and the tools, resources and prompts they offer."""
+"""MCP in the program: which servers there are, how they are, and the tools, resources and prompts they offer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages between the UI process and the tool host, in both directions.
+"""The messages between the program and the tool host, in both directions.
 
 A server's state is told with each change; each request has one answer, or Refused.
 """

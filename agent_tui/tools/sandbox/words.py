@@ -26,11 +26,12 @@ _MISSING = re.compile(rf"{_ABSENT}|not found", re.IGNORECASE)
 _UNREACHED = re.compile(
     r"could not resolve|temporary failure in name resolution|name or service not known|nodename nor servname"
     r"|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND)\b|network is unreachable|failed to lookup address|dns error"
-    r"|no address associated|unable to resolve|lookup \S+ on |UnknownHostException|unable to look up",
+    r"|no address associated|unable to resolve|lookup \S+ on [\[\d]|UnknownHostException|unable to look up \S+ \(",
     re.IGNORECASE,
 )
-_NOBODY = re.compile(r"ECONNREFUSED|connection refused|(?:failed to|couldn't|could not) connect", re.IGNORECASE)
-_OFFLINE = re.compile(rf"{_UNREACHED.pattern}|{_NOBODY.pattern}|getaddrinfo|offline", re.IGNORECASE)
+_ALONE = r"ECONNREFUSED|connection refused|(?:failed to|couldn't) connect"
+_NOBODY = re.compile(rf"{_ALONE}|could not connect", re.IGNORECASE)
+_OFFLINE = re.compile(rf"{_UNREACHED.pattern}|{_ALONE}|getaddrinfo|offline", re.IGNORECASE)
 _HOMES = ("/home/", "/root/", "/Users/", "~/", "$HOME")
 _TAIL = 20_000
 _SHELLS_NAME = re.compile(r"(?m)^\S*\b(?:ba|da|z|k)?sh: (?:line \d+: )?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Workspace, update_text
 from agent_tui.models.messages import TOLD_MODE, AttachmentPart
 from agent_tui.models.requests import SystemBlock
+from agent_tui.models.rows import FIXED_ROWS, RowId
 from tests.support.agents import parts_for, running
 
 
@@ -40,6 +42,18 @@ def updates(agent: Agent) -> list[str]:
 
 def at(project: Path, day: int) -> Workspace:
     return Workspace(project, project, today=lambda: date(2026, 3, day))
+
+
+def test_blocks_are_sent_in_the_order_of_their_rows_whoever_brings_them(tmp_path: Path) -> None:
+    rows = sorted(FIXED_ROWS, key=lambda row: FIXED_ROWS[row].sent)
+    assert (rows[0], rows[-1]) == ("tools", "documents"), "these two are sent apart from the blocks"
+    behind: tuple[RowId, ...] = ("servers", "skills", "memory")
+    brought = [[SystemBlock(row, text) for text in ("first", "second")] for row in behind]
+    workspace = Workspace(tmp_path, tmp_path, brought=[partial(list, some) for some in brought], appended=["more"])
+    blocks = workspace.blocks()
+    assert list(dict.fromkeys(block.row for block in blocks)) == rows[1:-1]
+    assert [block.group for block in blocks[:3]] == ["system", "appended", "environment"]
+    assert [block.text for block in blocks[3:]] == ["first", "second"] * 3, "those of a row stay as they came"
 
 
 async def test_the_prompt_stays_the_same_bytes_and_changes_are_told_once(tmp_path: Path, git: list[GitFacts]) -> None:

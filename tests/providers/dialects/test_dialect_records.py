@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -15,6 +16,7 @@ from agent_tui.models.requests import ModelSpec, StreamItem
 from agent_tui.providers import calling as call
 from agent_tui.providers import catalog
 from agent_tui.providers.catalog import DIALECTS, MODEL_FAMILIES, RETENTION
+from agent_tui.providers.dialects import table
 from agent_tui.providers.dialects.chat import WIRE as CHAT
 from agent_tui.providers.dialects.record import Dialect
 from agent_tui.providers.direct import Connections
@@ -93,8 +95,17 @@ def test_names_are_those_of_the_records() -> None:
         assert set(record.retains) <= rules, record.name
         assert set(record.framing) <= set(MODEL_FAMILIES), record.name
         assert record.wire is not None or not record.base, f"{record.name} has an address, but only LiteLLM calls it"
+        variables = (*record.keys, *record.base_variables, record.key_name)
+        assert [name for name in variables if not re.fullmatch("[A-Z][A-Z0-9_]*", name)] == [], record.name
     makers = {family.maker for family in MODEL_FAMILIES.values()} - {None}
     assert makers <= set(DIALECTS)
+
+
+def test_a_hosted_provider_has_variables_that_a_shell_can_set() -> None:
+    hosted = table._hosted("acme-ai", "https://api.acme.example/v1")
+    assert (hosted.key_name, hosted.keys) == ("ACME_AI_API_KEY", ("ACME_AI_API_KEY",))
+    assert hosted.base_variables == ("ACME_AI_API_BASE",)
+    assert Dialect("acme-ai").key_name == hosted.key_name
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -145,6 +146,21 @@ def test_names_inside_networks() -> None:
 )
 def test_broken_html_is_read_as_far_as_it_goes(html: str) -> None:
     to_markdown(html, "http://x.org/")
+
+
+def test_what_reads_a_foreign_page_is_a_python_with_nothing_else_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+    run = subprocess.run
+
+    def noted(command: list[str], **options: object) -> object:
+        commands.append(command)
+        return run(command, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(subprocess, "run", noted)
+    assert markdown.converted("<p>a <b>page</b>", "http://x.org/") == "a **page**"
+    ((python, options, *_),) = commands
+    flags = "import sys; print(sys.flags.isolated, sys.flags.no_site)"
+    assert run([python, options, "-c", flags], capture_output=True, check=True).stdout == b"1 1\n"
 
 
 async def test_a_page_that_is_built_to_take_for_ever_ends(

@@ -16,7 +16,8 @@ from agent_tui.config import PermissionsConfig
 from agent_tui.context.prompt import git_facts
 from agent_tui.engine.extensions import Workspace
 from agent_tui.tools.base import Intent
-from agent_tui.tools.git.repository import Repository, find_git, find_repository, own_git
+from agent_tui.tools.git.outside import OutsideGit
+from agent_tui.tools.git.repository import PINNED, Repository, find_git, find_repository, own_git
 from tests.support.cli import REPOSITORY
 from tests.support.git import HOSTILE, IDENTITY, Hostile, evil_program, git, make_hostile, ordinary
 from tests.support.tool_context import permissions_of
@@ -224,6 +225,41 @@ def test_settings_of_the_environment_do_not_reach_it(
         monkeypatch.setenv(name, value)
     assert git_facts(root).status.splitlines() == [" M a", "?? new"]
     assert not mark.exists()
+
+
+def test_the_environment_that_every_git_of_ours_gets(template: Path, tmp_path: Path) -> None:
+    """The names are git's own: one that is spelled in another way says nothing to it."""
+    fixed = {
+        "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_SYSTEM": os.devnull, "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_PAGER": "cat", "LC_ALL": "C.UTF-8",
+    }  # fmt: skip
+    assert fixed == PINNED
+    repository = find_repository(make_hostile(template, tmp_path / "project", [], Path()))
+    assert repository is not None
+    with own_git(repository) as opened:
+        assert opened is not None
+        environment = opened._environment()
+    assert environment.items() >= fixed.items()
+    places = {"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "GIT_DIR", "GIT_WORK_TREE"}
+    assert environment.keys() - fixed.keys() == places | {"GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"}
+    outside = OutsideGit(tmp_path / "private", [], None)._env
+    silent = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
+    same = ("GIT_NO_REPLACE_OBJECTS", "GIT_NO_LAZY_FETCH", "GIT_PAGER")
+    assert outside.items() >= {**silent, **{name: fixed[name] for name in same}, "GIT_EDITOR": "true"}.items()
+
+
+def test_replaced_objects_are_not_read_in_the_place_of_the_real_ones(template: Path, tmp_path: Path) -> None:
+    root = make_hostile(template, tmp_path / "project", [], Path())
+    names = []
+    for text in ("real", "other"):
+        (root / "made").write_text(text)
+        names.append(git(root, "hash-object", "-w", "made").strip())
+    git(root, "replace", *names)
+    assert git(root, "cat-file", "blob", names[0]) == "other"
+    command = ["git", "-C", str(root), "cat-file", "blob", names[0]]
+    env = PINNED | {"PATH": os.environ["PATH"]}
+    assert subprocess.run(command, env=env, capture_output=True, check=True).stdout == b"real"
 
 
 def test_a_bare_repository_is_not_run_in(tmp_path: Path) -> None:

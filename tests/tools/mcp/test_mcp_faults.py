@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,11 @@ import pytest
 
 from agent_tui.config import McpServer
 from agent_tui.errors import ToolError
+from agent_tui.tools.mcp.connection import CallFailed, Connection
+from agent_tui.tools.mcp.protocol import ServerChange
 from tests.support.mcp_managers import call, detail, running, states
 from tests.support.tool_context import make_context
+from tests.support.waiting import PATIENCE
 
 FAULTY = str(Path(__file__).parents[2] / "support" / "mcp_faulty.py")
 
@@ -48,3 +52,34 @@ async def test_what_breaks_the_protocol_is_the_fault_of_that_answer_alone(tmp_pa
             await call(manager, context, "mcp__faulty__nonsense")
         assert (await call(manager, context, "mcp__faulty__good")).text == "fine"
         assert states(manager) == {"faulty": "connected"}
+
+
+class Strange:
+    """A client whose answers the SDK let through, and which have nothing that is read in them."""
+
+    async def answer(self, *_: object, **__: object) -> object:
+        return object()
+
+    call_tool = read_resource = get_prompt = answer
+
+
+async def test_a_result_that_cannot_be_read_is_a_failure_of_the_server(
+    monkeypatch: pytest.MonkeyPatch, server: McpServer
+) -> None:
+    told: asyncio.Queue[ServerChange] = asyncio.Queue()
+    looked: list[object] = []
+    connection = Connection("one", server, told.put_nowait)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while (await told.get()).state == "starting":
+                continue
+        strange = Strange()
+        monkeypatch.setattr(connection, "_client", strange)
+        monkeypatch.setattr(connection, "_verify", looked.append)
+        for ask in (connection.call("a", {}, looked.append), connection.read("x:y"), connection.prompt("p", {})):
+            with pytest.raises(CallFailed, match="The MCP server one failed: AttributeError"):
+                await ask
+        assert looked == [strange] * 3
+    finally:
+        monkeypatch.undo()
+        await connection.close()

@@ -113,13 +113,22 @@ def test_modes_have_domains(mode: str, domain: str) -> None:
         ("curl: (6) Could not resolve host: example.com", "work", "without a network"),
         ("npm ERR! code EAI_AGAIN", "work", "without a network"),
         ("cat: /home/me/x: No such file or directory", "look", "home folder"),
+        ("fatal: unable to look up example.com (port 9418) (Name has no answer)", "work", "without a network"),
+        ("dial tcp: lookup proxy.golang.org on [::1]:53: read udp", "work", "without a network"),
         ("AssertionError: 1 != 2", "work", None),
+        ("fatal: unable to look up current user in the passwd file: no such user", "work", None),
+        ("KeyError: lookup x on y", "work", None),
+        ("could not connect to display :0", "work", None),
         ("bash: x: Permission denied", "free", None),
     ],
 )
 def test_what_the_sandbox_stopped_is_said(output: str, domain: Domain, said: str | None) -> None:
     lines = words.refused(output, domain)
     assert [said in line for line in lines] == ([True] if said else [])  # type: ignore[operator]
+
+
+def test_a_user_who_has_no_name_wants_no_network(tmp_path: Path) -> None:
+    assert words.stopped("fatal: unable to look up current user in the passwd file", False, {}, tmp_path) is None
 
 
 def test_with_the_network_open_it_is_not_blamed() -> None:
