@@ -50,8 +50,9 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """More than there are processors: many tests wait for a process that they started."""
-    return (os.cpu_count() or 2) + 2
+    """One more than there are processors: many tests wait for a process that they started. Each more makes anew what
+    all of its tests share."""
+    return (os.cpu_count() or 2) + 1
 
 
 @pytest.fixture(scope="session", autouse=True)
