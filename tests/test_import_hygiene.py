@@ -79,7 +79,7 @@ TEXTUAL_ALONE = """
 import sys, textual.app, textual.widgets, textual.drivers.linux_driver
 print(*sys.modules, sep="\\n")
 """
-STANDARD_BEFORE_THE_FRAME = ("argparse", "gc", "signal")
+STANDARD_BEFORE_THE_FRAME = ("argparse", "gc", "shutil", "signal")
 """What of the standard library is loaded before the first frame, beside what Textual brings."""
 
 STANDARD = (
