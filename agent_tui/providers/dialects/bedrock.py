@@ -182,10 +182,10 @@ class ConverseStream(StreamReader):
 
 
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
-    """Bedrock: as Anthropic, other names. Totals tell whether the cache is already in the input."""
+    """Bedrock: as Anthropic, other names. A total of input and output alone says that the cache is in the input."""
     read, write = integer(raw.get("cacheReadInputTokens")), integer(raw.get("cacheWriteInputTokens"))
     fresh, output, cached = number(raw.get("inputTokens")), number(raw.get("outputTokens")), (read or 0) + (write or 0)
-    included = cached > 0 and integer(raw.get("totalTokens")) == fresh + output and fresh >= cached
+    included = cached > 0 and integer(raw.get("totalTokens")) == fresh + output and max(read or 0, write or 0) <= fresh
     usage = usage_of(fresh if included else fresh + cached, output, None, read, write)
     details = raw.get("cacheDetails")
     rows = [mapping(row) for row in details] if isinstance(details, list) else []
