@@ -134,6 +134,8 @@ class Accumulator:
             elif event.get("type") == "error":
                 self._out.error = event
             self._take_event(event)
+        if self.independent and self.tap.done:
+            self._out.end()
 
     def _take_event(self, event: Event) -> None:
         try:

@@ -145,9 +145,13 @@ class ConverseStream(StreamReader):
 
     @staticmethod
     def knows(event: Event) -> bool:
-        return len(event) == 1 and next(iter(event)) in _CONVERSE
+        return (len(event) == 1 and next(iter(event)) in _CONVERSE) or ("stopReason" in event and "output" in event)
 
     def event(self, event: Event) -> None:
+        if "stopReason" in event:
+            for one in _streamed(event):
+                self.event(one)
+            return
         kind, body = next(iter(event.items()))
         index = int(body.get("contentBlockIndex", 0)) if isinstance(body, dict) else 0
         if kind == "contentBlockStart":
@@ -179,6 +183,22 @@ class ConverseStream(StreamReader):
             if redacted := block.get("redactedContent") or block.get("data"):
                 data = str(known.get("data") or "") + redacted
                 self.out.add(index, "reasoning", "", {"type": "redacted_thinking", "data": data})
+
+
+def _streamed(answer: Event) -> Iterator[Event]:
+    """A whole answer, of a server that does not stream, as the events of one that does."""
+    for index, block in enumerate(answer["output"]["message"]["content"]):
+        place: Event = {"contentBlockIndex": index}
+        delta = block
+        if "toolUse" in block:
+            yield {"contentBlockStart": {**place, "start": block}}
+            delta = {"toolUse": {"input": as_arguments(block["toolUse"].get("input"))}}
+        elif thought := (block.get("reasoningContent") or {}).get("reasoningText"):
+            delta = {"reasoningContent": thought}
+        yield {"contentBlockDelta": {**place, "delta": delta}}
+        yield {"contentBlockStop": place}
+    yield {"messageStop": answer}
+    yield {"metadata": answer}
 
 
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:

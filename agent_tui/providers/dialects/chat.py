@@ -334,10 +334,13 @@ class ChatStream(StreamReader):
         self._reasoning = None
 
     def _call(self, call: dict[str, Any]) -> None:
-        self._tags.interrupt()
         function = call.get("function") or {}
         index = call.get("index")
         call_id = call.get("id") or None
+        if not (call_id or function.get("name") or function.get("arguments") or index in self._calls):
+            # The field without a word in it is no call.
+            return
+        self._tags.interrupt()
         if index is None:
             index = self._made if call_id and call_id not in self._ids.values() else max(self._made - 1, 0)
         fields = {**(function.get("provider_specific_fields") or {}), **(call.get("provider_specific_fields") or {})}
