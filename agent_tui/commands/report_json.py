@@ -50,8 +50,8 @@ def context_json(report: ContextReport) -> dict[str, Any]:
             "removed_tokens": calculation.removed,
             "fixed_delta_tokens": calculation.fixed_delta,
             "new_messages_tokens": calculation.new_messages,
-            "spreads": {f"{name}_tokens": value for name, value in to_dict(calculation.spreads).items()},
         },
+        "calculation_spreads": {f"{name}_tokens": value for name, value in to_dict(calculation.spreads).items()},
         "shares": None if shares is None else {name: getattr(shares, name) / 10 for name in _SHARES},
         "rows": [_row(row) for row in report.rows()],
         "accuracy": {
