@@ -136,9 +136,10 @@ DRIFT_TOKENS = 10
 
 
 def before_step(step: Step, usage: ContextUsage) -> None:
-    """Store with the step what was expected: the whole input, the new messages by what is known of the family alone,
-    and what is learned from: what they consist of, and what else is known of the input where that holds no estimate."""
-    step.estimated_input, step.anchor_step = usage.total, usage.anchor_step
+    """Store with the step what was expected: the whole input and its spread, the new messages by what is known of the
+    family alone, and what is learned from: what they consist of, and what else is known of the input where that holds
+    no estimate."""
+    step.estimated_input, step.estimated_spread, step.anchor_step = usage.total, usage.spread, usage.anchor_step
     terms = usage.calculation
     step.estimated_messages = terms.all_messages
     step.estimated_growth = terms.new_estimated
@@ -178,6 +179,9 @@ def verified_growth(step: Step) -> tuple[Content, int] | None:
     return step.growth, step.actual_growth
 
 
+LAST_INTERVALS = 20
+
+
 def accuracy_of(steps: Sequence[Step], target: Target, learned: Calibration, known: Calibration) -> Accuracy:
     """Errors of this model's verified turn steps, all of the session; the median is of absolute errors. ``ratio`` is by
     what the ``learned`` calibration corrects what is ``known`` of the family, of what the newest steps consist of."""
@@ -185,6 +189,7 @@ def accuracy_of(steps: Sequence[Step], target: Target, learned: Calibration, kno
     errors: list[float] = []
     anchored: list[int] = []
     grown: list[Content] = []
+    inside: list[bool] = []
     for step in steps:
         error = step_error(step, target)
         if error is not None:
@@ -194,7 +199,11 @@ def accuracy_of(steps: Sequence[Step], target: Target, learned: Calibration, kno
             errors.append(abs(error[1]))
             if step.anchor_step is not None:
                 anchored.append(abs(error[0]))
+            if step.estimated_spread is not None:
+                inside.append(abs(error[0]) <= step.estimated_spread)
     result.calls = len(errors)
+    result.intervals, result.inside = len(inside), sum(inside)
+    result.last_intervals, result.last_inside = len(inside[-LAST_INTERVALS:]), sum(inside[-LAST_INTERVALS:])
     if errors:
         result.median_error_percent = statistics.median(errors)
     newest = Content()

@@ -301,12 +301,16 @@ class GeminiStream(StreamReader):
 
 
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
-    """Thoughts are outside ``candidatesTokenCount`` (inside it on some Vertex versions: the total tells); prompts of
-    server-side tools are outside ``promptTokenCount``; cached content is inside it."""
+    """The total is prompt, prompts of server-side tools, candidates and thoughts ("The sum of …" in the reference of
+    ``GenerateContentResponse``); cached content is inside the prompt. Some Vertex versions count the thoughts among the
+    candidates, others do not say them: what the total has beside the prompt is output."""
     prompt = number(raw.get("promptTokenCount")) + number(raw.get("toolUsePromptTokenCount"))
     candidates, thoughts = number(raw.get("candidatesTokenCount")), integer(raw.get("thoughtsTokenCount"))
-    inside = integer(raw.get("totalTokenCount")) == prompt + candidates and candidates >= (thoughts or 0)
-    output = candidates if inside else candidates + (thoughts or 0)
+    output, rest = candidates + (thoughts or 0), number(raw.get("totalTokenCount")) - prompt
+    if rest > output or rest == candidates >= (thoughts or 0):
+        output = rest
+    if thoughts is None and output > candidates > 0:
+        thoughts = output - candidates
     return usage_of(prompt, output, thoughts, integer(raw.get("cachedContentTokenCount")), None)
 
 

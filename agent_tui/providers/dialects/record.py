@@ -248,6 +248,8 @@ class Wire:
     """Takes ``tool_choice`` "none"."""
     output_config: bool = False
     """A schema of the answer has its place in ``output_config``."""
+    output: int | None = None
+    """Tokens asked for where nothing says how many: a request without a number is refused."""
     count: ExactCount | None = None
 
 
