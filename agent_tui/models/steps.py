@@ -238,6 +238,8 @@ class Step:
     prune_ids: list[str] = field(default_factory=list)
     """The prune records in force."""
     estimated_input: int | None = None
+    estimated_spread: int | None = None
+    """By how much the input was said to differ from that at most, 95 times of 100."""
     estimated_growth: int | None = None
     """Of the new text, before any calibration."""
     estimated_messages: int | None = None
