@@ -23,7 +23,7 @@ class CacheMiss:
 
     cause: MissCause
     what: str
-    """What of ours changed, or how long it was idle, in words; empty where the cause is unknown."""
+    """What of ours changed, or how long it was idle, in words; empty where nothing is to be said."""
     expected: int
     """Tokens of the input that had been sent before."""
     read: int
@@ -44,8 +44,8 @@ class Sent:
 
     settings: dict[str, str] = field(default_factory=dict)
     """The fields of the request that a cache may depend on, by name (``model``, ``server``, ``thinking``, ``schema``,
-    ``tool choice``, ``cache key``, ``others``): short values as they are, longer ones as a digest; ``program`` is the
-    version whose digests these are."""
+    ``tool choice``, ``cache key``, ``others``; ``images`` is how many, where that matters): short values as they are,
+    longer ones as a digest; ``program`` is the version whose digests these are."""
     base: str = ""
     """The step that sent the first ``kept`` messages too; empty: none did."""
     kept: int = 0
@@ -86,6 +86,8 @@ class CacheForecast:
     """Why that is less than it could have been; None where it is not, or not worth a word."""
     until: float | None = None
     """When what the last call left there expires (seconds since the epoch); None where nobody knows, or it has."""
+    at_least: bool = False
+    """It may be kept for longer than ``until``."""
 
 
 @dataclass(slots=True, frozen=True)
