@@ -15,7 +15,7 @@ from agent_tui.models.context import SessionTotals
 from agent_tui.models.session import BUDGETS
 from agent_tui.models.steps import MissCause, MissSum, Step, StepKind
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import money, plural, share_in, tokens, whole_percent
+from agent_tui.text.numbers import interval, money, plural, share_in, tokens, whole_percent
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
@@ -167,7 +167,8 @@ async def status(agent: Agent, args: str) -> CommandResult:
     where = "unknown window"
     if window is not None:
         part = share_in(usage.total, window, usage.approximate)
-        where = f"{tokens(usage.total, usage.approximate)} of {tokens(window, False)} ({part} of the window)"
+        used = interval(usage.total, usage.spread, usage.approximate)
+        where = f"{used} of {tokens(window, False)} ({part} of the window)"
     if usage.window_origin.startswith("learned"):
         where += f", window {usage.window_origin}"
     rows = [

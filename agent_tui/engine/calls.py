@@ -9,35 +9,81 @@ import random
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import field
 
 from agent_tui.context.accounting.next_input import max_output_for, min_output
 from agent_tui.context.anchor import runs_of
 from agent_tui.context.past import given_of
 from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import RetryWaiting
 from agent_tui.models.failure import Failure, Overflow
 from agent_tui.models.messages import fingerprint, new_id
-from agent_tui.models.requests import Delta, Failed, ModelRequest, Provider, StreamItem
-from agent_tui.models.steps import Step
+from agent_tui.models.requests import Delta, Effort, Failed, ModelInfo, ModelRequest, Provider, StreamItem
+from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
 from agent_tui.providers.reasoning import decide, prefix_fingerprint
+from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
 
 
-def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> ModelRequest:
-    """The next request of a session as it stands."""
-    prefix, agent = runtime.request_prefix, runtime.settings.agent
-    return ModelRequest(
-        id=request_id,
-        spec=runtime.info.spec,
+@dataclass(slots=True)
+class NextCall:
+    """The next call of a session: its step, its request, and what of reasoning and thinking goes with that."""
+
+    step: Step
+    request: ModelRequest
+    info: ModelInfo
+    plan: ReplayPlan = field(init=False)
+    thinking: Thinking = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decide()
+
+    def decide(self) -> None:
+        """Decides as the sender will, anew where the request was changed; the step knows it too."""
+        step, request = self.step, self.request
+        self.plan, self.thinking = decide(request, self.info)
+        step.sent_reasoning = runs_of(request.messages, self.plan, self.info.target.family)
+        step.thinking = "off" if self.thinking.off else request.effort
+
+    def remember(self, runtime: Runtime) -> None:
+        """Stores with the step what the request is made of, once that is on its way."""
+        runtime.sent_log.record(
+            self.step, self.request, self.info, self.plan, self.thinking, runtime.conversation.steps
+        )
+        runtime.expect_cold(None)
+
+
+def next_call(
+    runtime: Runtime,
+    usage: ContextUsage,
+    kind: StepKind = "turn",
+    *,
+    max_output: int | None = None,
+    effort: Effort | None = None,
+) -> NextCall:
+    """Returns the next call of a session as it stands. Whoever sends it has it from here, and whoever tells beforehand
+    what it will be: so they cannot differ.
+
+    ``usage`` is the calculator's answer for it. ``max_output`` is given where a refusal has said how much there is room
+    for, ``effort`` where another one than the session's is looked at.
+    """
+    prefix, agent, info = runtime.request_prefix, runtime.settings.agent, runtime.info
+    step = new_step(runtime, kind)
+    step.max_output = max_output_for(usage, info.limits) if max_output is None else max_output
+    request = ModelRequest(
+        id=step.id,
+        spec=info.spec,
         session_id=runtime.conversation.info.id,
         system=prefix.system,
         messages=list(runtime.conversation.view()),
         tools=prefix.tools,
-        max_output=max_output,
-        effort=runtime.effort,
+        max_output=step.max_output,
+        effort=runtime.effort if effort is None else effort,
         fixed_fingerprint=prefix.fingerprint,
         timeout=agent.timeout,
         content_timeout=agent.content_timeout,
@@ -47,30 +93,16 @@ def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> 
         output_schema=None if runtime.schema_refused else runtime.output_schema,
         output_due=runtime.output_due,
     )
+    return NextCall(step, request, info)
 
 
-def record_sent(step: Step, request: ModelRequest, runtime: Runtime) -> Callable[[], None]:
-    """Store with the step what of the reasoning its request sends, as the sender decides it. What is returned stores
-    what else the request is made of: it can wait until that is on its way."""
-    info = runtime.info
-    plan, thinking = decide(request, info)
-    step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
-    step.thinking = "off" if thinking.off else request.effort
-
-    def remember() -> None:
-        runtime.sent_log.record(step, request, info, plan, thinking, runtime.conversation.steps)
-        runtime.expect_cold(None)
-
-    return remember
-
-
-def new_step(runtime: Runtime, kind: str) -> Step:
+def new_step(runtime: Runtime, kind: StepKind) -> Step:
     """A step that records what is sent now: ids, fixed parts, prune records in force."""
     conversation, info = runtime.conversation, runtime.info
     view = conversation.view()
     return Step(
         id=new_id("step"),
-        kind="count" if kind == "count" else "turn",
+        kind=kind,
         model_key=info.spec.key,
         provider=info.target.provider,
         api=info.target.api,
@@ -104,12 +136,11 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
     if off or not runtime.conversation.view() or runtime.conversation.read_only:
         return None
     usage = runtime.usage()
-    step = new_step(runtime, "count")
+    call = next_call(runtime, usage, "count")
+    step = call.step
     step.estimated_input = usage.total
-    request = build_request(runtime, step.id, max_output_for(usage, runtime.info.limits))
-    record_sent(step, request, runtime)
     asked = _subject(runtime)
-    tokens = await runtime.provider.count_exact(request)
+    tokens = await runtime.provider.count_exact(call.request)
     if tokens is None or tokens <= 0:
         return None
     if not current() or _subject(runtime) != asked:

@@ -10,11 +10,10 @@ from contextlib import aclosing
 from dataclasses import field, replace
 from typing import Literal
 
-from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
 from agent_tui.context.tokens import char_tokens, family_of, round_up
-from agent_tui.engine.calls import build_request, new_step, record_sent, stream_with_retries
+from agent_tui.engine.calls import NextCall, next_call, stream_with_retries
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.models import adapt
 from agent_tui.engine.runtime import Emit, Runtime
@@ -165,23 +164,22 @@ class StepRunner:
         self._may_adapt = True
         self._in_parent: Step | None = None
         self._view: list[SentMessage] = []
-        self._remember: Callable[[], None] | None = None
+        self._unsent: NextCall | None = None
 
     async def run(self, max_output: int | None = None) -> StepResult:
         """One call. ``max_output`` is what is asked for where a refusal has said how much there is room for."""
         runtime, conversation = self._runtime, self._runtime.conversation
         usage = runtime.usage()
-        step = new_step(runtime, "turn")
+        call = next_call(runtime, usage, max_output=max_output)
+        step, request = call.step, call.request
         before_step(step, usage)
-        step.max_output = max_output_for(usage, runtime.info.limits) if max_output is None else max_output
         step.expected_usd = runtime.expected(usage, step.max_output).usd
         target = runtime.info.target
         origin = Origin(target.provider, target.api, target.model)
         now = time.time()
         message = Message(new_id("msg"), "assistant", status="streaming", created=now, origin=origin, step_id=step.id)
-        request = build_request(runtime, step.id, step.max_output)
         request.reckoned = None if usage.pending else Reckoned(usage.total, usage.limit, usage.would_compact)
-        self._remember = record_sent(step, request, runtime)
+        self._unsent = call
         self._view = request.messages
         await patiently(lambda: conversation.add_step(step))
         self._in_parent = runtime.begin_in_parent(step)
@@ -193,7 +191,7 @@ class StepRunner:
         try:
             await self._stream(request, processor, result)
             for _ in range(MOST_ADAPTED):
-                if not await self._once_more(request, processor, result):
+                if not await self._once_more(call, processor, result):
                     break
         except asyncio.CancelledError:
             if not self._cancelled_by_timer():
@@ -219,16 +217,18 @@ class StepRunner:
             await patiently(conversation.save)
         return result
 
-    async def _once_more(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> bool:
+    async def _once_more(self, call: NextCall, processor: StreamProcessor, result: StepResult) -> bool:
         """A request that was refused for the schema or the reasoning in it is made again without that; False when it
         was not."""
         if result.failure is None or result.received:
             return False
+        request = call.request
         notice = self._without_schema(request, result.failure) or self._without_reasoning(request, result.failure)
         if notice is None:
             return False
         self._emit(notice)
-        self._remember = record_sent(result.step, request, self._runtime)
+        call.decide()
+        self._unsent = call
         self._runtime.conversation.save_step(result.step)
         result.failure = None
         await self._stream(request, processor, result)
@@ -299,9 +299,9 @@ class StepRunner:
 
     def _store_sent(self) -> None:
         """Stores what the request is made of, once it is on its way."""
-        remember, self._remember = self._remember, None
-        if remember is not None:
-            remember()
+        call, self._unsent = self._unsent, None
+        if call is not None:
+            call.remember(self._runtime)
 
     def _judge_cache(self, step: Step) -> None:
         """Judges what of a step's input should have been read from the cache. An answer is not lost over that."""
