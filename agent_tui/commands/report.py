@@ -440,7 +440,7 @@ def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, boo
 def miss_words(miss: CacheMiss) -> str:
     """Why, in a few words: ``tools changed: MCP server github came``, ``expired: idle for 6 min``."""
     if miss.cause == "unknown":
-        return "provider's side: what we sent was the same"
+        return f"provider's side: {one_line(miss.what, 200) or 'what we sent was the same'}"
     return one_line(f"expired: {miss.what}" if miss.cause == "expired" else miss.what, 200)
 
 

@@ -132,6 +132,7 @@ def forecast_json(forecast: CacheForecast | None) -> dict[str, Any] | None:
         "cache_read_tokens": forecast.read,
         "input_cost_usd": forecast.usd,
         "cached_until": forecast.until,
+        "cached_until_at_least": forecast.at_least,
         "cold": None
         if cold is None
         else {

@@ -54,16 +54,20 @@ BINDING_BETA = "thinking-binding-controls-2026-08-01"
 _CACHING = Caching(
     "markers",
     life=300.0,
-    # The table "what invalidates the cache": another choice of tools or way of thinking leaves tools and system.
+    # The table "what invalidates the cache": another choice of tools, way of thinking or effort and images that are
+    # added or removed cost the messages. Of effort the page says that it may cost more, by model.
     # .../structured-outputs: another format invalidates the whole conversation's cache.
-    loses=MappingProxyType({"thinking": "messages", "tool choice": "messages", "schema": "all"}),
+    loses=MappingProxyType({"thinking": "messages", "tool choice": "messages", "images": "messages", "schema": "all"}),
     look_back=20,
-    # The table of the shortest prompts.
+    # "Minimum cacheable prompt length": 1 024 but for these. Bedrock has its own for two of them
+    # (platform.claude.com/docs/en/about-claude/models/migration-guide; docs.litellm.ai/docs/completion/prompt_caching).
     minima=(
-        (re.compile(r"opus-4[-.][5-9]|haiku-4|mythos|fable"), 4_096),
-        (re.compile(r"sonnet-4[-.][6-9]|haiku"), 2_048),
+        (re.compile(r"anthropic\.claude-opus-4-7|opus-4[-.][56]|haiku-4"), 4_096),
+        (re.compile(r"opus-4[-.]7|mythos-preview|haiku-3|3(?:[-.]5)?-haiku"), 2_048),
+        (re.compile(r"anthropic\.claude-fable"), 1_024),
+        (re.compile(r"(?:opus|fable|mythos)-5|(?:sonnet|haiku)-5[-.]5"), 512),
     ),
-    source=Source("platform.claude.com/docs/en/build-with-claude/prompt-caching", "2026-11-21"),
+    source=Source("platform.claude.com/docs/en/build-with-claude/prompt-caching", "2026-11-22"),
 )
 """Five minutes from the last use, an hour where asked for; the same at Bedrock
 (docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html)."""

@@ -387,9 +387,13 @@ RECORDS = (
             total=18_000_000,
             source=Source("ai.google.dev/gemini-api/docs/image-understanding", "2026-11-21"),
         ),
-        # By itself, without any promise, from 1 024 to 4 096 tokens on by model; how long is not said. A usage without
-        # the number of cached tokens has none.
-        caching=Caching(zero_unsaid=True, source=Source("ai.google.dev/gemini-api/docs/caching", "2026-11-21")),
+        # By itself, without any promise; how long is not said. A usage without the number of cached tokens has none.
+        caching=Caching(
+            minimum=4_096,
+            minima=((re.compile(r"gemini-2\.5"), 2_048),),
+            zero_unsaid=True,
+            source=Source("ai.google.dev/gemini-api/docs/caching", "2026-11-22"),
+        ),
     ),
     _VERTEX,
     replace(_VERTEX, name="vertex_ai_beta"),
