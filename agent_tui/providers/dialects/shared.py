@@ -146,8 +146,7 @@ def is_summary(message: Message) -> bool:
 
 
 def attachment_block(part: AttachmentPart, images: bool | None, files: bool = True) -> Metadata:
-    """A content block of the chat format: text files as text, images and PDF files as data, others as a line.
-    ``images``: the model can see; ``files``: it takes PDF files."""
+    """A content block of the chat format: text files as text, images and PDF ``files`` as data, others as a line."""
     if part.media_type == NOT_SENT:
         return {"type": "text", "text": encodable(part.text or "")}
     if part.text is not None:
