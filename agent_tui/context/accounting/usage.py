@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from agent_tui.context.accounting.fixed import (
+    ADDED,
     NOTHING_KNOWN,
     PREAMBLE,
     Reading,
@@ -242,7 +243,8 @@ def _expected_read(ground: Ground, sizes: Sizes, total: int) -> int | None:
     step, tokens, fixed = ground.coverage.step, ground.coverage.expected(), sizes.fixed
     if step is None or tokens is None:
         return None
-    order = unchanged(fixed.parts, with_preamble(step.fixed) if PREAMBLE in fixed.parts else step.fixed)
+    then = with_preamble(step.fixed) if PREAMBLE in fixed.parts else step.fixed
+    order = unchanged(fixed.parts, [ADDED, *then] if ADDED in fixed.parts else then)
     if order is not None:
         tokens = min(tokens, sum(fixed.tokens[i] for i in order))
     elif set(step.prune_ids) != set(active_prune_ids(ground.inputs.records)):
