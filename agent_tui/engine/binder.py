@@ -10,7 +10,7 @@ from agent_tui.context.accounting.next_input import reserve_problem
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.models import DEMO, recalled_ratio, recalled_rule, setting_problem, with_learned
+from agent_tui.engine.models import DEMO, recalled_calibration, recalled_rule, setting_problem, with_learned
 from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.engine.runtime import Runtime, SpendingBudget
 from agent_tui.engine.state import AgentState, Binding, RunState
@@ -81,7 +81,7 @@ class Binder:
             info=known,
             effort=stored or spec.reasoning_effort or "medium",
             request_prefix=RequestPrefix(),
-            ratio=recalled_ratio(parts.store, known),
+            calibration=recalled_calibration(parts.store, known),
             replay=recalled_rule(parts.store, known),
             budget=self._budget_of(conversation),
         )
