@@ -40,6 +40,7 @@ GEMINI = Rival(
     read=_read_gemini,
     again=("--resume",),
     shell_left=("Escape",),
+    leave=("/quit", "Enter"),
     compact="/compress",
     window=GEMINI_WINDOW,
     notes=("its footer, which has to be switched on, shows whole percents of a million: tokens are that share",),
@@ -81,6 +82,7 @@ QWEN = Rival(
     ask="/context",
     read=_read_qwen,
     shell_left=("Escape",),
+    leave=("/quit", "Enter"),
     compact="/compress",
 )
 

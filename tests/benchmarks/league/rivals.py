@@ -112,7 +112,7 @@ def _ours_environment(place: Place) -> dict[str, str]:
 
 def _read_ours(screen: str) -> Shown | None:
     """The total of its proof, to the token, with the interval of its first line; the share from below the bar."""
-    headline = last(rf"{NUMBER}(?: ± {NUMBER})? of {NUMBER}", screen)
+    headline = re.search(rf"{NUMBER}(?: ± {NUMBER})? of {WINDOW // 1_000}k", screen)
     if headline is None:
         return None
     total = last(r"trigger = ([\d,]+)", screen)

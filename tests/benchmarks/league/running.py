@@ -114,6 +114,14 @@ class Talk:
         time.sleep(PAUSE)
         self.pane.press("Enter")
 
+    def _quiet(self, since: int, calm: float = 4.0, longest: float = 60.0) -> None:
+        """Waits until no request came for a while."""
+        end, number, at = time.monotonic() + longest, since, time.monotonic()
+        while time.monotonic() < end and time.monotonic() - at < calm:
+            time.sleep(0.2)
+            if (now := len(self.server.seen())) != number:
+                number, at = now, time.monotonic()
+
     def turn(self, part: str) -> int:
         """Says a part's message and waits until it is answered; the tokens that the server counted in its first
         request beside the message itself, of which no agent can know before."""
@@ -140,7 +148,10 @@ class Talk:
         end = time.monotonic() + ASK_SECONDS
         shown = None
         while shown is None and time.monotonic() < end:
-            shown = self.rival.read(self.pane.settle(1.0, 6))
+            screen = self.pane.settle(1.0, 6)
+            if self.rival.ask:  # an earlier answer may still stand above the newest message
+                screen = screen[max((mark.end() for mark in conversation.MARK.finditer(screen)), default=0) :]
+            shown = self.rival.read(screen)
         if self.rival.close:
             self.pane.press(*self.rival.close)
             time.sleep(PAUSE)
@@ -176,7 +187,9 @@ class Talk:
         time.sleep(PAUSE)
         self.enter(USERS_COMMAND[1:])
         self.pane.settle(2.0, 10)
-        self.pane.press(*self.rival.shell_left)
+        if self.rival.shell_left:
+            self.pane.press(*self.rival.shell_left)
+            time.sleep(1.5)  # Escape and what follows at once are one key to many
         self.measure(OWN_COMMAND, "command-1")
 
     def stopped(self) -> None:
@@ -195,6 +208,7 @@ class Talk:
         try:
             self.enter(self.rival.compact)
             self.server.wait(lambda one: one["kind"] == "summary", since, ASK_SECONDS, "the request for a summary")
+            self._quiet(since)
             self.pane.settle(2.0, 12)
         finally:
             self.server.tell(summing=False)
