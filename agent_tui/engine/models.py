@@ -128,6 +128,20 @@ def learned_calibration(store: Store, info: ModelInfo, step: Step, known: Calibr
         return known
 
 
+def learned_prompt(store: Store, info: ModelInfo, added: int, known: Calibration | None) -> Calibration:
+    """The calibration with so many tokens more that the server adds to each request."""
+
+    def taught(before: Calibration | None) -> Calibration:
+        return (usable(before) or family_of(info.target).beginning).adding(added)
+
+    try:
+        return store.measured.learn(calibration_key(info), info.spec.api_base or "", taught)
+    except StoreError as error:
+        # It holds for this session; the next one learns it again.
+        log.warning("What the server adds to requests could not be stored: %s", error)
+        return taught(known)
+
+
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 NOT_AT_ALL = "does not think"
 """What is said of a level that switches thinking off."""

@@ -188,6 +188,8 @@ class UsageReport:
     """Why the report is not believed, where that shows from itself."""
     believed: TokenUsage | None = None
     """The estimate that stands in for it then; None where ``usage`` is one already."""
+    model: str = ""
+    """The model that answered, as the answer names it; empty where it does not."""
 
 
 @dataclass(slots=True, frozen=True)

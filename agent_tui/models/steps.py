@@ -117,6 +117,12 @@ class MissSum:
     cost: Cost
 
 
+Doubt = Literal[
+    "doubted", "truncated", "cached twice", "cached left out", "summed", "another model", "unsteady", "absurd", "none"
+]
+"""Why a report is not believed (``context.accounting.believed``). ``doubted``: it does not fit, and only the next one
+shows why; ``none``: there is no report."""
+
 StepKind = Literal["turn", "compaction", "subagent", "count"]
 StepStatus = Literal["running", "complete", "stopped", "failed"]
 Change = Literal["", "edited", "waiting"]
@@ -227,6 +233,12 @@ class Step:
     """As the provider reported it; our estimate (``source``) where it reported nothing."""
     believed: TokenUsage | None = None
     """What the calculator goes on with instead; None where the report is believed."""
+    doubt: Doubt | None = None
+    """Why it is not."""
+    shown_added: int | None = None
+    """Tokens by which it and the one before have shown that the server adds more to each request."""
+    answered_by: str | None = None
+    """The model as the answer names it."""
     sent_count: int = 0
     sent_fingerprint: str = ""
     """Of the ids of the messages that were sent (``models.messages.fingerprint``)."""
@@ -243,6 +255,8 @@ class Step:
     """By how much the input was said to differ from that at most, 95 times of 100."""
     estimated_growth: int | None = None
     """Of the new messages, by what is known of the family alone."""
+    built_on: int | None = None
+    """The input of the step that its estimate was built on, as it was believed then."""
     estimated_messages: int | None = None
     """Of the messages alone, where none of them was measured."""
     known_input: int | None = None
@@ -310,7 +324,7 @@ class Step:
         """This step stands for ``step`` in another session and was begun as a copy of it: it ends as that one did."""
         self.status, self.finished, self.message_id = step.status, step.finished, step.message_id
         self.provider, self.api, self.model = step.provider, step.api, step.model
-        self.usage, self.believed = step.usage, step.believed
+        self.usage, self.believed, self.doubt = step.usage, step.believed, step.doubt
         self.actual_input, self.cost_usd = step.actual_input, step.cost_usd
         self.finish_reason, self.failure = step.finish_reason, step.failure
         self.expected_read, self.miss, self.cache_life = step.expected_read, step.miss, step.cache_life
