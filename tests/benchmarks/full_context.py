@@ -1,6 +1,7 @@
 """Hundreds of turns at full context against providers that count truly.
 
 python -m tests.benchmarks.full_context [--models claude-4.6,vllm] [--windows 8192,32768] [--turns 200] [--json]
+    [--vocabulary qwen]
 
 Last figures, seed 1, all seven models at 8 192, 32 768 and 200 000 tokens (10 185 steps, 20 minutes): no turn dead or
 failed, no row wrong, no compaction needless, no request invalid, shown = trigger in every state; error at 95 %
@@ -16,11 +17,14 @@ import json
 import logging
 import os
 import time
+from pathlib import Path
 
 from agent_tui.providers.worker.client import WorkerClient
+from tests.benchmarks.league.vocabularies import NAMES, vocabulary
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.long_run_figures import FLAVOURS, Outcome
 from tests.support.long_runs import Plan, long_run
+from tests.support.true_provider.tokens import Tokenizer
 
 WINDOWS = (8_192, 32_768, 200_000)
 
@@ -72,8 +76,12 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--exact", action="store_true", help="ask the provider for exact counts, as the default is")
+    parser.add_argument("--vocabulary", default="", help=f"a real one to count with: {', '.join(NAMES)}")
+    parser.add_argument("--files", type=Path, default=Path(), help="LiteLLM's folder of tokenizers, for some of them")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    if args.vocabulary:
+        Tokenizer.vocabulary = staticmethod(vocabulary(args.vocabulary, args.files))
     logging.disable(logging.WARNING)
     os.environ.setdefault(KEY_VARIABLE, "test-key")
     windows = [int(w) for w in args.windows.split(",")]
