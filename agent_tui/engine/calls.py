@@ -9,19 +9,25 @@ import random
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 
-from agent_tui.context.accounting.next_input import max_output_for, min_output
+from agent_tui.context.accounting.next_input import min_output
+from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall, give_back, hold_back
 from agent_tui.context.anchor import runs_of
 from agent_tui.context.past import given_of
 from agent_tui.context.view import active_prune_ids
+from agent_tui.engine.budget import OverBudgetError
+from agent_tui.engine.conversation import patiently
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.events import RetryWaiting
-from agent_tui.models.failure import Failure, Overflow
+from agent_tui.models.failure import NOT_BILLED, Failure, Overflow
 from agent_tui.models.messages import fingerprint, new_id
 from agent_tui.models.requests import Delta, Failed, ModelRequest, Provider, StreamItem
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.reasoning import decide, prefix_fingerprint
+from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +95,79 @@ def new_step(runtime: Runtime, kind: str) -> Step:
     )
 
 
+@dataclass(slots=True)
+class BegunCall:
+    """A call whose step is stored: budgets hold back what it may cost at most until it has ended."""
+
+    runtime: Runtime
+    step: Step
+    expected: ExpectedCall
+    budget: BudgetLine | None
+    """That which left room for a shorter answer than the model gives."""
+    in_parent: Step | None
+
+    def may_repeat(self, failure: Failure) -> bool:
+        """Returns whether it may be made again after a failure: what it may have cost is held back from now on."""
+        budget, step = self.runtime.budget, self.step
+        if failure.kind in NOT_BILLED or budget is None or step.most_usd is None:
+            return True
+        before, ended = step.tried_usd, replace(step, finished=time.time())
+        give_back(ended, self.expected, 0)
+        step.tried_usd += ended.most_usd or 0.0
+        self._tell()
+        if not budget.overdrawn:
+            return True
+        # It was the last attempt then, which is held back as such.
+        step.tried_usd = before
+        self._tell()
+        return False
+
+    def ended(self, came: int) -> None:
+        """The step has ended; ``came`` are the tokens of its answer that were seen."""
+        give_back(self.step, self.expected, came)
+        self._tell()
+        if self.runtime.budget is not None:
+            self.runtime.budget.gave_back()
+
+    def _tell(self) -> None:
+        """Stored at once: other sessions and processes see it in the day's spending."""
+        self.runtime.conversation.save_step(self.step)
+        self.runtime.conversation.save_if_possible()
+        self.runtime.end_in_parent(self.in_parent, self.step)
+
+
+async def begin_call(
+    runtime: Runtime,
+    call: ExpectedCall,
+    most: int | None,
+    make: Callable[[int | None, BudgetLine | None], Step],
+    told: tuple[Emit, str, str],
+) -> BegunCall | str:
+    """Begins a call for an answer of at most ``most`` tokens (None: nobody knows) where no budget is in its way;
+    ``make`` makes its step, for as many tokens as it may be asked for. ``told`` are who hears of it, the model's name
+    and what the call is for. Returns why it is not made, else. Raises StoreError."""
+    budget, conversation = runtime.budget, runtime.conversation
+    emit, model, what = told
+    if budget is None:
+        step = make(most, None)
+        hold_back(step, call, most)
+        await patiently(lambda: conversation.add_step(step))
+        return BegunCall(runtime, step, call, None, runtime.begin_in_parent(step))
+    if (notice := budget.unpriced(model, call)) is not None:
+        emit(notice)
+    async with budget.one_by_one:
+        while (refused := await budget.room_for(call, what)) is None:
+            output, line = budget.longest(call, most)
+            step = make(output, line)
+            hold_back(step, call, output)
+            try:
+                await patiently(partial(conversation.add_step, step, budget.require))
+            except OverBudgetError:
+                continue
+            return BegunCall(runtime, step, call, line, runtime.begin_in_parent(step))
+    return refused
+
+
 WORTH_TOKENS = 8_000
 """Below this an estimate is off by less than anybody acts on, and the first step measures it anyway."""
 
@@ -106,7 +185,7 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
     usage = runtime.usage()
     step = new_step(runtime, "count")
     step.estimated_input = usage.total
-    request = build_request(runtime, step.id, max_output_for(usage, runtime.info.limits))
+    request = build_request(runtime, step.id, runtime.longest_answer(usage))
     record_sent(step, request, runtime)
     asked = _subject(runtime)
     tokens = await runtime.provider.count_exact(request)
@@ -145,10 +224,11 @@ PATIENCE_SECONDS = 300.0
 
 
 async def stream_with_retries(
-    provider: Provider, request: ModelRequest, attempts: int, emit: Emit
+    provider: Provider, request: ModelRequest, attempts: int, emit: Emit, again: Callable[[Failure], bool]
 ) -> AsyncGenerator[StreamItem, None]:
     """The items of the call. A retryable failure before the first delta is not passed on: after a wait, told as
-    ``RetryWaiting``, the call is made again, at most ``attempts`` times in all. Closing it ends call and wait."""
+    ``RetryWaiting``, the call is made again where ``again`` allows it, at most ``attempts`` times in all. Closing it
+    ends call and wait."""
     for attempt in range(1, max(1, attempts) + 1):
         received, failure = False, None
         async with aclosing(provider.stream(request)) as items:
@@ -161,7 +241,8 @@ async def stream_with_retries(
         if failure is None:
             return
         seconds = retry_delay(failure, attempt)
-        if received or not failure.retryable or attempt >= attempts or seconds > PATIENCE_SECONDS:
+        last = received or not failure.retryable or attempt >= attempts or seconds > PATIENCE_SECONDS
+        if last or not again(failure):
             yield Failed(failure)
             return
         log.info("Attempt %d of %d failed (%s), again in %.1f s", attempt, attempts, failure.kind, seconds)

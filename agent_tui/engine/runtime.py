@@ -3,141 +3,35 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from agent_tui.config import BudgetConfig, Settings
+from agent_tui.config import Settings
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import Judged, Surplus, judge_usage
-from agent_tui.context.accounting.spending import (
-    SETTINGS,
-    BudgetLine,
-    BudgetName,
-    ExpectedCall,
-    dollars_of,
-    expected_call,
-    first_broken,
-    session_totals,
-    stop_text,
-    tokens_of,
-    unpriced_text,
-)
-from agent_tui.context.incremental import FollowedTotals, Incremental
+from agent_tui.context.accounting.spending import ExpectedCall, expected_call
+from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import TokenCounterMetrics, message_text_for_count
+from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.models import learned_ratio, recalled_ratio
 from agent_tui.engine.request_prefix import RequestPrefix
-from agent_tui.errors import AgentError, StoreError, WorkerError
+from agent_tui.errors import StoreError, WorkerError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import ContextChanged, Event, Notice
+from agent_tui.models.events import ContextChanged, Event
 from agent_tui.models.messages import Metadata, new_id
 from agent_tui.models.requests import Counter, Effort, ModelInfo, Provider, ReplayRule
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import NO_COST, Cost, TokenUsage
+from agent_tui.models.usage import TokenUsage
 from agent_tui.records import dataclass
-from agent_tui.store.steps import day_of
 
 if TYPE_CHECKING:
     from agent_tui.engine.sent_log import SentLog
 
 
 log = logging.getLogger(__name__)
-
-
-class SpendingBudget:
-    """One a session, shared with its subagents. What was spent on any of its branches counts; what a fork inherits was
-    spent by the session it was forked from. The limits are those of the configuration, and what the user said for
-    this session over them. ``run_usd`` holds for the whole run of the program, whatever sessions it goes through:
-    for the calls since this one was opened, and for those of ``before``, the budget of the session it was in last."""
-
-    def __init__(
-        self,
-        conversation: Conversation,
-        config: BudgetConfig,
-        run_usd: float | None = None,
-        before: SpendingBudget | None = None,
-    ) -> None:
-        self.conversation = conversation
-        self._config = config
-        self._run_usd = run_usd
-        # No call is under way while the session changes, so what was spent in the last one stays as it is.
-        spent = before._run() if before is not None else None
-        self._elsewhere = (spent.spent, spent.held) if spent is not None else (NO_COST, 0.0)
-        self._run_from = self._turn_from = len(conversation.steps)
-        self._totals = FollowedTotals()
-        self._told: set[str] = set()
-
-    def begin_turn(self) -> None:
-        """Begins a turn: what is spent from here on is the turn's."""
-        self._turn_from = len(self.conversation.steps)
-
-    def limit(self, name: BudgetName) -> float | None:
-        """Returns the most that may be spent; None where no limit is set."""
-        said = self.conversation.info.state.budget
-        if name in said:
-            return said[name]
-        config = self._config
-        return {
-            "run": self._run_usd,
-            "turn": config.turn_usd,
-            "session": config.session_usd,
-            "day": config.day_usd,
-            "tokens": config.session_tokens,
-        }[name]
-
-    def lines(self) -> list[BudgetLine]:
-        """All budgets, with what was spent of them."""
-        steps, limit = self.conversation.steps, self.limit
-        whole = self._totals.follow(steps[self.conversation.inherited :], ())
-        today, held = self._today()
-        lines = [
-            dollars_of("turn", limit("turn"), session_totals(steps[self._turn_from :])),
-            dollars_of("session", limit("session"), whole),
-            BudgetLine("day", limit("day"), today, held),
-            tokens_of(limit("tokens"), whole),
-        ]
-        if limit("run") is not None:
-            lines.insert(0, self._run())
-        return lines
-
-    def _run(self) -> BudgetLine:
-        here = session_totals(self.conversation.steps[self._run_from :])
-        cost, held = self._elsewhere
-        return BudgetLine("run", self.limit("run"), cost + here.cost, held + here.held_usd)
-
-    def _today(self) -> tuple[Cost, float]:
-        try:
-            return self.conversation.store.spending.on(day_of(time.time()))
-        except StoreError as error:
-            # The next call stores its step first, and says what is wrong where that fails, too.
-            log.warning("What was spent today is not known: %s", error)
-            return NO_COST, 0.0
-
-    def set(self, name: BudgetName, limit: float | None) -> None:
-        """Sets what the user says may be spent in this session; None is no limit. Raises AgentError where it cannot be
-        kept."""
-        if name == "run":
-            raise AgentError("The budget of a run is set by --budget alone.")
-        conversation = self.conversation
-        said = {**conversation.info.state.budget, name: limit}
-        conversation.set_state(replace(conversation.info.state, budget=said))
-
-    def refusal(self, call: ExpectedCall, what: str) -> str | None:
-        """Why the call is not to be made, when it would break a budget."""
-        if all(self.limit(name) is None for name in SETTINGS):
-            return None
-        broken = first_broken(self.lines(), call)
-        return None if broken is None else stop_text(broken, call, what)
-
-    def unpriced(self, model: str, call: ExpectedCall) -> Notice | None:
-        """Returns the notice to give, once for each model, when a budget in dollars cannot be held for it."""
-        names = [name for name in SETTINGS if name != "tokens" and self.limit(name) is not None]
-        if call.usd is not None or not names or model in self._told:
-            return None
-        self._told.add(model)
-        return Notice("warning", unpriced_text(model, names), "budget_unpriced")
 
 
 class CountService:
@@ -256,18 +150,15 @@ class Runtime:
         if not self.conversation.read_only:
             self.ratio = learned_ratio(self.conversation.store, self.info, step, self.ratio)
 
+    def longest_answer(self, usage: ContextUsage) -> int | None:
+        """Tokens of the answer to ask for at ``usage``: what there is room for, and the budgets have left."""
+        most = max_output_for(usage, self.info.limits)
+        return most if self.budget is None else self.budget.longest(self.expected(usage, most), most)[0]
+
     def expected(self, usage: ContextUsage, most: int | None) -> ExpectedCall:
         """Returns what the next request is expected to cost; ``most`` is the longest answer that is asked for."""
         hour = self.info.spec.cache_ttl == "1h"
         return expected_call(usage, self.info.prices, self.conversation.steps, most, hour)
-
-    def refusal(self, call: ExpectedCall, model: str, emit: Emit, what: str = "the next call") -> str | None:
-        """Why the call is not to be made, when it would break a budget; None when it may."""
-        if self.budget is None:
-            return None
-        if (notice := self.budget.unpriced(model, call)) is not None:
-            emit(notice)
-        return self.budget.refusal(call, what)
 
     def begin_in_parent(self, step: Step) -> Step | None:
         """A subagent's call counts in the parent's session from its beginning: a copy of the step, of kind
@@ -282,7 +173,7 @@ class Runtime:
         return copy
 
     def end_in_parent(self, copy: Step | None, step: Step) -> None:
-        """The call has ended; ``copy`` is what ``begin_in_parent`` returned."""
+        """The call has ended, or went on; ``copy`` is what ``begin_in_parent`` returned."""
         if self.parent is not None and copy is not None:
             copy.end_as(step)
             self.parent.save_step(copy)
