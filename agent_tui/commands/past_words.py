@@ -17,7 +17,7 @@ from agent_tui.models.rows import ROW_KINDS
 from agent_tui.models.steps import Step
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import clock, grouped, money, percent, plural, signed, tokens
+from agent_tui.text.numbers import clock, grouped, interval, money, percent, plural, signed
 
 REASONS_SHOWN = 6
 
@@ -75,7 +75,9 @@ def outcome(moment: PastMoment) -> str:
     """Returns the input that was expected of the step, and what was billed: ``Expected ~21,400, billed 21,380 (−0.1 %),
     18,000 of it read from the cache.``"""
     step = moment.step
-    expected = "" if step.estimated_input is None else f"Expected {tokens(step.estimated_input, True, full=True)}"
+    expected = ""
+    if step.estimated_input is not None:
+        expected = f"Expected {interval(step.estimated_input, step.estimated_spread or 0, True, full=True)}"
     if step.status == "running":
         return f"{expected or 'Sent'}; its answer is still coming."
     usage = step.usage
@@ -86,6 +88,8 @@ def outcome(moment: PastMoment) -> str:
     error = error_of(step)
     if error is not None and usage.input:
         words += f" ({signed(error)}, {percent(100 * error / usage.input, signed=True)})"
+        if step.estimated_spread is not None:
+            words += f", {'inside' if abs(error) <= step.estimated_spread else 'outside'} the ±"
     if usage.cache_read is not None:
         words += f", {usage.cache_read:,} of it read from the cache" if usage.cache_read else ", none of it cached"
     if step.believed is not None:
@@ -250,6 +254,7 @@ def past_json(view: PastView) -> dict[str, Any]:
             "status": step.status,
             "on_path": not moment.left(view.on_path),
             "estimated_input_tokens": step.estimated_input,
+            "estimated_spread_tokens": step.estimated_spread,
             "billed_input_tokens": usage.input if usage is not None and reported else None,
             "cache_read_tokens": usage.cache_read if usage is not None and reported else None,
             "error_tokens": error_of(step),

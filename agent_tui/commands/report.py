@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from agent_tui.context.accounting.next_input import calculation_text
+from agent_tui.context.accounting.next_input import calculation_text, over_limit
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import Shares, row_shares, window_shares
 from agent_tui.context.cache_forecast import cache_entries, expected_words, miss_sums
@@ -22,6 +22,7 @@ from agent_tui.text.numbers import (
     duration,
     factor,
     grouped,
+    interval,
     money,
     percent,
     plural,
@@ -128,7 +129,9 @@ class ContextReport:
         """Returns sentences on how full it is, what takes most, and when it compacts."""
         usage, in_flight = self.usage, self.in_flight
         rough = usage.approximate or in_flight > 0
-        used = tokens(usage.total + in_flight, rough)
+        used = tokens(usage.total + in_flight, True)
+        if not in_flight:
+            used = interval(usage.total, usage.spread, rough)
         of = f" of {tokens(usage.window, False)} used." if usage.window else " used, of an unknown window."
         said = [used + of]
         largest = max(_kinds(usage), key=lambda row: row.tokens, default=None)
@@ -339,6 +342,8 @@ def _compaction(usage: ContextUsage, in_flight: int, rough: bool) -> str:
         end = "compaction is next" if usage.would_compact else usage.held or "compaction is next"
         return f"{f'{tokens(over, rough)} over' if over else 'At'} the limit: {end}."
     room = tokens(-over, rough)
+    if over_limit(usage):
+        return f"It may be as long as {tokens(usage.high, False)}: {usage.held or 'compaction is next'}."
     if usage.held:
         return f"{room} to the limit; {usage.held}."
     turns = f", about {plural(usage.turns_left, 'turn')}" if usage.turns_left is not None else ""
@@ -382,12 +387,13 @@ def accuracy_line(usage: ContextUsage) -> str:
     a = usage.accuracy
     if not a.calls:
         return f"no call to compare with yet · estimates × {factor(a.ratio)}"
+    held = f" · inside the ± {a.inside:,} of {a.intervals:,}" if a.intervals else ""
     last = "?"
     if a.last_error_percent is not None:
         sign = f" ({a.last_error_tokens:+,})".replace("-", "−") if a.last_error_tokens is not None else ""
         last = percent(a.last_error_percent, signed=True) + sign
     median = percent(a.median_error_percent)
-    return f"last {last} · median {median} over {plural(a.calls, 'call')} · estimates × {factor(a.ratio)}"
+    return f"last {last} · median {median} over {plural(a.calls, 'call')}{held} · estimates × {factor(a.ratio)}"
 
 
 def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> str:
@@ -434,7 +440,7 @@ def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, boo
 def miss_words(miss: CacheMiss) -> str:
     """Why, in a few words: ``tools changed: MCP server github came``, ``expired: idle for 6 min``."""
     if miss.cause == "unknown":
-        return "provider's side: what we sent was the same"
+        return f"provider's side: {one_line(miss.what, 200) or 'what we sent was the same'}"
     return one_line(f"expired: {miss.what}" if miss.cause == "expired" else miss.what, 200)
 
 

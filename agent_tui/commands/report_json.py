@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from agent_tui.commands.report import ContextReport, ReportRow
 from agent_tui.context.cache_forecast import whole
+from agent_tui.models.codec import to_dict
 from agent_tui.models.context import KindTotals, SessionTotals
 from agent_tui.models.steps import CacheEntry, CacheForecast, MissSum, StepKind
 from agent_tui.models.usage import cost_fields, counts_json
@@ -24,6 +25,8 @@ def context_json(report: ContextReport) -> dict[str, Any]:
         "reserve": usage.reserve,
         "limit": usage.limit,
         "total": usage.total,
+        "low": usage.low,
+        "high": usage.high,
         "free": usage.free,
         "over": usage.over,
         "percent": usage.percent,
@@ -48,6 +51,7 @@ def context_json(report: ContextReport) -> dict[str, Any]:
             "fixed_delta_tokens": calculation.fixed_delta,
             "new_messages_tokens": calculation.new_messages,
         },
+        "calculation_spreads": {f"{name}_tokens": value for name, value in to_dict(calculation.spreads).items()},
         "shares": None if shares is None else {name: getattr(shares, name) / 10 for name in _SHARES},
         "rows": [_row(row) for row in report.rows()],
         "accuracy": {
@@ -56,6 +60,8 @@ def context_json(report: ContextReport) -> dict[str, Any]:
             "median_error_percent": accuracy.median_error_percent,
             "calls": accuracy.calls,
             "ratio": accuracy.ratio,
+            "intervals": accuracy.intervals,
+            "inside": accuracy.inside,
         },
         "cache": cache_json(report),
         "session": {
@@ -126,6 +132,7 @@ def forecast_json(forecast: CacheForecast | None) -> dict[str, Any] | None:
         "cache_read_tokens": forecast.read,
         "input_cost_usd": forecast.usd,
         "cached_until": forecast.until,
+        "cached_until_at_least": forecast.at_least,
         "cold": None
         if cold is None
         else {

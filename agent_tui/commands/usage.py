@@ -15,7 +15,7 @@ from agent_tui.models.context import SessionTotals
 from agent_tui.models.session import BUDGETS
 from agent_tui.models.steps import MissCause, MissSum, Step, StepKind
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import money, plural, share_in, tokens, whole_percent
+from agent_tui.text.numbers import interval, money, plural, share_in, tokens, whole_percent
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
@@ -48,7 +48,8 @@ async def budget(agent: Agent, args: str) -> CommandResult:
     """Shows what may be spent and what is left, or sets it for this session.
 
     /budget session 5 allows this session $5, /budget tokens 500k so many tokens, /budget turn off takes a limit away.
-    A call that could break a budget is not made, or asked for a shorter answer. The lasting ones are in the configuration, under [budget].
+    A call that could break a budget is asked for a shorter answer, or not made. The lasting ones are in the
+    configuration, under [budget].
     """
     name, _, wanted = args.partition(" ")
     if not args:
@@ -167,7 +168,8 @@ async def status(agent: Agent, args: str) -> CommandResult:
     where = "unknown window"
     if window is not None:
         part = share_in(usage.total, window, usage.approximate)
-        where = f"{tokens(usage.total, usage.approximate)} of {tokens(window, False)} ({part} of the window)"
+        used = interval(usage.total, usage.spread, usage.approximate)
+        where = f"{used} of {tokens(window, False)} ({part} of the window)"
     if usage.window_origin.startswith("learned"):
         where += f", window {usage.window_origin}"
     rows = [

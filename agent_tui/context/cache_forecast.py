@@ -81,26 +81,34 @@ def forecast(known: ForecastBasis, now: float) -> CacheForecast:
     read = min(total, most(alive))
     usd = input_usd(step, total, read, caching, prices)
     short = repeats.expected - read
+    until, at_least = _until(alive, read, caching, now)
     if short < LEAST_TOKENS or short < LEAST_SHARE * total:
-        return CacheForecast(read, usd, None, _until(alive, read))
+        return CacheForecast(read, usd, None, until, at_least)
     within = replace(repeats, could=min(total, repeats.could))
     cause, what = cause_of(replace(step, created=now), known.newest, caching, within, read, read)
     if cause == "unknown":
         return CacheForecast(read, usd)
     warm = input_usd(step, total, repeats.expected, caching, prices)
-    return CacheForecast(read, usd, ColdRequest(cause, what, short, not read, usd, warm), _until(alive, read))
+    return CacheForecast(read, usd, ColdRequest(cause, what, short, not read, usd, warm), until, at_least)
 
 
-def _until(alive: Sequence[Reach], read: int) -> float | None:
-    """When that much can no longer be read: what was left by whichever step lives longest."""
-    ends = [r.touched + r.life for r in alive if r.life is not None and r.tokens >= read]
-    return max(ends, default=None) if read >= LEAST_TOKENS else None
+def _until(alive: Sequence[Reach], read: int, caching: Caching, now: float) -> tuple[float | None, bool]:
+    """When that much can no longer be read, or until when it can at least: what was left by whichever step lives
+    longest."""
+    if read < LEAST_TOKENS:
+        return None, False
+    lives = [(r.touched, r.life) for r in alive if r.tokens >= read]
+    ends = [touched + life for touched, life in lives if life is not None]
+    if ends or caching.sure is None:
+        return max(ends, default=None), False
+    sure = max((touched + caching.sure for touched, _ in lives), default=0.0)
+    return (sure, True) if sure > now else (None, False)
 
 
 def input_usd(step: Step, total: int, read: int, caching: Caching, prices: Prices) -> float | None:
     """Dollars of an input of which so many tokens are read; the rest is written where the provider sells that."""
     fresh = total - read
-    written = fresh if caching.keeping == "markers" and total >= caching.minimum else None
+    written = fresh if caching.keeping != "automatic" and total >= caching.minimum else None
     hour = written if wants_hour(step) else None
     return prices.cost(TokenUsage(total, 0, cache_read=read, cache_write=written, cache_write_1h=hour))
 
@@ -113,7 +121,13 @@ def forecast_words(forecast: CacheForecast | None) -> str:
     if forecast.cold is not None:
         return price_words(forecast.cold)
     # As a time of the day: it stays true while nothing is drawn.
-    return f"cached until {clock_time(forecast.until)}" if forecast.until is not None else ""
+    return f"cached{_until_words(forecast)}" if forecast.until is not None else ""
+
+
+def _until_words(forecast: CacheForecast) -> str:
+    if forecast.until is None:
+        return ""
+    return f" {'at least ' if forecast.at_least else ''}until {clock_time(forecast.until)}"
 
 
 def price_words(cold: ColdRequest) -> str:
@@ -152,9 +166,8 @@ def expected_words(forecast: CacheForecast, total: int) -> str:
     why."""
     if forecast.cold is not None:
         return f"next input: expected {_why_and_price(forecast.cold)}"
-    until = f" until {clock_time(forecast.until)}" if forecast.until is not None else ""
     cost = f"~{money(forecast.usd)}, " if forecast.usd else ""
-    return f"next input: expected {cost}{whole_percent(forecast.read, total)} cached{until}"
+    return f"next input: expected {cost}{whole_percent(forecast.read, total)} cached{_until_words(forecast)}"
 
 
 def cache_entries(steps: Sequence[Step]) -> list[CacheEntry]:

@@ -12,7 +12,9 @@ from dataclasses import replace
 from agent_tui.context.anchor import differences
 from agent_tui.context.cache_paths import (
     CACHE_KEY,
+    IMAGES,
     MODEL,
+    OTHERWISE,
     ROOT,
     SERVER,
     TTL,
@@ -23,6 +25,7 @@ from agent_tui.context.cache_paths import (
     fixed_words,
     message_difference,
     model_of,
+    named,
     same_fixed,
     sent_fixed,
     setting_difference,
@@ -143,7 +146,10 @@ def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Si
     if fixed_whole and "messages" not in losses:
         depth = _counted(step, other, paths.shared(end, begun))
     whole = fixed_whole and depth == paths.depth(begun)
-    if caching.keeping == "automatic":
+    if caching.keeping == "ends" and not (whole and paths.depth(end) - depth - 1 <= caching.look_back):
+        # The answer in between is no end.
+        return []
+    if caching.keeping != "markers":
         if whole:
             tokens = held(other, caching)
         else:
@@ -325,7 +331,10 @@ def cause_of(
         touched = max(reach.touched for reach in repeats.found)
         return "expired", f"idle for {duration(step.created - touched)}"
     # Whether a setting matters to the cache is not always documented: it is named where it may.
-    return ("ours", ours) if ours else ("unknown", "")
+    if ours:
+        return "ours", ours
+    late = caching.sure is not None and idle > caching.sure
+    return "unknown", f"idle for {duration(idle)}, kept for {duration(caching.sure or 0.0)} at least" if late else ""
 
 
 def matters(difference: Difference | None, caching: Caching) -> bool:
@@ -337,24 +346,27 @@ def matters(difference: Difference | None, caching: Caching) -> bool:
 
 
 def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[str] = ()) -> Difference | None:
-    """Returns the first difference of ours from an earlier step, of the fixed parts in words for all; None where it
-    only goes on from it."""
+    """Returns what of ours differs from an earlier step, all of it in words; None where it only goes on from it. What
+    was done to the conversation is named first: it often brings the rest with it, as a compaction does that has
+    files read anew."""
     names = differing_settings(before, step)
     first = next((name for name in names if name in (MODEL, SERVER)), None)
     if first is not None:
         return setting_difference(first, before, step)
+    end, begun = paths.end(step), paths.end(before)
+    known = end is not None and begun is not None
+    messages = message_difference(paths, begun or ROOT, end or ROOT, step.id, summaries) if known else None
+    found = [messages] if messages is not None and messages.what != OTHERWISE else []
     fixed = fixed_difference(sent_fixed(before), sent_fixed(step))
     if fixed is not None:
-        return replace(fixed, what=fixed_words(sent_fixed(before), sent_fixed(step)))
+        found.append(replace(fixed, what=fixed_words(sent_fixed(before), sent_fixed(step))))
+    found += [setting_difference(name, before, step) for name in names if name not in (CACHE_KEY, IMAGES)]
+    if found:
+        return replace(found[0], what=named([one.what for one in found]))
+    if messages is not None:
+        return messages
     # A cache key is no part of the prompt: it says where the provider looks, and what is another there comes first.
-    setting = next((name for name in names if name != CACHE_KEY), None)
-    if setting is not None:
-        return setting_difference(setting, before, step)
-    end, begun = paths.end(step), paths.end(before)
-    if end is None or begun is None:
-        return None
-    messages = message_difference(paths, begun, end, summaries)
-    return setting_difference(CACHE_KEY, before, step) if messages is None and names else messages
+    return setting_difference(names[-1], before, step) if names else None
 
 
 def extra_cost(usage: TokenUsage, short: int, prices: Prices) -> float | None:

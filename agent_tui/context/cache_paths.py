@@ -48,6 +48,7 @@ class SentPaths:
         self._nodes = [_Node(ROOT, 0, "", "", 0, "")]
         self._next: dict[tuple[int, str], int] = {}
         self._ends: dict[str, int] = {}
+        self._first: dict[str, str] = {}
         self._lost: set[str] = set()
         self._last = ROOT
 
@@ -106,6 +107,8 @@ class SentPaths:
             del self._ends[step_id]
             for node in self._nodes[length:]:
                 del self._next[node.parent, node.digest]
+                if self._first.get(_message_id(node.key)) == step_id:
+                    del self._first[_message_id(node.key)]
             del self._nodes[length:]
 
     def _grow(self, node: int, keys: Sequence[str], digests: Sequence[str], blocks: Sequence[int], by: str) -> int:
@@ -115,6 +118,7 @@ class SentPaths:
                 found = self._next[node, digest] = len(self._nodes)
                 above, own = self._nodes[node], blocks[number] if number < len(blocks) else 1
                 self._nodes.append(_Node(node, above.depth + 1, key, digest, above.blocks + own, by))
+                self._first.setdefault(_message_id(key), by)
             node = found
         return node
 
@@ -155,6 +159,10 @@ class SentPaths:
         """The key of the message at a node."""
         return self._nodes[node].key
 
+    def first_sent_by(self, node: int) -> str:
+        """The id of the step that was the first to send the message at a node, wherever and in whichever form."""
+        return self._first[_message_id(self._nodes[node].key)]
+
     def digests(self, node: int, start: int = 0) -> list[str]:
         """The digests of the messages on the way to a node, from the ``start``-th on."""
         return [each.digest for each in self._way(node, start)]
@@ -167,10 +175,14 @@ class SentPaths:
         return found[::-1]
 
 
+def _message_id(key: str) -> str:
+    return key.partition("#")[0]
+
+
 Where = Literal["setting", "fixed", "message"]
 
-SERVER, MODEL, THINKING, SCHEMA, CHOICE, CACHE_KEY, OTHERS, TTL = (
-    "server", "model", "thinking", "schema", "tool choice", "cache key", "others", "cache ttl"
+SERVER, MODEL, THINKING, SCHEMA, CHOICE, CACHE_KEY, OTHERS, TTL, IMAGES, PROGRAM = (
+    "server", "model", "thinking", "schema", "tool choice", "cache key", "others", "cache ttl", "images", "program"
 )  # fmt: skip
 """Names of the settings of a request (``models.steps.Sent.settings``). Another ``cache ttl`` makes nothing useless."""
 
@@ -182,6 +194,7 @@ _SETTINGS = {
     CHOICE: "tool choice changed",
     CACHE_KEY: "another session's cache key",
     OTHERS: "request settings changed",
+    IMAGES: "images added or removed",
 }
 _MOST_NAMED = 3
 
@@ -218,6 +231,9 @@ def differing_settings(before: Step, after: Step) -> list[str]:
     old = before.sent.settings if before.sent is not None else {}
     new = after.sent.settings if after.sent is not None else {}
     names = [name for name in _SETTINGS if name in old.keys() | new.keys() and old.get(name) != new.get(name)]
+    if IMAGES in names and old.get(PROGRAM) != new.get(PROGRAM):
+        # An older program did not count them.
+        names.remove(IMAGES)
     if MODEL not in names and model_of(before) != model_of(after):
         names.insert(0, MODEL)
     return names
@@ -248,7 +264,7 @@ def fixed_words(before: Sequence[FixedPart], after: Sequence[FixedPart]) -> str:
     row breaks the cache alone, yet what the user did last may be in another."""
     rows = sorted(FIXED_ROWS, key=lambda row: FIXED_ROWS[row].sent)
     apart = (([p for p in before if p.row == row], [p for p in after if p.row == row]) for row in rows)
-    return _named([found.what for pair in apart if (found := fixed_difference(*pair)) is not None])
+    return named([found.what for pair in apart if (found := fixed_difference(*pair)) is not None])
 
 
 def setting_difference(name: str, before: Step, after: Step) -> Difference:
@@ -259,18 +275,27 @@ def setting_difference(name: str, before: Step, after: Step) -> Difference:
     return Difference("setting", name, 0, what)
 
 
-def message_difference(paths: SentPaths, before: int, after: int, summaries: Collection[str] = ()) -> Difference | None:
-    """The first message in which two ways differ; None where the later one goes on from the earlier one. A mere
-    beginning of that one differs by what comes in the place of the rest. ``summaries`` are the ids of messages that
-    stand for compacted ones."""
+def message_difference(
+    paths: SentPaths, before: int, after: int, step_id: str, summaries: Collection[str] = ()
+) -> Difference | None:
+    """The first message in which two ways differ, of which the step goes the later one; None where that goes on from
+    the earlier one. A mere beginning of that one differs by what comes in the place of the rest. ``summaries`` are the
+    ids of messages that stand for compacted ones."""
     index = paths.shared(before, after)
     if index == paths.depth(before):
         return None
     old = paths.key(paths.ancestor(before, index + 1))
     if index == paths.depth(after):
-        return Difference("message", old, index, "rewound")
-    new = paths.key(paths.ancestor(after, index + 1))
-    return Difference("message", new, index, _message_words(old, new, summaries))
+        return Difference("message", old, index, REWOUND)
+    place = paths.ancestor(after, index + 1)
+    words = _message_words(old, paths.key(place), summaries)
+    if words == REWOUND and paths.first_sent_by(place) != step_id:
+        # It has been there before.
+        words = BRANCH
+    return Difference("message", paths.key(place), index, words)
+
+
+REWOUND, BRANCH, OTHERWISE = "rewound", "branch switched", "reasoning or images sent otherwise"
 
 
 def _message_words(old: str, new: str, summaries: Collection[str]) -> str:
@@ -279,15 +304,15 @@ def _message_words(old: str, new: str, summaries: Collection[str]) -> str:
         return "compaction undone" if old in summaries and new < old else "compacted"
     if old in summaries:
         return "compaction undone"
-    if old.partition("#")[0] == new.partition("#")[0]:
+    if _message_id(old) == _message_id(new):
         if CLEARED_SUFFIX in new:
             return "old results cleared"
         if CLIP_SUFFIX in new:
             return "a long result cut"
         if CLEARED_SUFFIX in old or CLIP_SUFFIX in old:
             return "compaction undone"
-        return "reasoning or images sent otherwise"
-    return "rewound"
+        return OTHERWISE
+    return REWOUND
 
 
 def _row_words(row: RowId, before: Sequence[FixedPart], after: Sequence[FixedPart]) -> str:
@@ -298,11 +323,11 @@ def _row_words(row: RowId, before: Sequence[FixedPart], after: Sequence[FixedPar
     came = [f"{_name(key)} came" for key in new if key not in old]
     went = [f"{_name(key)} went" for key in old if key not in new]
     edited = [f"{_name(key)} edited" for key in new if key in old and old[key].fingerprint != new[key].fingerprint]
-    named = _named([*edited, *came, *went]) or "order changed"
+    words = named([*edited, *came, *went]) or "order changed"
     label = FIXED_ROWS[row].label
     if row in ("memory", "documents"):
-        return named
-    return f"{label} changed" if len(new) <= 1 and len(old) <= 1 else f"{label} changed: {named}"
+        return words
+    return f"{label} changed" if len(new) <= 1 and len(old) <= 1 else f"{label} changed: {words}"
 
 
 def _tool_words(old: dict[tuple[str, str], FixedPart], new: dict[tuple[str, str], FixedPart]) -> str:
@@ -324,13 +349,14 @@ def _tool_words(old: dict[tuple[str, str], FixedPart], new: dict[tuple[str, str]
         words += [f"{one_line(label, 40)} came" for label in after if label not in before]
         words += [f"{one_line(label, 40)} went" for label in before if label not in after]
         words += [f"{one_line(n, 40)} edited" for n in after if n in before and before[n] != after[n]]
-    return _named(words) or "order changed"
+    return named(words) or "order changed"
 
 
 def _name(key: tuple[str, str]) -> str:
     return one_line(key[1] or key[0], 60)
 
 
-def _named(words: Sequence[str]) -> str:
+def named(words: Sequence[str]) -> str:
+    """The first few of what differs, and how many more there are."""
     more = len(words) - _MOST_NAMED
     return ", ".join(words[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -34,6 +34,7 @@ class Binder:
         self._model_gone: Notice | None = None
         self._budget: SpendingBudget | None = None
         self._told: set[str] = set()
+        self._asking: Binding | None = None
 
     def first_model(self, conversation: Conversation) -> ModelSpec:
         """Returns the model that the first session is continued with: the one asked for, else the session's own, else
@@ -148,7 +149,26 @@ class Binder:
         await binding.until_described()
         if binding.failed:
             await self.describe()
+        elif binding.runtime.info.silent and self._asking is not binding:
+            self._asking = binding
+            self._state.events.spawn(self._ask_again(binding), "facts")
         await self._context.prepare_step()
+
+    async def _ask_again(self, binding: Binding) -> None:
+        """The server did not answer when it was asked for the model's facts. A step that begins does not wait for it,
+        nor does a turn that runs change its tools for what it says."""
+        try:
+            info = await self.facts_of(binding.runtime.info.spec)
+        except AgentError as error:
+            log.info("The server was asked again in vain: %s", error)
+            return
+        finally:
+            self._asking = None
+        if not info.silent and self._state.binding is binding:
+            binding.describe_as(info)
+            self._context.tools_changed()
+            self.tell_problems(info)
+            self._context.tell()
 
     def tell_problems(self, info: ModelInfo) -> None:
         """Tells the user what they should know of a model whose limits have just become known."""

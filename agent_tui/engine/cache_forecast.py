@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from operator import is_
 
-from agent_tui.context.anchor import runs_of
 from agent_tui.context.cache_forecast import ForecastBasis, forecast
-from agent_tui.engine.calls import build_request, new_step
+from agent_tui.engine.calls import next_call
 from agent_tui.engine.runtime import Runtime
+from agent_tui.models.context import ContextUsage
 from agent_tui.models.requests import Effort
 from agent_tui.models.steps import CacheForecast, ColdRequest
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.reasoning import decide
 
 
 class CacheForecaster:
@@ -32,21 +31,22 @@ class CacheForecaster:
         now = forecast(self._basis, time.time())
         return (now.read, now.cold is None) != (said.read, said.cold is None)
 
-    def forecast(self, runtime: Runtime, total: int) -> CacheForecast | None:
-        """That of the next request, of ``total`` tokens, if it is sent now; None where nothing is known of it."""
+    def forecast(self, runtime: Runtime, usage: ContextUsage) -> CacheForecast | None:
+        """That of the next request if it is sent now; None where nothing is known of it. ``usage`` is the calculator's
+        answer for it."""
         # While all of these are the same, only time makes it another.
-        objects = runtime.conversation.view(), runtime.request_prefix, runtime.info
-        values = runtime.effort, newest_of(runtime), total
+        objects = runtime.conversation.view(), runtime.request_prefix, runtime.info, runtime.output_schema
+        values = runtime.effort, newest_of(runtime), usage.total, usage.margin, runtime.schema_refused
         if values != self._values or not all(map(is_, objects, self._objects)):
-            self._basis = _forecast_basis(runtime, total)
+            self._basis = _forecast_basis(runtime, usage)
             self._objects, self._values = objects, values
         self._said = None if self._basis is None else forecast(self._basis, time.time())
         return self._said
 
 
-def cold_with(runtime: Runtime, total: int, effort: Effort) -> ColdRequest | None:
-    """Returns what the next request, of ``total`` tokens, would pay anew if the model were asked to think so much."""
-    made = _forecast_basis(runtime, total, effort)
+def cold_with(runtime: Runtime, usage: ContextUsage, effort: Effort) -> ColdRequest | None:
+    """Returns what the next request would pay anew if the model were asked to think so much."""
+    made = _forecast_basis(runtime, usage, effort)
     return forecast(made, time.time()).cold if made is not None else None
 
 
@@ -56,17 +56,12 @@ def newest_of(runtime: Runtime) -> str:
     return f"{len(steps)} {steps[-1].id} {steps[-1].status}" if steps else ""
 
 
-def _forecast_basis(runtime: Runtime, total: int, effort: Effort | None = None) -> ForecastBasis | None:
-    conversation, info = runtime.conversation, runtime.info
-    if not conversation.steps or not total:
+def _forecast_basis(runtime: Runtime, usage: ContextUsage, effort: Effort | None = None) -> ForecastBasis | None:
+    conversation = runtime.conversation
+    if not conversation.steps or not usage.total:
         return None
-    step = new_step(runtime, "turn")
-    request = build_request(runtime, step.id, None)
-    if effort is not None:
-        request.effort = step.thinking = effort
-    plan, thinking = decide(request, info)
-    step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
-    step.usage = TokenUsage(total, 0)
+    call = next_call(runtime, usage, effort=effort)
+    call.step.usage = TokenUsage(usage.total, 0)
     return runtime.sent_log.forecast_basis(
-        step, request, info, plan, thinking, conversation.steps, conversation.summaries
+        call.step, call.request, call.info, call.plan, call.thinking, conversation.steps, conversation.summaries
     )

@@ -8,11 +8,11 @@ import logging
 import random
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
-from dataclasses import replace
+from contextlib import aclosing, nullcontext
+from dataclasses import field, replace
 from functools import partial
 
-from agent_tui.context.accounting.next_input import min_output
+from agent_tui.context.accounting.next_input import max_output_for, min_output
 from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall, give_back, hold_back
 from agent_tui.context.anchor import runs_of
 from agent_tui.context.past import given_of
@@ -20,30 +20,76 @@ from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.budget import OverBudgetError
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import RetryWaiting
 from agent_tui.models.failure import NOT_BILLED, Failure, Overflow
 from agent_tui.models.messages import fingerprint, new_id
-from agent_tui.models.requests import Delta, Failed, ModelRequest, Provider, StreamItem
-from agent_tui.models.steps import Step
+from agent_tui.models.requests import Delta, Effort, Failed, ModelInfo, ModelRequest, ModelSpec, Provider, StreamItem
+from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
 from agent_tui.providers.reasoning import decide, prefix_fingerprint
 from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
 
 
-def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> ModelRequest:
-    """The next request of a session as it stands."""
-    prefix, agent = runtime.request_prefix, runtime.settings.agent
-    return ModelRequest(
-        id=request_id,
-        spec=runtime.info.spec,
+@dataclass(slots=True)
+class NextCall:
+    """The next call of a session: its step, its request, and what of reasoning and thinking goes with that."""
+
+    step: Step
+    request: ModelRequest
+    info: ModelInfo
+    plan: ReplayPlan = field(init=False)
+    thinking: Thinking = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decide()
+
+    def decide(self) -> None:
+        """Decides as the sender will, anew where the request was changed; the step knows it too."""
+        step, request = self.step, self.request
+        self.plan, self.thinking = decide(request, self.info)
+        step.sent_reasoning = runs_of(request.messages, self.plan, self.info.target.family)
+        step.thinking = "off" if self.thinking.off else request.effort
+
+    def remember(self, runtime: Runtime) -> None:
+        """Stores with the step what the request is made of, once that is on its way."""
+        runtime.sent_log.record(
+            self.step, self.request, self.info, self.plan, self.thinking, runtime.conversation.steps
+        )
+        runtime.expect_cold(None)
+
+
+def next_call(
+    runtime: Runtime,
+    usage: ContextUsage,
+    kind: StepKind = "turn",
+    *,
+    max_output: int | None = None,
+    effort: Effort | None = None,
+) -> NextCall:
+    """Returns the next call of a session as it stands. Whoever sends it has it from here, and whoever tells beforehand
+    what it will be: so they cannot differ.
+
+    ``usage`` is the calculator's answer for it. ``max_output`` is given where a refusal has said how much there is room
+    for, ``effort`` where another one than the session's is looked at.
+    """
+    prefix, agent, info = runtime.request_prefix, runtime.settings.agent, runtime.info
+    step = new_step(runtime, kind)
+    most = max_output_for(usage, info.limits) if max_output is None else max_output
+    room, budget = runtime.longest_answer(runtime.expected(usage, most), most, info.spec)
+    step.max_output = most if budget is None else room
+    request = ModelRequest(
+        id=step.id,
+        spec=info.spec,
         session_id=runtime.conversation.info.id,
         system=prefix.system,
         messages=list(runtime.conversation.view()),
         tools=prefix.tools,
-        max_output=max_output,
-        effort=runtime.effort,
+        max_output=step.max_output,
+        effort=runtime.effort if effort is None else effort,
         fixed_fingerprint=prefix.fingerprint,
         timeout=agent.timeout,
         content_timeout=agent.content_timeout,
@@ -52,31 +98,18 @@ def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> 
         replay=runtime.rule(),
         output_schema=None if runtime.schema_refused else runtime.output_schema,
         output_due=runtime.output_due,
+        capped=budget is not None,
     )
+    return NextCall(step, request, info)
 
 
-def record_sent(step: Step, request: ModelRequest, runtime: Runtime) -> Callable[[], None]:
-    """Store with the step what of the reasoning its request sends, as the sender decides it. What is returned stores
-    what else the request is made of: it can wait until that is on its way."""
-    info = runtime.info
-    plan, thinking = decide(request, info)
-    step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
-    step.thinking = "off" if thinking.off else request.effort
-
-    def remember() -> None:
-        runtime.sent_log.record(step, request, info, plan, thinking, runtime.conversation.steps)
-        runtime.expect_cold(None)
-
-    return remember
-
-
-def new_step(runtime: Runtime, kind: str) -> Step:
+def new_step(runtime: Runtime, kind: StepKind) -> Step:
     """A step that records what is sent now: ids, fixed parts, prune records in force."""
     conversation, info = runtime.conversation, runtime.info
     view = conversation.view()
     return Step(
         id=new_id("step"),
-        kind="count" if kind == "count" else "turn",
+        kind=kind,
         model_key=info.spec.key,
         provider=info.target.provider,
         api=info.target.api,
@@ -140,28 +173,22 @@ async def begin_call(
     runtime: Runtime,
     call: ExpectedCall,
     most: int | None,
-    make: Callable[[int | None, BudgetLine | None], Step],
-    told: tuple[Emit, str, str],
+    make: Callable[[int | None], Step],
+    told: tuple[Emit, ModelSpec, str],
 ) -> BegunCall | str:
     """Begins a call for an answer of at most ``most`` tokens (None: nobody knows) where no budget is in its way;
-    ``make`` makes its step, for as many tokens as it may be asked for. ``told`` are who hears of it, the model's name
-    and what the call is for. Returns why it is not made, else. Raises StoreError."""
-    budget, conversation = runtime.budget, runtime.conversation
-    emit, model, what = told
-    if budget is None:
-        step = make(most, None)
-        hold_back(step, call, most)
-        await patiently(lambda: conversation.add_step(step))
-        return BegunCall(runtime, step, call, None, runtime.begin_in_parent(step))
-    if (notice := budget.unpriced(model, call)) is not None:
+    ``make`` makes its step, for as many tokens as it may be asked for. ``told`` are who hears of it, the model and what
+    the call is for. Returns why it is not made, else. Raises StoreError."""
+    budget, conversation, (emit, spec, what) = runtime.budget, runtime.conversation, told
+    if budget is not None and (notice := budget.unpriced(spec.key, call)) is not None:
         emit(notice)
-    async with budget.one_by_one:
-        while (refused := await budget.room_for(call, what)) is None:
-            output, line = budget.longest(call, most)
-            step = make(output, line)
+    async with nullcontext() if budget is None else budget.one_by_one:
+        while budget is None or (refused := await budget.room_for(call, what)) is None:
+            output, line = runtime.longest_answer(call, most, spec)
+            step = make(output)
             hold_back(step, call, output)
             try:
-                await patiently(partial(conversation.add_step, step, budget.require))
+                await patiently(partial(conversation.add_step, step, None if budget is None else budget.require))
             except OverBudgetError:
                 continue
             return BegunCall(runtime, step, call, line, runtime.begin_in_parent(step))
@@ -183,12 +210,11 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
     if off or not runtime.conversation.view() or runtime.conversation.read_only:
         return None
     usage = runtime.usage()
-    step = new_step(runtime, "count")
+    call = next_call(runtime, usage, "count")
+    step = call.step
     step.estimated_input = usage.total
-    request = build_request(runtime, step.id, runtime.longest_answer(usage))
-    record_sent(step, request, runtime)
     asked = _subject(runtime)
-    tokens = await runtime.provider.count_exact(request)
+    tokens = await runtime.provider.count_exact(call.request)
     if tokens is None or tokens <= 0:
         return None
     if not current() or _subject(runtime) != asked:

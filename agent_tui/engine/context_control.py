@@ -192,7 +192,7 @@ class ContextControl:
         if self._unsettled or not self._state.binding.described:
             # It would be a forecast of something else: tools and prices are on their way.
             return usage
-        forecast = self._forecast(usage.total)
+        forecast = self._forecast(usage)
         cold = forecast is not None and forecast.cold is not None
         expected = forecast.read if forecast is not None and cold else usage.expected_read
         return replace(usage, forecast=forecast, expected_read=expected)
@@ -217,9 +217,9 @@ class ContextControl:
             return not self._toolbox.starting
         return self._forecaster is not None and self._forecaster.passed()
 
-    def _forecast(self, total: int) -> CacheForecast | None:
-        """Returns what a request of so many tokens would find in the cache. Before the first one nothing is known, or
-        loaded for it."""
+    def _forecast(self, usage: ContextUsage) -> CacheForecast | None:
+        """Returns what the next request would find in the cache. Before the first one nothing is known, or loaded for
+        it."""
         runtime = self._state.runtime
         if not runtime.conversation.steps:
             return None
@@ -228,7 +228,7 @@ class ContextControl:
 
             self._forecaster = CacheForecaster()
         try:
-            return self._forecaster.forecast(runtime, total)
+            return self._forecaster.forecast(runtime, usage)
         except Exception:
             # The numbers themselves, and a turn, are not lost over that.
             log.exception("What the next request finds in the cache is not known")
@@ -280,7 +280,7 @@ class ContextControl:
         """Before a turn: its first request is reckoned with as cold where it is. What it pays anew for something that
         changed during the turn before it is told; whoever follows the numbers knows of all other changes."""
         runtime = self._state.runtime
-        forecast = self._forecast(runtime.usage().total)
+        forecast = self._forecast(runtime.usage())
         cold = forecast.cold if forecast is not None else None
         runtime.expect_cold(forecast.read if forecast is not None and cold is not None else None)
         if cold is not None and cold.cause == "ours" and cold.what != self._foretold:

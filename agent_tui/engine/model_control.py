@@ -7,7 +7,7 @@ from dataclasses import replace
 from agent_tui.config import PermissionMode
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.engine.binder import Binder
-from agent_tui.engine.calls import build_request
+from agent_tui.engine.calls import next_call
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.models import EffortChoice, levels
 from agent_tui.engine.runner import Runner
@@ -131,8 +131,7 @@ class ModelControl:
     def levels(self) -> list[EffortChoice]:
         """The levels of thinking that the model has, as far as its facts are known."""
         runtime = self._state.runtime
-        request = build_request(runtime, "levels", runtime.info.limits.max_output)
-        return levels(request, runtime.info, runtime.wanted_effort)
+        return levels(next_call(runtime, runtime.usage()).request, runtime.info, runtime.wanted_effort)
 
     def efforts(self) -> list[EffortChoice]:
         """The same, with what a change to each would lose and cost."""
@@ -140,11 +139,11 @@ class ModelControl:
 
         runtime = self._state.runtime
         now = replace(runtime.inputs(), effort=runtime.wanted_effort)
-        total, way = runtime.usage().total, WayBack(f"/thinking {now.effort}", now)
+        usage, way = runtime.usage(), WayBack(f"/thinking {now.effort}", now)
 
         def costed(choice: EffortChoice) -> EffortChoice:
             lost = lost_reasoning(now, replace(now, effort=choice.effort), way)
-            return replace(choice, lost=lost, cold=cold_with(runtime, total, choice.effort))
+            return replace(choice, lost=lost, cold=cold_with(runtime, usage, choice.effort))
 
         return [choice if choice.current else costed(choice) for choice in self.levels()]
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import Settings
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
-from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import Judged, Surplus, judge_usage
-from agent_tui.context.accounting.spending import ExpectedCall, expected_call
+from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall, expected_call
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import TokenCounterMetrics, message_text_for_count
 from agent_tui.engine.budget import SpendingBudget
@@ -22,9 +21,10 @@ from agent_tui.errors import StoreError, WorkerError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
 from agent_tui.models.messages import Metadata, new_id
-from agent_tui.models.requests import Counter, Effort, ModelInfo, Provider, ReplayRule
+from agent_tui.models.requests import Counter, Effort, ModelInfo, ModelSpec, Provider, ReplayRule
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.request import own_limit
 from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
@@ -150,10 +150,14 @@ class Runtime:
         if not self.conversation.read_only:
             self.ratio = learned_ratio(self.conversation.store, self.info, step, self.ratio)
 
-    def longest_answer(self, usage: ContextUsage) -> int | None:
-        """Tokens of the answer to ask for at ``usage``: what there is room for, and the budgets have left."""
-        most = max_output_for(usage, self.info.limits)
-        return most if self.budget is None else self.budget.longest(self.expected(usage, most), most)[0]
+    def longest_answer(
+        self, call: ExpectedCall, most: int | None, spec: ModelSpec
+    ) -> tuple[int | None, BudgetLine | None]:
+        """Tokens of the longest answer of a call where the model gives one of ``most`` (None: nobody knows), and the
+        budget for which that is less. What the model's own settings ask for stands over ``most``."""
+        own = own_limit(spec)
+        most = most if own is None else own
+        return (most, None) if self.budget is None else self.budget.longest(call, most)
 
     def expected(self, usage: ContextUsage, most: int | None) -> ExpectedCall:
         """Returns what the next request is expected to cost; ``most`` is the longest answer that is asked for."""

@@ -128,7 +128,7 @@ class Printer:
             case SessionChanged(info, True):
                 self._line({"type": "session", "session_id": info.id, "model": self._agent.models.spec.key})
             case StepStarted(step, _):
-                said = {"step_id": step.id, "model": step.model_key, "estimated_input_tokens": step.estimated_input}
+                said = {"step_id": step.id, "model": step.model_key, **_estimate(step)}
                 self._line({"type": "step_start", **said})
             case PartDelta(_, delta):
                 if delta.kind in ("text", "reasoning") and delta.text:
@@ -218,7 +218,7 @@ class Printer:
                     "type": "usage",
                     "usage": usage_json(step.usage),
                     "believed": usage_json(step.believed),
-                    "estimated_input_tokens": step.estimated_input,
+                    **_estimate(step),
                     "actual_input_tokens": step.actual_input,
                     **cost_fields(step.cost),
                 }
@@ -270,7 +270,13 @@ class Printer:
             "reasoning": "".join(self._reasoning),
             "stop_reason": self.stop_reason,
             **bill(steps),
-            "context": {"total": usage.total, "limit": usage.limit, "window": usage.window},
+            "context": {
+                "total": usage.total,
+                "low": usage.low,
+                "high": usage.high,
+                "limit": usage.limit,
+                "window": usage.window,
+            },
             "tool_calls": [{**call, "result": self._results.get(call["id"])} for call in self._tool_calls],
             "denied_calls": self.denied,
             "notices": self._notices,
@@ -428,3 +434,7 @@ def _image(source: Any, number: int) -> AttachmentPart:
     if kind is None:
         raise ValueError("the data of an image is no PNG, JPEG, GIF or WebP")
     return AttachmentPart(f"image {number}", kind, data=data)
+
+
+def _estimate(step: Step) -> Metadata:
+    return {"estimated_input_tokens": step.estimated_input, "estimated_spread_tokens": step.estimated_spread}

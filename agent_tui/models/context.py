@@ -12,9 +12,8 @@ from agent_tui.records import dataclass
 
 Basis = Literal["measured", "derived", "estimated"]
 
-ROUGH_SHARE = 0.05
-"""Of a total: with more of it estimated it is an estimate itself. Estimates are rarely off by more than a tenth, so
-what is less than that moves a total by half a percent."""
+ROUGH_SHARE = 0.005
+"""Of a total: where the truth may be further from it than this, it is an estimate itself."""
 
 
 @dataclass(slots=True)
@@ -50,6 +49,17 @@ class ContextRow:
             yield from child.leaves()
 
 
+@dataclass(slots=True, frozen=True)
+class Spreads:
+    """Tokens by which the truth may differ from each term of the formula, 95 times of 100; 0 of what is measured."""
+
+    last_output: int = 0
+    dropped_reasoning: int = 0
+    removed: int = 0
+    fixed_delta: int = 0
+    new_messages: int = 0
+
+
 @dataclass(slots=True)
 class Calculation:
     """The terms of the formula, and what the calibration learns from."""
@@ -72,6 +82,8 @@ class Calculation:
     """The other terms are the provider's own numbers, or estimates that are small beside the new text."""
     all_messages: int | None = None
     """All messages as estimated; None where some of them are measured."""
+    spreads: Spreads = Spreads()
+    """Of each term alone. They do not add up to the total's: errors partly cancel out, or come from one cause."""
 
 
 @dataclass(slots=True)
@@ -85,6 +97,13 @@ class Accuracy:
     ratio: float = 1.0
     p95_error_tokens: int | None = None
     """The 95th percentile over the newest steps that were built on a measured one."""
+    intervals: int = 0
+    """Verified steps that stored their interval (``Step.estimated_spread``)."""
+    inside: int = 0
+    """Those of them whose truth was in it."""
+    last_intervals: int = 0
+    last_inside: int = 0
+    """The same of the newest few."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -155,6 +174,8 @@ class ContextUsage:
     expected_read: int | None = None
     """What the next request will read from the provider's cache: what the last one read and wrote, as far as it begins
     the same; None where the provider does not report what it writes."""
+    spread: int = 0
+    """Tokens by which the truth may differ from the total, 95 times of 100; 0 where all of it is measured."""
     margin: int = 0
     """Kept free beside the next input (``next_input.room_for_answer``)."""
     max_input: int | None = None
@@ -170,6 +191,15 @@ class ContextUsage:
     """Why it would not compact by itself at the limit, in words; empty when it would."""
 
     @property
+    def low(self) -> int:
+        """The least that the total is in truth, 95 times of 100 (with ``high``)."""
+        return max(0, self.total - self.spread)
+
+    @property
+    def high(self) -> int:
+        return self.total + self.spread
+
+    @property
     def approximate(self) -> bool:
         """True when the total is an estimate, in whole or in a part that matters, so that ``~`` stands before it."""
-        return self.pending or self.basis == "estimated" or self.estimated_tokens > ROUGH_SHARE * self.total
+        return self.pending or self.basis == "estimated" or self.spread > ROUGH_SHARE * self.total

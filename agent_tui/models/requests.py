@@ -16,6 +16,8 @@ from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.records import dataclass
 
 Effort = Literal["off", "low", "medium", "high"]
+Counting = Literal["llama.cpp", "vllm"]
+"""Servers that count a request of the chat completions by their own tokenizer and template."""
 FinishReason = Literal["stop", "tool_calls", "length", "refused", "unknown"]
 
 
@@ -49,6 +51,10 @@ class ModelInfo:
     reasoning: bool | None = None
     images: bool | None = None
     problem: str | None = None
+    counting: Counting | None = None
+    """Its server can count a request, cheaply enough to be asked before one is sent; how."""
+    silent: bool = False
+    """Its server could say more, and did not answer: it is to be asked again."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -22,7 +22,7 @@ class CacheMiss:
 
     cause: MissCause
     what: str
-    """What of ours changed, or how long it was idle, in words; empty where the cause is unknown."""
+    """What of ours changed, or how long it was idle, in words; empty where nothing is to be said."""
     expected: int
     """Tokens of the input that had been sent before."""
     read: int
@@ -43,8 +43,8 @@ class Sent:
 
     settings: dict[str, str] = field(default_factory=dict)
     """The fields of the request that a cache may depend on, by name (``model``, ``server``, ``thinking``, ``schema``,
-    ``tool choice``, ``cache key``, ``others``): short values as they are, longer ones as a digest; ``program`` is the
-    version whose digests these are."""
+    ``tool choice``, ``cache key``, ``others``; ``images`` is how many, where that matters): short values as they are,
+    longer ones as a digest; ``program`` is the version whose digests these are."""
     base: str = ""
     """The step that sent the first ``kept`` messages too; empty: none did."""
     kept: int = 0
@@ -85,6 +85,8 @@ class CacheForecast:
     """Why that is less than it could have been; None where it is not, or not worth a word."""
     until: float | None = None
     """When what the last call left there expires (seconds since the epoch); None where nobody knows, or it has."""
+    at_least: bool = False
+    """It may be kept for longer than ``until``."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -236,6 +238,8 @@ class Step:
     prune_ids: list[str] = field(default_factory=list)
     """The prune records in force."""
     estimated_input: int | None = None
+    estimated_spread: int | None = None
+    """By how much the input was said to differ from that at most, 95 times of 100."""
     estimated_growth: int | None = None
     """Of the new text, before any calibration."""
     estimated_messages: int | None = None

@@ -50,7 +50,7 @@ from agent_tui.models.messages import (
 from agent_tui.plain.line_writer import LEVELS, ProgressTicker, spoken
 from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable_output, one_line, program_output, spelled
-from agent_tui.text.numbers import age, duration, plural, tokens
+from agent_tui.text.numbers import age, duration, interval, plural, tokens
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
@@ -351,7 +351,7 @@ class EventPrinter:
             if event.stop_reason != "interrupted":
                 writer.say(text, LEVELS[level])
         usage = agent.context.usage()
-        used = tokens(usage.total, usage.approximate)
+        used = interval(usage.total, usage.spread, usage.approximate)
         said = [f"context {used} of {tokens(usage.window, False)} tokens" if usage.window else f"context {used} tokens"]
         if agent.settings.ui.turn_cost and (figure := turn_figure(event.bill)) is not None:
             said.insert(0, figure)

@@ -69,6 +69,7 @@ class Accumulator:
         self._prices = prices
         self._tags = dialect.think_tags and family_record(target.family).think_tags
         self._guessed = dialect.guessed_reasoning
+        self._hidden_thoughts = family_record(target.family).thought_signatures
         self._out = PartBuilder()
         self._stream: StreamReader | None = None
         self.independent = False
@@ -115,7 +116,7 @@ class Accumulator:
         items = self._items()
         if self._reported is None:
             made, problem = estimated(self._made_up, self._chars), rejection(self._out.usage, self._window)
-            said = reported(self._out.usage)
+            said = reported(self._out.usage, self._hidden_thoughts)
             usage = replace(made, raw=as_it_came(self._out.usage)) if said is None else said
             self._reported = usage
             items.append(UsageReport(usage, self._cost(usage), problem, made if said is not None else None))
@@ -133,6 +134,8 @@ class Accumulator:
             elif event.get("type") == "error":
                 self._out.error = event
             self._take_event(event)
+        if self.independent and self.tap.done:
+            self._out.end()
 
     def _take_event(self, event: Event) -> None:
         try:
@@ -176,7 +179,12 @@ class Accumulator:
         items: list[StreamItem] = [*self._out.take()]
         self._chars += sum(len(item.text) for item in items if isinstance(item, Delta))
         if self._out.usage:
-            usage = normalise(self._out.usage, self._window, hidden_calls=self._out.hidden_calls)
+            usage = normalise(
+                self._out.usage,
+                self._window,
+                hidden_calls=self._out.hidden_calls,
+                hidden_thoughts=self._hidden_thoughts,
+            )
             if usage is not None and not self.independent and self._guessed:
                 usage = replace(usage, reasoning_source="estimated")
             before = self._reported
@@ -202,22 +210,25 @@ _MOST_TOLD = 8
 _LONGEST = 8_000
 
 
-def normalise(raw: Mapping[str, Any], window: int | None = None, *, hidden_calls: bool = False) -> TokenUsage | None:
+def normalise(
+    raw: Mapping[str, Any], window: int | None = None, *, hidden_calls: bool = False, hidden_thoughts: bool = False
+) -> TokenUsage | None:
     """The usage in ``raw``, which may be in the form of any provider. None when it is missing, zero, negative or over
     twice the ``window``: such a report is worth less than an estimate (``rejection`` says why).
 
     ``hidden_calls``: tools ran at the provider, so the numbers may add up several calls (``context`` False).
+    ``hidden_thoughts``: the model never shows its thoughts whole; what only the total has is theirs.
     """
-    usage = _read(raw)
+    usage = _read(raw, hidden_thoughts)
     if usage is None or not _possible(usage, window):
         return None
     return replace(usage if not hidden_calls and not _summed(raw) else replace(usage, context=False), **_kept(raw))
 
 
-def reported(raw: Mapping[str, Any]) -> TokenUsage | None:
+def reported(raw: Mapping[str, Any], hidden_thoughts: bool = False) -> TokenUsage | None:
     """A report that ``normalise`` does not take, in our form all the same: it is what the bill says. None where it is
     in no form we know, or nothing can be billed by its numbers."""
-    usage = _read(raw)
+    usage = _read(raw, hidden_thoughts)
     return replace(usage, **_kept(raw)) if usage is not None and usage.input > 0 and usage.output >= 0 else None
 
 
@@ -283,7 +294,7 @@ def estimated(raw: Mapping[str, Any] | None, output_chars: int) -> TokenUsage:
     return TokenUsage(0, -(-output_chars // 4), source="estimated", reasoning_source="estimated")
 
 
-def _read(raw: Mapping[str, Any]) -> TokenUsage | None:
+def _read(raw: Mapping[str, Any], hidden_thoughts: bool = False) -> TokenUsage | None:
     if "promptTokenCount" in raw or "totalTokenCount" in raw:
         return gemini.read_usage(raw)
     if "inputTokens" in raw:
@@ -297,7 +308,7 @@ def _read(raw: Mapping[str, Any]) -> TokenUsage | None:
     if "input_tokens" in raw:
         return anthropic.read_usage(raw)
     if "prompt_tokens" in raw or "completion_tokens" in raw:
-        return chat.read_usage(raw)
+        return chat.read_usage(raw, hidden_thoughts)
     return None
 
 

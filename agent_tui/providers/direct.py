@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -81,9 +81,9 @@ class Connections:
             self.client(url or "https://")
 
     @asynccontextmanager
-    async def post(self, url: str, headers: dict[str, str], content: bytes) -> AsyncIterator[httpx.Response]:
-        """The response to a POST, its head read; ``net.body`` reads on. Leaving the context closes what is not
-        read to its end. Raises HttpError, RedirectError and what httpx raises."""
+    async def post(self, url: str, headers: dict[str, str], content: bytes | None) -> AsyncIterator[httpx.Response]:
+        """The response to a POST (to a GET where there is no content), its head read; ``net.body`` reads on. Leaving
+        the context closes what is not read to its end. Raises HttpError, RedirectError and what httpx raises."""
         sent = {"accept-encoding": Unpacker.ACCEPTED, "content-type": "application/json", **headers}
         response = await self._send(url, sent, content)
         try:
@@ -95,14 +95,14 @@ class Connections:
         finally:
             await response.aclose()
 
-    async def _send(self, url: str, headers: dict[str, str], content: bytes) -> httpx.Response:
+    async def _send(self, url: str, headers: dict[str, str], content: bytes | None) -> httpx.Response:
         """The response, its head read. A kept connection that turns out to be closed is no failure of the server's: the
         request goes out again, until it fails on a new one."""
         import httpx
 
         client = self.client(url)
         for kept in range(KEPT, -1, -1):
-            request = client.build_request("POST", url, headers=headers, content=content)
+            request = client.build_request("GET" if content is None else "POST", url, headers=headers, content=content)
             opened = net.note_openings(request)
             try:
                 return await client.send(request, stream=True)
@@ -213,14 +213,20 @@ class HttpCall:
 
 def encode(call: WireCall, spec: ModelSpec, target: Target, key: str | None) -> HttpCall:
     """Returns the request of a call. Raises NoAddressError."""
-    url, dialect, wire = url_of(spec, target), dialect_of(target.provider), wire_of(target)
+    url, wire = url_of(spec, target), wire_of(target)
     assert wire is not None, "it has an address"
     fields = fields_of(call.kwargs)
+    headers = headers_of(target, key, fields.extra_headers)
+    return HttpCall(url, headers, wire.body(fields, target, dialect_of(target.provider)))
+
+
+def headers_of(target: Target, key: str | None, extra: Mapping[str, str]) -> dict[str, str]:
+    """Returns what every request to a provider carries; ``extra`` are the configured headers, which win."""
+    dialect = dialect_of(target.provider)
     headers = {"user-agent": "agent-tui", "accept": "text/event-stream, application/json", **dialect.headers}
     if key:
         headers |= {"authorization": f"Bearer {key}"} if dialect.auth == "bearer" else {dialect.auth: key}
-    headers |= {name.lower(): value for name, value in fields.extra_headers.items()}
-    return HttpCall(url, headers, wire.body(fields, target, dialect))
+    return headers | {name.lower(): value for name, value in extra.items()}
 
 
 async def exchange(connections: Connections, call: HttpCall, tap: Tap) -> None:

@@ -45,7 +45,7 @@ _AUTH = re.compile(
 )
 _MISSING_MODEL = re.compile(
     r"model.{0,80}(?:not found|does not exist|not exist|not available|unknown)|"
-    r"not_found_error|model_not_found|no such model",
+    r"not_found_error|model_not_found|no such model|invalid model name",
     re.I | re.S,
 )
 _CUT = re.compile(
@@ -95,7 +95,7 @@ class StreamError(Exception):
     def __init__(self, event: Mapping[str, Any]) -> None:
         inner = event.get("error")
         inner = inner if isinstance(inner, Mapping) else event
-        self.message = str(inner.get("message") or inner.get("type") or "error event")
+        self.message = words_of(dict(inner)) or "error event"
         self.body = dict(inner)
         code = inner.get("code", inner.get("status_code"))
         self.status_code = int(code) if str(code).isdigit() else None

@@ -21,7 +21,8 @@ DETAIL_LIMIT = 4_000
 """Characters of the provider's own text that are kept."""
 
 NO_CREDIT = re.compile(
-    r"insufficient[_ ]quota|credit balance|insufficient (?:credits|balance|funds)|billing_(?:hard_limit|not_active)",
+    r"insufficient[_ ]quota|credit balance|insufficient (?:credits|balance|funds)|billing_(?:hard_limit|not_active)|"
+    r"budget has been exceeded|budget_exceeded|exceeded ?budget|crossed budget",
     re.IGNORECASE,
 )
 MISSING_PACKAGE = re.compile(
@@ -54,7 +55,9 @@ def failure(
     kept = TEXT_KEPT
     match kind:
         case "auth":
-            what, advice = f"{_auth(called, detail, status)}{said}", called.give_key
+            unpaid = status == 402 or NO_CREDIT.search(detail)
+            advice = f"Add credit or raise the limit there, or {other}." if unpaid else called.give_key
+            what = f"{_auth(called, detail, status)}{said}"
         case "not_found":
             what = f"{called.first_place} does not know the model {model}, or the address is wrong{said}"
             advice = f"Check the name and api_base, or {other}."
@@ -146,18 +149,22 @@ def _said(detail: str) -> str:
 
 
 def _words(detail: str) -> str:
-    """Returns the words of a text around an error: the heading of a page, the message of an object, else its first
-    line, or what its first object says."""
+    """Returns the words of a text around an error: the heading of a page, what its first object says, the message of
+    one that was cut off, else its first line."""
     if page := PAGE.search(detail):
         return words_of(detail[page.start() :])
+    if words := _unwrapped(_of_object(detail)):
+        return words
     match = re.search(r"""["']message["']\s*:\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""", detail)
     if match and (found := match[1] or match[2]):
         return _unwrapped(found)
-    return _unwrapped(detail.split("\n", 1)[0]) or _of_object(detail)
+    return _unwrapped(detail.split("\n", 1)[0])
 
 
 def _unwrapped(words: str) -> str:
-    """Without the names of exceptions, and without objects, which are for programs."""
+    """Without the names of exceptions, and without objects, which are for programs: what those say stands for them."""
+    if inner := _of_object(words):
+        return _unwrapped(inner)
     return re.sub(
         r"litellm\.[A-Za-z]+:\s*|\w+Exception\s*-\s*|\w+Error(?::| -)\s*|Error code: \d+\s*-\s*|\{.*", "", words
     ).strip()
@@ -239,8 +246,18 @@ def words_of(body: Any) -> str:
 def _inside(value: Any, depth: int) -> str:
     if isinstance(value, str):
         return value.strip()
+    if depth and isinstance(value, dict) and (passed_on := _passed_on(value)):
+        return passed_on
     inner = value[:5] if isinstance(value, list) else map(value.get, _NAMES) if isinstance(value, dict) else ()
     return next((found for one in inner if (found := _inside(one, depth - 1))), "") if depth else ""
+
+
+def _passed_on(error: dict[str, Any]) -> str:
+    """Returns what the provider behind a gateway said, where the gateway's own words only say that it said something
+    (openrouter.ai/docs/api-reference/errors, read 2026-11-22)."""
+    metadata = error.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    return (_words(raw) if isinstance(raw, str) else words_of(raw)) if raw else ""
 
 
 def _page(text: str) -> str:

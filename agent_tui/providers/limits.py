@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from agent_tui.models.requests import ModelInfo, ModelSpec, Target
+from agent_tui.models.requests import Counting, ModelInfo, ModelSpec, Target
 from agent_tui.models.usage import Limits, LimitSource, Prices, PriceTier, Rates
 from agent_tui.providers.catalog import (
     dialect_of,
@@ -22,6 +22,7 @@ from agent_tui.providers.catalog import (
 from agent_tui.providers.dialects.chat import is_openai_reasoning
 from agent_tui.providers.dialects.shared import finite, integer, mapping
 from agent_tui.providers.litellm import PROVIDERS_FILE, TABLE_FILE, data_file
+from agent_tui.records import dataclass
 
 _DATED = re.compile(r"(?:[-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|[-@]\d{4}|-latest|:[a-z0-9.\-]+|-v\d+:\d+)$", re.IGNORECASE)
 _REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|global|jp|au|ca)\.")
@@ -210,17 +211,30 @@ _RENTED = re.compile(r"[:-]cloud$")
 """Models that Ollama does not run itself but hands on (docs.ollama.com/cloud)."""
 
 
-def describe(spec: ModelSpec, server: Limits | None = None) -> ModelInfo:
-    """Everything known without a call. ``server`` are limits that a running local server told. Reads LiteLLM's table
-    from its file; never raises for unknown models, ``problem`` says what is wrong."""
-    target = resolve_target(spec)
+@dataclass(slots=True, frozen=True)
+class ServerFacts:
+    """What a running server says of a model it serves; None: nothing."""
+
+    limits: Limits | None = None
+    images: bool | None = None
+    counting: Counting | None = None
+    silent: bool = False
+    """It did not answer."""
+
+
+def describe(spec: ModelSpec, facts: ServerFacts | None = None) -> ModelInfo:
+    """Everything known without a call. ``facts`` are what its server said. Reads LiteLLM's table from its file; never
+    raises for unknown models, ``problem`` says what is wrong."""
+    target, facts = resolve_target(spec), facts or ServerFacts()
     found, exact = entry(spec.model, target)
-    limits = with_config(spec, server or table_limits(target, found, exact))
+    limits = with_config(spec, facts.limits or table_limits(target, found, exact))
     prices = _prices(found, exact, spec, target)
     reasoning, images = _flag(found, "supports_reasoning"), _flag(found, "supports_vision")
     if reasoning is None and is_openai_reasoning(target.model):
         reasoning = True
-    return ModelInfo(spec, target, limits, prices, reasoning, images, problem(spec, target))
+    images = images if facts.images is None else facts.images
+    wrong = problem(spec, target)
+    return ModelInfo(spec, target, limits, prices, reasoning, images, wrong, facts.counting, facts.silent)
 
 
 def table_limits(target: Target, found: dict[str, Any] | None, exact: bool) -> Limits:
@@ -268,16 +282,6 @@ def problem(spec: ModelSpec, target: Target) -> str | None:
         return f"Unknown provider {prefix!r} in model {spec.model!r}: use a LiteLLM name such as openai/gpt-5."
     key = resolve_key(spec, target.provider)
     return missing_key_line(spec, target.provider, key.missing) if key.missing else None
-
-
-def is_local(spec: ModelSpec, target: Target) -> bool:
-    """Returns whether limits are better asked of the running server than looked up: a server people run themselves, or
-    an address of their own for a model that no table has. A provider's own API is never asked: it could not tell."""
-    dialect = dialect_of(target.provider)
-    if dialect.local:
-        return True
-    own = dialect.compatible and spec.api_base is not None
-    return own and entry(spec.model, target)[0] is None
 
 
 def _prices(found: dict[str, Any] | None, exact: bool, spec: ModelSpec, target: Target) -> Prices:

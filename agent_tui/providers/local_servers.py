@@ -1,5 +1,4 @@
-"""Finds what can be used on this machine without configuration: keys in the environment, and local servers that run;
-and what context those have loaded (Ollama, LM Studio, llama.cpp, vLLM).
+"""Finds what can be used on this machine without configuration: keys in the environment, and local servers that run.
 
 Cheap enough for the program before its first model: plain sockets in threads, at most 300 ms.
 """
@@ -19,9 +18,8 @@ from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent_tui.models.requests import ModelSpec, Target
-from agent_tui.models.usage import Limits
-from agent_tui.providers.catalog import DIALECTS, dialect_of, near_url, variable_base
+from agent_tui.models.requests import ModelSpec
+from agent_tui.providers.catalog import DIALECTS, dialect_of, variable_base
 from agent_tui.providers.dialects import ollama
 from agent_tui.records import dataclass
 
@@ -29,12 +27,6 @@ MOST_BYTES = 4_000_000
 """Bytes of an answer: a list of thousands of models."""
 
 TIMEOUT = 2.0
-OLLAMA_CONTEXT = 32_768
-"""The context that a model which is not loaded yet is loaded with. Ollama's own default, 4 096, is cut off silently
-within a turn of an agent (docs.ollama.com/context-length); much more may not fit a graphics card."""
-
-_ABSURD = 1_000_000_000_000
-"""No window has so many tokens; whoever says so says nothing."""
 
 
 def ask(url: str, data: bytes | None, timeout: float) -> tuple[int, bytes]:
@@ -85,94 +77,16 @@ def fetch_json(url: str, body: Any = None, timeout: float = TIMEOUT) -> Any:
         return None
 
 
-def server_root(spec: ModelSpec, target: Target) -> str | None:
-    """The server's address without an API path, or None when nothing says where it is."""
-    base = spec.api_base or default_base(target.provider)
-    if not base:
-        return None
-    parts = urlsplit(near_url(base, dialect_of(target.provider)))
-    path = re.sub(r"/(?:v1|api)/?$|/$", "", parts.path)
-    return f"{parts.scheme}://{parts.netloc}{path}"
-
-
 def default_base(provider: str) -> str | None:
     """Returns the address where a local provider listens: as its environment variable says, else its usual port."""
     dialect = dialect_of(provider)
     return (variable_base(dialect) or dialect.base) if dialect.local else None
 
 
-async def server_limits(spec: ModelSpec, target: Target) -> Limits | None:
-    """The context the server has loaded for the model; None when it does not answer or does not say."""
-    root = server_root(spec, target)
-    if root is None:
-        return None
-    dialect = dialect_of(target.provider)
-    if dialect.wire is ollama.WIRE:
-        return await asyncio.to_thread(_ollama, root, target.model)
-    if dialect.compatible:
-        # Only the language is known. Servers with a context of their own list their models; others are left alone.
-        listed = await asyncio.to_thread(fetch_json, f"{root}/v1/models")
-        if not isinstance(listed, dict) or not isinstance(listed.get("data"), list):
-            return None
-    ways = (_llama_cpp, _lm_studio, _vllm)
-    asked = await asyncio.gather(*(asyncio.to_thread(way, root, target.model) for way in ways))
-    return next((limits for limits in asked if limits is not None), None)
-
-
-def _ollama(root: str, model: str) -> Limits | None:
-    for loaded in _list(fetch_json(f"{root}/api/ps"), "models"):
-        names = (loaded.get("name"), loaded.get("model"), str(loaded.get("name", "")).removesuffix(":latest"))
-        if model in names and (window := _number(loaded.get("context_length"))):
-            return Limits(window, source="server")
-    shown = fetch_json(f"{root}/api/show", {"model": model})
-    if not isinstance(shown, dict):
-        return None
-    match = re.search(r"^num_ctx\s+(\d{1,12})$", str(shown.get("parameters") or ""), re.MULTILINE)
-    if match and (told := _number(match[1])):
-        return Limits(told, source="server")
-    facts = shown.get("model_info")
-    lengths = [v for k, v in facts.items() if k.endswith(".context_length")] if isinstance(facts, dict) else []
-    most = (_number(lengths[0]) if lengths else None) or _ABSURD
-    if configured := _number(os.environ.get("OLLAMA_CONTEXT_LENGTH")):
-        return Limits(min(most, configured), source="assumed")
-    return Limits(min(most, OLLAMA_CONTEXT), source="chosen")
-
-
-def _llama_cpp(root: str, model: str) -> Limits | None:
-    props = fetch_json(f"{root}/props")
-    settings = props.get("default_generation_settings") if isinstance(props, dict) else None
-    window = _number(settings.get("n_ctx")) if isinstance(settings, dict) else None
-    return Limits(window, source="server") if window else None
-
-
-def _lm_studio(root: str, model: str) -> Limits | None:
-    for found in _list(fetch_json(f"{root}/api/v0/models"), "data"):
-        if found.get("id") == model:
-            if window := _number(found.get("loaded_context_length")):
-                return Limits(window, source="server")
-            if window := _number(found.get("max_context_length")):
-                return Limits(window, source="assumed")
-    return None
-
-
-def _vllm(root: str, model: str) -> Limits | None:
-    for found in _list(fetch_json(f"{root}/v1/models"), "data"):
-        if found.get("id") == model and (window := _number(found.get("max_model_len"))):
-            return Limits(window, source="server")
-    return None
-
-
-def _list(data: Any, name: str) -> list[dict[str, Any]]:
+def entries(data: Any, name: str) -> list[dict[str, Any]]:
+    """The objects in a list of that name; none where there is no such list."""
     values = data.get(name) if isinstance(data, dict) else None
     return [v for v in values if isinstance(v, dict)] if isinstance(values, list) else []
-
-
-def _number(value: Any) -> int | None:
-    try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if 0 < number < _ABSURD else None
 
 
 PATIENCE = 0.3
@@ -237,12 +151,12 @@ async def _served(provider: str, limit: float) -> list[ModelSpec]:
 def _models(provider: str, root: str, limit: float) -> list[ModelSpec]:
     dialect = dialect_of(provider)
     if dialect.wire is ollama.WIRE:
-        listed = _list(fetch_json(f"{root}/api/tags", timeout=limit), "models")
+        listed = entries(fetch_json(f"{root}/api/tags", timeout=limit), "models")
         # Models that only embed have a family of their own, whatever they are called.
         names = [str(m["name"]) for m in listed if m.get("name") and not _embeds(m)]
         base = root
     else:
-        listed = _list(fetch_json(f"{root}/v1/models", timeout=limit), "data")
+        listed = entries(fetch_json(f"{root}/v1/models", timeout=limit), "data")
         names = [str(m["id"]) for m in listed if m.get("id") and not _EMBEDDING.search(str(m["id"]))]
         base = f"{root}/v1"
     if dialect.shared_port:

@@ -214,9 +214,11 @@ _MANY_LINES, _MANY_SIZE = 200, 1_000_000
 
 class SseDecoder:
     """Server-sent events whose data are JSON objects. A data line that is a whole object counts at once, without
-    waiting for the blank line, so that nothing downstream can be ahead. Comments and ``[DONE]`` are skipped."""
+    waiting for the blank line, so that nothing downstream can be ahead. Comments are skipped. ``done``: the server said
+    ``[DONE]``."""
 
     def __init__(self) -> None:
+        self.done = False
         self._lines = self._bytes = 0
         self._data: list[str] = []
 
@@ -235,6 +237,7 @@ class SseDecoder:
                 self._data = []
             elif line.startswith("data:"):
                 self._data.append(line[5:].removeprefix(" "))
+                self.done = self.done or line[5:].strip() == "[DONE]"
                 if (event := self._whole()) is not None:
                     self._data = []
                     yield event
@@ -255,8 +258,8 @@ class SseDecoder:
 
 
 class JsonDecoder:
-    """One JSON object a line. ``whole``: the body is said to be one object, of a server that does not stream; its event
-    comes when the body ends, and only where it is none its lines count."""
+    """One JSON object a line. ``whole``: the body is said to be one value, of a server that does not stream; its event
+    (its events, where it is a list of them) comes when the body ends, and only where it is none its lines count."""
 
     def __init__(self, whole: bool) -> None:
         self._whole = whole
@@ -275,8 +278,12 @@ class JsonDecoder:
 
     def close(self) -> Iterable[Event]:
         data, self._pieces = b"".join(self._pieces), []
-        event = parse_event(data.decode("utf-8", "replace"))
-        return _objects(data) if event is None else [event]
+        text = data.decode("utf-8", "replace").strip("\ufeff \t\r\n")
+        # Google's API sends a list of its events where it is not asked for anything else.
+        event = parse_event(f'{{"events": {text}}}' if text.startswith("[") else text)
+        if event is None:
+            return _objects(data)
+        return [one for one in event["events"] if isinstance(one, dict)] if text.startswith("[") else [event]
 
 
 def _objects(lines: bytes) -> Iterator[Event]:
@@ -297,12 +304,14 @@ def decoder_for(content_type: str, first: bytes) -> SseDecoder | JsonDecoder | E
     if "vnd.amazon.eventstream" in content_type:
         return EventStreamDecoder()
     head = first.lstrip(_BLANK)
+    # No event and no line of a stream is a bare bracket: it is one value over several lines, whatever it is said to be.
+    if head.splitlines()[:1] in ([b"{"], [b"["]):
+        return JsonDecoder(whole=True)
     if "event-stream" in content_type or head.startswith(_SSE_STARTS):
         return SseDecoder()
-    whole = content_type.startswith("application/json") and head.startswith(b"{")
-    if whole or "ndjson" in content_type or (head.startswith(b"{") and b"\n" in head.rstrip()):
-        return JsonDecoder(whole)
-    return None
+    if head.startswith((b"{", b"[")):
+        return JsonDecoder(whole=content_type.startswith("application/json"))
+    return JsonDecoder(whole=False) if "ndjson" in content_type else None
 
 
 class Tap:
@@ -387,6 +396,11 @@ class Tap:
         for event in events:
             self.seen = True
             self._events.append(event)
+
+    @property
+    def done(self) -> bool:
+        """The server said that nothing more comes."""
+        return isinstance(self._decoder, SseDecoder) and self._decoder.done
 
     def watch(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         self._body = body

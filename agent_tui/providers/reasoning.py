@@ -128,7 +128,9 @@ def _unusable(message: Message, part: ReasoningPart, index: int, target: Target,
             return THINKING_OFF
         return None if is_signed(metadata) else UNSIGNED
     if target.api == "responses":
-        if not metadata.get("encrypted_content"):
+        # Thoughts that are shown whole go back so: DeepSeek insists on it (api-docs.deepseek.com/guides/responses_api,
+        # read 2026-11-22).
+        if not metadata.get("encrypted_content") and not metadata.get("content"):
             return UNSIGNED
         if not any(is_spoken(part) for part in message.parts[index + 1 :]):
             return UNFINISHED

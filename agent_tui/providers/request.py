@@ -450,8 +450,8 @@ def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str
         kwargs["tool_choice"] = "none"
     if request.max_output is not None:
         kwargs["max_tokens"] = request.max_output
-    elif form.lists and family.output is not None:
-        kwargs["max_tokens"] = min(info.limits.max_output or family.output, _MOST_UNASKED)
+    elif output := (family.output if form.lists else None) or (dialect.wire and dialect.wire.output):
+        kwargs["max_tokens"] = min(info.limits.max_output or output, _MOST_UNASKED)
     if dialect.cache == family.cache == "key":
         kwargs["prompt_cache_key"] = request.session_id
     if dialect.pins_context and info.limits.window:

@@ -80,6 +80,7 @@ def step_row(step: Step) -> Metadata:
     row: Metadata = {**to_dict(step), **cost_fields(step.cost)}
     row["usage"], row["believed"] = usage_json(step.usage), usage_json(step.believed)
     row["estimated_input_tokens"] = row.pop("estimated_input")
+    row["estimated_spread_tokens"] = row.pop("estimated_spread")
     row["actual_input_tokens"] = row.pop("actual_input")
     return row
 

@@ -26,6 +26,16 @@ def tokens(count: int | None, approximate: bool, *, full: bool = False) -> str:
     return f"{mark}{value:.1f}".removesuffix(".0") + unit
 
 
+def interval(count: int, spread: int, approximate: bool, *, full: bool = False) -> str:
+    """A count of tokens and by how much it may differ from the truth: ``45.2k ± 0.9k``, ``full``: ``45,200 ± 900``. As
+    ``tokens`` writes it where the spread would be rounded to nothing."""
+    if full or abs(count) < 1_000:
+        return f"{grouped(count)} ± {grouped(spread)}" if spread else tokens(count, approximate, full=full)
+    size, unit = (1_000, "k") if abs(count) < 999_950 else (1_000_000, "M")
+    around = tokens(spread, False) if spread >= size else f"{spread / size:.1f}{unit}"
+    return tokens(count, approximate) if around.startswith("0.0") else f"{tokens(count, False)} ± {around}"
+
+
 def grouped(number: int) -> str:
     """A whole number in full, its thousands apart: ``84,200``, ``−120``."""
     return f"{number:,}".replace("-", "−")

@@ -26,7 +26,7 @@ CALCULATION = {
     *("last_input_tokens", "last_output_tokens", "dropped_reasoning_tokens", "removed_tokens", "fixed_delta_tokens"),
     "new_messages_tokens",
 }
-ACCURACY = {"last_error_tokens", "last_error_percent", "median_error_percent", "calls", "ratio"}
+ACCURACY = {"intervals", "inside", "last_error_tokens", "last_error_percent", "median_error_percent", "calls", "ratio"}
 SESSION = {
     *("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd"),
     *("cost_known_usd", "unpriced_calls", "usage_by_kind"),
@@ -53,6 +53,7 @@ def test_context_has_the_fixed_keys_and_adds_up(cli: Cli, session: str) -> None:
     assert set(data) >= CONTEXT_KEYS
     assert set(data["calculation"]) == CALCULATION
     assert set(data["accuracy"]) == ACCURACY
+    assert 0 <= data["low"] <= data["total"] <= data["high"]
     assert set(data["session"]) >= SESSION
     for row in data["rows"]:
         assert set(row) >= {"id", "label", "tokens", "basis", "estimated_tokens", "children"}

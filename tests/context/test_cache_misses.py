@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -15,9 +17,11 @@ from agent_tui.models.steps import FixedPart, Sent, Step
 from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.providers.catalog import caching_of
 from agent_tui.providers.dialects.record import Caching
+from agent_tui.text.numbers import duration
 
 CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-6", "claude")
 GPT = Target("azure", "chat", "gpt-5-mini", "gpt")
+LATER_GPT = Target("openai", "responses", "gpt-5.6-sol", "gpt")
 GEMINI = Target("gemini", "chat", "gemini-3-pro-preview", "gemini")
 LOCAL = Target("hosted_vllm", "chat", "qwen3", "unknown")
 PRICES = Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6, 6e-6)
@@ -43,7 +47,7 @@ class Session:
 
     def step(
         self,
-        messages: str,
+        messages: Sequence[str],
         read: int | None,
         *,
         after: float = 10.0,
@@ -70,7 +74,7 @@ class Session:
         step.sent = self.paths.record(
             step.id, SentMessages(keys or list(messages), list(messages), [1] * count), found, marks
         )
-        write = None if read is None or self.caching(target).keeping != "markers" else total - read
+        write = None if read is None or self.caching(target).keeping == "automatic" else total - read
         step.usage = TokenUsage(total, 10, cache_read=read, cache_write=write)
         sizes = Sizes(lambda n: min(FIXED, n * FIXED // len(fixed)), lambda n: FIXED + n * EACH)
         judged = judge(step, self.steps, self.paths, self.caching(target), sizes, PRICES, summaries)
@@ -176,6 +180,9 @@ def test_it_is_only_called_expired_where_the_provider_says_so() -> None:
     assert said(warm(GPT).step("abcdefghijkl", 0, after=1_800)) == ("unknown", "")
     assert said(warm(GPT).step("abcdefghijkl", 0, after=3_700))[0] == "expired"
     assert said(warm(LOCAL).step("abcdefghijkl", 0, after=100_000)) == ("unknown", "")
+    assert said(warm(LATER_GPT).step("abcdefghijkl", 0, after=1_799)) == ("unknown", "")
+    late = said(warm(LATER_GPT).step("abcdefghijkl", 0, after=100_000))
+    assert late == ("unknown", f"idle for {duration(100_000)}, kept for {duration(1_800)} at least")
 
 
 def test_nothing_is_said_below_the_thresholds() -> None:
@@ -325,6 +332,8 @@ def test_what_begins_a_long_turn_is_known_to_the_token_as_long_as_it_is_marked()
         (Target("openrouter", "chat", "moonshotai/kimi-k2", "kimi"), False, None, None),
         (Target("openai", "responses", "gpt-5-mini", "gpt"), False, None, 3_600.0),
         (Target("openai", "responses", "gpt-5", "gpt"), False, None, 86_400.0),
+        (LATER_GPT, False, None, None),
+        (Target("azure", "chat", "gpt-6-sol", "gpt"), False, None, None),
         (Target("openai", "chat", "qwen3", "unknown"), True, None, None),
         (Target("deepseek", "chat", "deepseek-chat", "deepseek"), False, None, None),
         (GEMINI, False, None, None),
@@ -335,3 +344,161 @@ def test_what_begins_a_long_turn_is_known_to_the_token_as_long_as_it_is_marked()
 def test_lives_are_those_that_are_documented(target: Target, own: bool, life: float | None, gone: float | None) -> None:
     found = caching_of(target, own)
     assert (found.life, found.gone) == (life, gone)
+
+
+def test_where_only_ends_are_kept_no_other_beginning_is_found() -> None:
+    session = warm(LATER_GPT)
+    judged = session.step("abcdefghijklmnopqrs", 15_000)
+    assert judged == Judged(15_000)
+    # A request ended there, so it is found to the token; nobody ended in the middle.
+    assert session.step("abcdefghX", FIXED + 8 * EACH).expected == FIXED + 8 * EACH
+    assert said(session.step("abcdeY", 0)) == ("ours", "rewound")
+    # The answer and twenty results are looked past, one more is not.
+    many = "abcdeY" + "0123456789ABCDEFGHIJKLMN"
+    for more, expected in ((21, FIXED + 6 * EACH), (22, 0)):
+        ahead = replace(session.steps[-1], id=f"next{more}", sent=None)
+        with session.paths.ahead(ahead.id, SentMessages(many[: 6 + more], many[: 6 + more], [1] * (6 + more))):
+            ahead.sent = Sent(session.steps[-1].sent.settings if session.steps[-1].sent else {})
+            found = reaches(ahead, session.steps, session.paths, caching_of(LATER_GPT), Sizes(lambda n: 0, lambda n: 0))
+        assert max((reach.tokens for reach in found), default=0) == expected
+
+
+def test_an_image_costs_the_messages_where_that_is_documented_and_is_named_last() -> None:
+    added = {"settings": {"images": "1"}}
+    assert said(warm().step("abcdefghijkl", FIXED, **added)) == ("ours", "images added or removed")  # type: ignore[arg-type]
+    assert warm().step("abcdefghijkl", 15_000, **added).miss is None  # type: ignore[arg-type]
+    judged = warm().step("Sefghijkl", FIXED, keys=["sum", *"efghijkl"], summaries=("sum",), **added)  # type: ignore[arg-type]
+    assert said(judged) == ("ours", "compacted")
+    # An older program did not count them.
+    other = {"settings": {"images": "1", "program": "0"}}
+    assert said(warm().step("abcdefghijkl", FIXED, **other)) == ("unknown", "")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "least"),
+    [
+        ("anthropic", "claude-opus-5", 512),
+        ("anthropic", "claude-opus-5-5", 512),
+        ("anthropic", "claude-fable-5-1", 512),
+        ("anthropic", "claude-haiku-5-5-20260901", 512),
+        ("anthropic", "claude-sonnet-5", 1_024),
+        ("anthropic", "claude-sonnet-5-20260501", 1_024),
+        ("anthropic", "claude-sonnet-5-5", 512),
+        ("anthropic", "claude-opus-4-8", 1_024),
+        ("anthropic", "claude-opus-4-7", 2_048),
+        ("bedrock", "us.anthropic.claude-opus-4-7", 4_096),
+        ("bedrock", "anthropic.claude-fable-5", 1_024),
+        ("anthropic", "claude-mythos-preview", 2_048),
+        ("openrouter", "anthropic/claude-opus-4.6", 4_096),
+        ("anthropic", "claude-haiku-4-5", 4_096),
+        ("anthropic", "claude-3-5-haiku-latest", 2_048),
+        ("anthropic", "claude-sonnet-4-6", 1_024),
+        ("gemini", "gemini-3-pro-preview", 4_096),
+        ("gemini", "gemini-2.5-flash", 2_048),
+        ("openai", "gpt-5.6", 1_024),
+    ],
+)
+def test_the_shortest_prompts_are_those_that_are_documented(provider: str, model: str, least: int) -> None:
+    family = "claude" if "claude" in model else model.partition("-")[0]
+    assert caching_of(Target(provider, "chat", model, family)).minimum == least
+
+
+class Talk:
+    """A conversation that is changed in every way that costs a cache; each way returns its words."""
+
+    def __init__(self, rng: random.Random, target: Target) -> None:
+        self.rng, self.session, self.number = rng, Session(target), 0
+        self.cleared: set[str] = set()
+        self.summaries: list[str] = []
+        self.path = [self._new() for _ in range(8)]
+        self.left: list[str] = []
+        self.before: list[list[str]] = []
+        self.settings: dict[str, str] = {"thinking": "high"}
+        self.memory, self.tools = "AGENTS.md", ["read"]
+
+    def _new(self, kind: str = "m") -> str:
+        self.number += 1
+        return f"{kind}{self.number:04}"
+
+    def rewind(self) -> str:
+        place = self.rng.randrange(2, len(self.path) - 2)
+        self.left, self.path = self.path, [*self.path[:place], self._new()]
+        return "rewound"
+
+    def switch_branch(self) -> str:
+        self.left, self.path = self.path, self.left
+        return "branch switched"
+
+    def compact(self) -> str:
+        self.before.append(self.path)
+        self.summaries.append(self._new("sum"))
+        self.path = [self.summaries[-1], *self.path[self.rng.randrange(2, len(self.path) - 1) :]]
+        return "compacted"
+
+    def undo(self) -> str:
+        kept = self.before.pop()
+        self.path = [*kept, *self.path[-1:]]
+        return "compaction undone"
+
+    def prune(self) -> str:
+        self.cleared.add(self._clearable()[0])
+        return "old results cleared"
+
+    def _clearable(self) -> list[str]:
+        return [key for key in self.path[:4] if key not in (*self.cleared, *self.summaries)]
+
+    def edit(self) -> str:
+        self.memory = self._new("edit")
+        return "AGENTS.md edited"
+
+    def change_tools(self) -> str:
+        came = "grep" not in self.tools
+        self.tools = ["read", "grep"] if came else ["read"]
+        return f"tools changed: grep {'came' if came else 'went'}"
+
+    def think(self) -> str:
+        self.settings = {**self.settings, "thinking": self._new("effort")}
+        return "thinking switched"
+
+    def possible(self) -> dict[str, bool]:
+        """What can be done to the messages now."""
+        return {
+            "rewind": len(self.path) > 5 and not self.before,
+            "switch_branch": len(self.left) > 4 and not self.before and self.left[:2] == self.path[:2],
+            "compact": len(self.path) > 5,
+            "undo": bool(self.before),
+            "prune": bool(self._clearable()),
+        }
+
+    def step(self, read: int | None) -> Judged:
+        fixed = [PARTS[0], part("memory", "AGENTS.md", "AGENTS.md", self.memory)]
+        fixed += [part("tools", "builtin", name) for name in self.tools]
+        keys = [f"{key}#cleared" if key in self.cleared else key for key in self.path]
+        return self.session.step(
+            keys, read, keys=keys, fixed=fixed, settings=self.settings, after=5.0, summaries=tuple(self.summaries)
+        )
+
+
+@pytest.mark.parametrize("target", [CLAUDE, GPT, LATER_GPT, GEMINI], ids=lambda target: target.model)
+@pytest.mark.parametrize("seed", range(12))
+def test_every_operation_is_named_and_nothing_else_is(seed: int, target: Target) -> None:
+    """The cache gives nothing, whatever was done: what is named is exactly that, and without it nobody is blamed."""
+    rng = random.Random(seed)
+    talk = Talk(rng, target)
+    talk.step(0)
+    talk.session.steps[-1].usage = TokenUsage(13_000, 10, cache_read=1_000, cache_write=12_000)
+    heard: set[str] = set()
+    for _ in range(40):
+        done = []
+        if rng.random() < 0.6:
+            names = [name for name, can in talk.possible().items() if can]
+            done.append(getattr(talk, rng.choice(names))())
+        for other in (talk.edit, talk.change_tools, talk.think):
+            if rng.random() < 0.12:
+                done.append(other())
+        if not done or rng.random() < 0.5:
+            talk.path = [*talk.path, talk._new(), talk._new()]
+        cause, what = said(talk.step(0))
+        assert (cause, {*what.split(", ")} - {""}) == ("ours" if done else "unknown", {*done})
+        heard |= {*done}
+    assert len(heard) >= 6

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from agent_tui.context.accounting.next_input import (
     room_for_answer,
     send_margin,
 )
+from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import Conversation
 
@@ -95,10 +98,10 @@ def full_conversation(total: int, estimated: int = 0) -> Conversation:
     return conversation
 
 
-def test_output_asked_for_leaves_half_a_percent_beside_a_measured_input() -> None:
+def test_output_asked_for_takes_all_that_is_left_beside_a_measured_input() -> None:
     conversation = full_conversation(151_000)
     usage = conversation.usage()
-    assert max_output_for(usage, Limits(200_000, None, 64_000)) == 200_000 - 151_000 - 1_000
+    assert max_output_for(usage, Limits(200_000, None, 64_000)) == 200_000 - 151_000
     assert max_output_for(usage, Limits(200_000, None, 8_192)) == 8_192
     unknown = conversation.usage(limits=Limits())
     assert max_output_for(unknown, Limits(max_output=4_096)) == 4_096
@@ -107,28 +110,31 @@ def test_output_asked_for_leaves_half_a_percent_beside_a_measured_input() -> Non
     assert max_output_for(full, Limits(100_000, None, 64_000)) == 0 and not fits_to_send(full)
 
 
-def test_the_margin_grows_with_what_is_estimated() -> None:
-    usage = full_conversation(151_000, estimated=60_000).usage()
-    assert (usage.total, usage.estimated_tokens, usage.margin) == (151_000, 60_000, 6_000)
-    assert max_output_for(usage, Limits(200_000, None, 64_000)) == 200_000 - 151_000 - 6_000
+def test_twice_the_spread_of_what_is_estimated_is_kept_free() -> None:
+    usage = full_conversation(151_000, estimated=40_000).usage()
+    assert (usage.total, usage.estimated_tokens) == (151_000, 40_000) and usage.margin == 2 * usage.spread > 0
+    assert max_output_for(usage, Limits(200_000, None, 64_000)) == 200_000 - 151_000 - usage.margin
 
 
-def test_the_margin_grows_with_the_errors_of_the_model() -> None:
-    conversation = full_conversation(100_000)
-    for expected, actual in ((100_000, 100_000), (110_000, 109_000)):
-        conversation.say()
-        step = conversation.answer(TokenUsage(actual, 10))
-        step.estimated_input, step.actual_input, step.anchor_step = expected, actual, "s0"
-    assert conversation.usage().margin == 3_000
-    assert conversation.usage().accuracy.p95_error_tokens == 1_000
-    step.actual_input = 1
-    assert conversation.usage().margin == 20_000, "errors never take more than a tenth of the window"
-
-
-def test_errors_without_anything_measured_are_not_held_against_later_steps() -> None:
+def test_errors_without_anything_measured_are_no_errors_of_differences() -> None:
     conversation = full_conversation(100_000)
     conversation.steps[0].estimated_input, conversation.steps[0].actual_input = 70_000, 99_000
-    assert conversation.usage().accuracy.p95_error_tokens is None and conversation.usage().margin == 1_000
+    assert conversation.usage().accuracy.p95_error_tokens is None
+
+
+def test_the_upper_end_compacts_where_it_would_leave_no_room_for_an_answer() -> None:
+    """Below the limit and with room for an answer as far as is known: only the interval says that it may be refused."""
+    limits = Limits(100_000, None, 1_500)
+    sure, unsure = full_conversation(98_400), full_conversation(98_400, estimated=30_000)
+    assert not sure.usage(limits=limits).would_compact
+    usage = unsure.usage(limits=limits)
+    assert usage.limit is not None and usage.total <= usage.limit and fits_to_send(usage)
+    assert usage.would_compact and f"its upper end of {usage.high:,} would leave no room for an answer" in usage.why
+    held = calculate_context_usage(replace(unsure.inputs(limits=limits), settings=CompactionSettings(paused=True)))
+    assert not held.would_compact and "paused since an undo" in held.why
+    most = Limits(400_000, usage.high - 1, 1_500)
+    over = full_conversation(98_400, estimated=30_000).usage(limits=most)
+    assert over.would_compact and f"more than the {most.max_input:,} of input that the model takes" in over.why
 
 
 def test_a_model_with_a_limit_on_input_has_no_room_above_it() -> None:
@@ -139,9 +145,7 @@ def test_a_model_with_a_limit_on_input_has_no_room_above_it() -> None:
 @given(st.integers(4_096, 2_000_000), st.data())
 def test_what_fits_with_the_least_answer_can_be_sent_whatever_is_estimated(window: int, data: st.DataObject) -> None:
     total = data.draw(st.integers(0, window))
-    estimated, error = data.draw(st.integers(0, total)), data.draw(st.integers(0, window))
-    margin = send_margin(window, total, estimated, error)
-    least = window // 200
-    assert margin >= least
-    if window - total >= least + min_output(window):
+    margin = send_margin(window, total, data.draw(st.integers(0, window)))
+    assert margin >= 0
+    if window - total >= min_output(window):
         assert window - total - margin >= min_output(window) >= 256

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from agent_tui.context.accounting.fixed import FixedEstimate, estimate_fixed_parts, fixed_delta
 from agent_tui.context.accounting.inputs import DEFAULT_RESERVE, CompactionSettings, Ground
 from agent_tui.context.accounting.messages import (
@@ -15,11 +17,11 @@ from agent_tui.context.accounting.messages import (
 )
 from agent_tui.context.accounting.tally import Tally
 from agent_tui.context.anchor import why_no_anchor
-from agent_tui.models.context import Basis, Calculation, ContextUsage
+from agent_tui.models.context import Accuracy, Basis, Calculation, ContextUsage, Spreads
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.records import dataclass
-from agent_tui.text.numbers import tokens
+from agent_tui.text.numbers import interval, plural, tokens
 
 OTHERS_SHARE = 0.1
 """Beside new text that is so much more, what else is estimated of an input does not keep it from being learned from:
@@ -43,13 +45,14 @@ class Sizes:
 @dataclass(slots=True, frozen=True)
 class NextInput:
     """The ``total``, the terms that it is the sum of, and how sure it is: ``estimated`` tokens of it are estimate;
-    ``pending``: a count that matters is still missing."""
+    ``spread`` as in ``ContextUsage``; ``pending``: a count that matters is still missing."""
 
     total: int
     calculation: Calculation
     basis: Basis
     estimated: int
     pending: bool
+    spread: int = 0
 
 
 def sizes_of(ground: Ground) -> Sizes:
@@ -91,7 +94,9 @@ def next_input(ground: Ground, sizes: Sizes) -> NextInput:
 def _pure_estimate(sizes: Sizes) -> NextInput:
     total = sizes.fixed.total + sizes.new.total
     pending = bool(sizes.new.approximate) or any(sizes.fixed.approximate)
-    return NextInput(total, Calculation(None, None, 0, 0, 0, total), "estimated", total, pending)
+    spread = _spread(total)
+    terms = Calculation(None, None, 0, 0, 0, total, spreads=Spreads(new_messages=spread))
+    return NextInput(total, terms, "estimated", total, pending, spread)
 
 
 def _from_anchor(ground: Ground, sizes: Sizes, anchor: TokenUsage, output: int) -> NextInput:
@@ -109,7 +114,19 @@ def _from_anchor(ground: Ground, sizes: Sizes, anchor: TokenUsage, output: int) 
     calculation.others_sure = others <= OTHERS_SHARE * new.text
     single = total == anchor.input and output == 0 and not estimated
     pending = bool(new.approximate) or delta_uncounted
-    return NextInput(total, calculation, "measured" if single else "derived", min(estimated, total), pending)
+    calculation.spreads = Spreads(
+        _spread(output if guessed else 0),
+        _spread(dropped.tokens if dropped.estimated else 0),
+        _spread(gone),
+        _spread(delta),
+        _spread(new.total),
+    )
+    basis: Basis = "measured" if single else "derived"
+    return NextInput(total, calculation, basis, min(estimated, total), pending, _spread(estimated))
+
+
+def _spread(tokens: int) -> int:
+    return math.ceil(0.05 * abs(tokens) + 24) if tokens else 0
 
 
 def _delta(ground: Ground) -> tuple[int, bool]:
@@ -128,14 +145,11 @@ MIN_OUTPUT = 1_024
 MIN_OUTPUT_SHARE = 16
 """A small window keeps one part in so many for the answer: 512 tokens of 8 192, 256 of 4 096."""
 
-MARGIN_SHARE = 0.005
-MARGIN_ERRORS = 3
-MARGIN_ESTIMATED = 0.10
-"""The margin between the calculated input and the window: half a percent of the window, three times the 95th
-percentile of the model's recent errors, or a tenth of what is estimate, whichever is most."""
+MARGIN_SPREADS = 2
+"""What is kept free beside the next input, in spreads of it: one of 20 inputs is outside of one, hardly any of two."""
 
-MARGIN_ERROR_CAP = 0.10
-"""What past errors may add, as a share of the window: one absurd report must not take the room of the next answers."""
+ROUGH_SPREAD = 0.05
+"""The spread of a count by characters, as a share of it."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -185,16 +199,10 @@ def min_output(window: int) -> int:
     return max(1, min(MIN_OUTPUT, window // MIN_OUTPUT_SHARE))
 
 
-def send_margin(window: int, total: int, estimated: int, p95_error: int = 0) -> int:
-    """Tokens to keep free beside the next input of ``total`` tokens, ``estimated`` of which are estimate.
-
-    ``max(0.5 % of the window, 3 x p95 error, 10 % of estimated)``. It gives way, down to the half percent, where the
-    least answer would not fit beside it: less output is asked for then, but what fits can be sent.
-    """
-    least = int(window * MARGIN_SHARE)
-    errors = min(MARGIN_ERRORS * p95_error, int(window * MARGIN_ERROR_CAP))
-    wanted = max(least, errors, int(estimated * MARGIN_ESTIMATED))
-    return min(wanted, max(least, window - total - min_output(window)))
+def send_margin(window: int, total: int, spread: int) -> int:
+    """Tokens to keep free beside the next input of ``total`` tokens: twice its spread. It gives way where the least
+    answer would not fit beside it: less output is asked for then, but what fits can be sent."""
+    return max(0, min(MARGIN_SPREADS * spread, window - total - min_output(window)))
 
 
 def room_for_answer(usage: ContextUsage) -> int | None:
@@ -203,7 +211,7 @@ def room_for_answer(usage: ContextUsage) -> int | None:
         return None
     if usage.max_input and usage.total > usage.max_input:
         return usage.max_input - usage.total
-    return usage.window - usage.total - max(usage.margin, int(usage.window * MARGIN_SHARE))
+    return usage.window - usage.total - usage.margin
 
 
 def fits_to_send(usage: ContextUsage) -> bool:
@@ -212,9 +220,23 @@ def fits_to_send(usage: ContextUsage) -> bool:
     return room is None or room >= min_output(usage.window or 0)
 
 
+def may_be_refused(usage: ContextUsage) -> bool:
+    """Returns whether the next request would have no room for the least answer if it were as long as it may be: the
+    upper end of its interval. It may still fit, so nothing that can be sent is held back for it."""
+    if not usage.window:
+        return False
+    over = bool(usage.max_input) and usage.high > (usage.max_input or 0)
+    return over or usage.high + min_output(usage.window) > usage.window
+
+
+def over_limit(usage: ContextUsage) -> bool:
+    """Returns whether room is to be made before the next request, were nothing holding that back."""
+    return usage.limit is not None and (usage.total > usage.limit or may_be_refused(usage))
+
+
 def output_room(window: int, next_input: int) -> int:
-    """The same for a request of which there is only an estimate, and no usage. May be negative."""
-    return window - next_input - send_margin(window, next_input, next_input)
+    """The same as ``room_for_answer`` of a request that is only counted by characters. May be negative."""
+    return window - next_input - send_margin(window, next_input, int(next_input * ROUGH_SPREAD))
 
 
 def max_output_for(usage: ContextUsage, limits: Limits) -> int | None:
@@ -252,7 +274,7 @@ def why_text(usage: ContextUsage, ground: Ground) -> str:
 def _decision(usage: ContextUsage, settings: CompactionSettings) -> str:
     if usage.limit is None:
         return "Never compacts by itself: unknown window."
-    total, limit = _whole(usage.total, usage), tokens(usage.limit, False, full=True)
+    total, limit = _whole(usage), tokens(usage.limit, False, full=True)
     if not fits_to_send(usage):
         window = tokens(usage.window or 0, False, full=True)
         full = f"the next input of {total} leaves no room for an answer in a window of {window}"
@@ -260,10 +282,14 @@ def _decision(usage: ContextUsage, settings: CompactionSettings) -> str:
             return f"Does not compact although {full}: automatic compaction is off by setting."
         how = " without a summary, because that failed three times in a row" if settings.off else ""
         return f"Compacts{how}{', although it is paused since an undo' if settings.paused else ''}: {full}."
-    if usage.total <= usage.limit:
-        below = _whole(usage.limit - usage.total, usage)
+    if not over_limit(usage):
+        below = tokens(usage.limit - usage.total, usage.approximate, full=True)
         return f"Does not compact: the next input of {total} is {below} below the limit of {limit}."
-    above = f"the next input of {total} is {_whole(usage.total - usage.limit, usage)} above the limit of {limit}"
+    if usage.total > usage.limit:
+        away = tokens(usage.total - usage.limit, usage.approximate, full=True)
+        above = f"the next input of {total} is {away} above the limit of {limit}"
+    else:
+        above = f"the next input is {total}: its upper end of {usage.high:,} {_refusal(usage)}"
     if not settings.auto_compact:
         return f"Does not compact although {above}: automatic compaction is off by setting."
     if settings.off:
@@ -279,24 +305,41 @@ def _origin(usage: ContextUsage, ground: Ground) -> str:
     if usage.anchor_step is None:
         window = ground.inputs.model.limits.window
         reason = why_no_anchor(ground.inputs.steps, ground.prefixes, ground.target, window)
-        return f"All of it is estimated: {reason}."
+        return f"All of it is estimated: {reason}.{_held_so_far(usage.accuracy)}"
     formula = calculation_text(usage)
-    return f"{formula[:1].upper()}{formula[1:]}."
+    return f"{formula[:1].upper()}{formula[1:]}.{_held_so_far(usage.accuracy)}"
 
 
 def calculation_text(usage: ContextUsage) -> str:
-    """The formula with its numbers, as it was calculated."""
-    c = usage.calculation
+    """The formula with its numbers, as it was calculated; what is estimated of it has its spread."""
+    c, by = usage.calculation, usage.calculation.spreads
     if c.last_input is None:
-        return f"nothing is measured yet: system prompt, tools and messages are estimated at ~{usage.total:,}"
-    output = f"~{c.last_output or 0:,} (estimated)" if c.output_estimated else f"{c.last_output or 0:,}"
-    changed = f"{'−' if c.fixed_delta < 0 else '+'} changed {abs(c.fixed_delta):,}"
-    new = f"new ~{c.new_messages:,} (estimated)" if c.new_messages else "new 0"
+        return f"nothing is measured yet: system prompt, tools and messages are estimated at {_whole(usage)}"
     return (
-        f"last input {c.last_input:,} + last output {output}"
-        f" − dropped reasoning {c.dropped_reasoning:,} − removed {c.removed:,} {changed} + {new} = {usage.total:,}"
+        f"last input {c.last_input:,} + last output {_term(c.last_output or 0, by.last_output)}"
+        f" − dropped reasoning {_term(c.dropped_reasoning, by.dropped_reasoning)}"
+        f" − removed {_term(c.removed, by.removed)}"
+        f" {'−' if c.fixed_delta < 0 else '+'} changed {_term(abs(c.fixed_delta), by.fixed_delta)}"
+        f" + new {_term(c.new_messages, by.new_messages)} = {_whole(usage)}"
     )
 
 
-def _whole(count: int, usage: ContextUsage) -> str:
-    return tokens(count, usage.approximate, full=True)
+def _term(count: int, spread: int) -> str:
+    return interval(count, spread, False, full=True)
+
+
+def _whole(usage: ContextUsage) -> str:
+    return interval(usage.total, usage.spread, usage.approximate, full=True)
+
+
+def _refusal(usage: ContextUsage) -> str:
+    if usage.max_input and usage.high > usage.max_input:
+        return f"would be more than the {usage.max_input:,} of input that the model takes"
+    return f"would leave no room for an answer in a window of {usage.window:,}"
+
+
+def _held_so_far(accuracy: Accuracy) -> str:
+    """How many of the newest intervals held, as a sentence; empty before there are any."""
+    count = accuracy.last_intervals
+    last = "the last " if accuracy.intervals > count else ""
+    return f" The ± held in {accuracy.last_inside} of {last}{plural(count, 'call')}." if count else ""

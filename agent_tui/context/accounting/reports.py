@@ -141,9 +141,10 @@ DRIFT_TOKENS = 10
 
 
 def before_step(step: Step, usage: ContextUsage) -> None:
-    """Store with the step what was expected: the whole input, the new text as it was estimated before any calibration
-    (else that would be learned twice), and what else is known of the input where that holds no estimate."""
-    step.estimated_input, step.anchor_step = usage.total, usage.anchor_step
+    """Store with the step what was expected: the whole input and its spread, the new text as it was estimated before
+    any calibration (else that would be learned twice), and what else is known of the input where that holds no
+    estimate."""
+    step.estimated_input, step.estimated_spread, step.anchor_step = usage.total, usage.spread, usage.anchor_step
     terms = usage.calculation
     step.estimated_messages = terms.all_messages
     step.estimated_growth = terms.new_text
@@ -210,11 +211,15 @@ def clamp_ratio(ratio: float) -> float:
     return min(RATIO_HIGH, max(RATIO_LOW, ratio)) if ratio == ratio else 1.0
 
 
+LAST_INTERVALS = 20
+
+
 def accuracy_of(steps: Sequence[Step], target: Target, ratio: float) -> Accuracy:
     """Errors of this model's verified turn steps, all of the session; the median is of absolute errors."""
     result = Accuracy(ratio=ratio)
     errors: list[float] = []
     anchored: list[int] = []
+    inside: list[bool] = []
     for step in steps:
         error = step_error(step, target)
         if error is not None:
@@ -222,7 +227,11 @@ def accuracy_of(steps: Sequence[Step], target: Target, ratio: float) -> Accuracy
             errors.append(abs(error[1]))
             if step.anchor_step is not None:
                 anchored.append(abs(error[0]))
+            if step.estimated_spread is not None:
+                inside.append(abs(error[0]) <= step.estimated_spread)
     result.calls = len(errors)
+    result.intervals, result.inside = len(inside), sum(inside)
+    result.last_intervals, result.last_inside = len(inside[-LAST_INTERVALS:]), sum(inside[-LAST_INTERVALS:])
     if errors:
         result.median_error_percent = statistics.median(errors)
     if anchored:

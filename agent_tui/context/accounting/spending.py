@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from agent_tui.models.context import ContextUsage, KindTotals, SessionTotals
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
-from agent_tui.models.usage import COUNTS, NO_COST, Cost, Prices, TokenUsage
+from agent_tui.models.usage import COUNTS, NO_COST, Cost, Prices, Rates, TokenUsage
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import money, rounded_down, tokens, whole_percent
 
@@ -42,8 +42,8 @@ _TOLERANCE = 1e-9
 class ExpectedCall:
     """A call before it is made. ``usd`` is what it is expected to cost, None where the model has no price; tokens of
     ``input`` with those ``read`` from the cache, and the ``output`` that is expected. ``cold_usd`` are the dollars of
-    the input where nothing of it is read, ``rate`` those of a token of the answer, thought or said, whichever is more.
-    """
+    the input where nothing of it is read and it is as long as it may be, ``most_input`` tokens; ``rate`` those of a
+    token of the answer, thought or said, whichever is more."""
 
     usd: float | None
     input: int
@@ -51,10 +51,11 @@ class ExpectedCall:
     output: int
     cold_usd: float = 0.0
     rate: float = 0.0
+    most_input: int = 0
 
     @property
     def tokens(self) -> int:
-        return self.input + self.output
+        return max(self.input, self.most_input) + self.output
 
     def most_usd(self, output: int | None) -> float | None:
         """Dollars at most, with an answer of so many tokens (None: nobody knows how many)."""
@@ -101,7 +102,9 @@ class BudgetLine:
         """Tokens of the longest answer with which the call stays within the limit; None where that sets none."""
         if self.left is None or (self.name != "tokens" and (call.usd is None or not call.rate)):
             return None
-        room = self.left - call.input if self.name == "tokens" else (self.left - call.cold_usd) / call.rate
+        room = (
+            self.left - call.tokens + call.output if self.name == "tokens" else (self.left - call.cold_usd) / call.rate
+        )
         return max(1, int(room))
 
     def takes(self, step: Step) -> bool:
@@ -117,27 +120,38 @@ def expected_call(
     else at the full price, and at the price of writing it where writes cost more. ``most`` is the longest answer that
     is asked for; ``hour``: what is not read is kept for an hour, which may cost more."""
     read = min(usage.expected_read or 0, usage.total)
-    return priced_call(prices, usage.total, read, expected_output(steps, usage.model, most), hour)
+    return priced_call(prices, usage.total, read, expected_output(steps, usage.model, most), hour, usage.high)
 
 
-def priced_call(prices: Prices, input_: int, read: int, output: int, hour: bool = False) -> ExpectedCall:
-    """A call of so many tokens; ``hour`` as above."""
+def priced_call(
+    prices: Prices, input_: int, read: int, output: int, hour: bool = False, high: int | None = None
+) -> ExpectedCall:
+    """A call of so many tokens, of input ``high`` at most; ``hour`` as above."""
     rates = prices.rates(input_)
+    most = max(input_, high or 0)
     if rates.input is None or rates.output is None:
-        return ExpectedCall(None, input_, read, output)
-    fresh = max(rates.input, rates.cache_write or 0.0, (rates.cache_write_1h or 0.0) if hour else 0.0)
+        return ExpectedCall(None, input_, read, output, most_input=most)
+    fresh = _fresh(rates, hour)
     cached = rates.input if rates.cache_read is None else rates.cache_read
     usd = (input_ - read) * fresh + read * cached + output * rates.output
-    # A cache may be dearer to read than to do without only on paper.
-    return ExpectedCall(
-        usd, input_, read, output, input_ * max(fresh, cached), max(rates.output, rates.reasoning or 0.0)
+    # The longer input may be in a dearer tier.
+    dear = prices.rates(most)
+    dearest = max(
+        fresh, cached, dear.input or 0.0, dear.cache_write or 0.0, (dear.cache_write_1h or 0.0) if hour else 0.0
     )
+    rate = max(rates.output, rates.reasoning or 0.0, dear.output or 0.0, dear.reasoning or 0.0)
+    return ExpectedCall(usd, input_, read, output, most * dearest, rate, most)
+
+
+def _fresh(rates: Rates, hour: bool) -> float:
+    """Dollars of a token of input that is not read from the cache."""
+    return max(rates.input or 0.0, rates.cache_write or 0.0, (rates.cache_write_1h or 0.0) if hour else 0.0)
 
 
 def hold_back(step: Step, call: ExpectedCall, asked: int | None) -> None:
     """Notes with a step what budgets hold back for it while it runs: an answer of all the tokens that are asked for."""
     step.expected_usd, step.most_usd = call.usd, call.most_usd(asked)
-    step.most_tokens = call.input + (asked or call.output)
+    step.most_tokens = call.tokens - call.output + (call.output if asked is None else asked)
 
 
 def give_back(step: Step, call: ExpectedCall, came: int) -> None:
@@ -148,7 +162,7 @@ def give_back(step: Step, call: ExpectedCall, came: int) -> None:
     if step.most_usd is not None:
         step.most_usd = min(step.most_usd, call.cold_usd + output * call.rate)
     if step.most_tokens is not None:
-        step.most_tokens = min(step.most_tokens, call.input + output)
+        step.most_tokens = min(step.most_tokens, call.tokens - call.output + output)
 
 
 def expected_output(steps: Sequence[Step], model: str, most: int | None) -> int:

@@ -22,16 +22,16 @@ from agent_tui.context.accounting.fixed import (
     unchanged,
     with_preamble,
 )
-from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs, Ground, ground_of
+from agent_tui.context.accounting.inputs import ContextInputs, Ground, ground_of
 from agent_tui.context.accounting.messages import split_messages
 from agent_tui.context.accounting.next_input import (
-    Budget,
     Sizes,
     budget,
     compact_at_of,
     fits_to_send,
     held_text,
     next_input,
+    over_limit,
     reserve_problem,
     send_margin,
     sizes_of,
@@ -45,7 +45,7 @@ from agent_tui.models.context import Basis, ContextRow, ContextUsage, SessionTot
 from agent_tui.models.rows import MESSAGES
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.records import dataclass
-from agent_tui.text.numbers import largest_remainder, tenths_of, tokens
+from agent_tui.text.numbers import interval, largest_remainder, tenths_of, tokens
 
 SMALL_MISFIT = 0.1
 GIVE_WAY = 1 - RATIO_LOW
@@ -181,8 +181,6 @@ def usage_of(
     size = next_input(ground, sizes)
     made_of = breakdown(ground, sizes, size.total, split_head)
     accuracy = accuracy_of(inputs.steps, ground.target, inputs.ratio)
-    # The character rule, which stands in for counts, errs twice as far as they do.
-    doubtful = 2 * size.estimated if size.pending else size.estimated
     usage = ContextUsage(
         model=ground.target.model,
         window=room.window,
@@ -194,7 +192,7 @@ def usage_of(
         percent=100 * size.total / room.window if room.window else None,
         basis=size.basis,
         estimated_tokens=size.estimated,
-        would_compact=_would_compact(room, size.total, settings),
+        would_compact=False,
         turns_left=turns_left(inputs.view, ground.chain, size.total, room.limit, active_prune_ids(records)),
         calculation=size.calculation,
         rows=made_of.rows,
@@ -203,23 +201,19 @@ def usage_of(
         pending=size.pending,
         anchor_step=anchor.id if anchor else None,
         expected_read=_expected_read(ground, sizes, size.total),
-        margin=send_margin(room.window, size.total, doubtful, accuracy.p95_error_tokens or 0) if room.window else 0,
+        spread=size.spread,
+        margin=send_margin(room.window, size.total, size.spread) if room.window else 0,
         max_input=limits.max_input,
         window_origin=limits.origin,
         misfit=made_of.misfit,
         held=held_text(settings),
     )
-    if not fits_to_send(usage):
-        # What holds a compaction back counts only while the request can be sent as it is.
-        usage.would_compact = settings.auto_compact
+    # What holds a compaction back counts only while the request can be sent as it is.
+    held = (settings.paused or settings.off) and fits_to_send(usage)
+    usage.would_compact = settings.auto_compact and not held and over_limit(usage)
     usage.warnings = _warnings(ground, usage)
     usage.why = why_text(usage, ground)
     return usage
-
-
-def _would_compact(room: Budget, total: int, settings: CompactionSettings) -> bool:
-    allowed = settings.auto_compact and not settings.paused and not settings.off
-    return allowed and room.limit is not None and total > room.limit
 
 
 def _warnings(ground: Ground, usage: ContextUsage) -> list[str]:
@@ -231,7 +225,8 @@ def _warnings(ground: Ground, usage: ContextUsage) -> list[str]:
         off = f"{abs(usage.misfit):,} tokens"
         warnings.append(f"The provider's counts and the rows disagree by {off}; the rows are scaled to fit the total.")
     if usage.window and usage.total > usage.window:
-        total, window = tokens(usage.total, usage.approximate, full=True), tokens(usage.window, False, full=True)
+        total = interval(usage.total, usage.spread, usage.approximate, full=True)
+        window = tokens(usage.window, False, full=True)
         warnings.append(f"The next input of {total} tokens is over the window of {window}.")
     return warnings
 

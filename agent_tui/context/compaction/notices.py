@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from agent_tui.context.accounting.lost import LostReasoning, lost_text, lost_words
-from agent_tui.context.accounting.next_input import min_output, room_for_answer
+from agent_tui.context.accounting.next_input import min_output, over_limit, room_for_answer
 from agent_tui.context.compaction.plan import UNDO, CompactionPlan, records_of
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import new_id
 from agent_tui.models.usage import Cost
-from agent_tui.text.numbers import duration, money, percent, plural, tokens
+from agent_tui.text.numbers import duration, interval, money, percent, plural, tokens
 
 WARNING_SHARE = 0.8
 """Of the limit; from here on the user is told once."""
@@ -95,11 +95,11 @@ def undone_text(before: ContextUsage, after: ContextUsage) -> str:
 
 
 def _total(usage: ContextUsage) -> str:
-    return tokens(usage.total, usage.approximate)
+    return interval(usage.total, usage.spread, usage.approximate)
 
 
 def _whole(usage: ContextUsage) -> str:
-    return tokens(usage.total, usage.approximate, full=True)
+    return interval(usage.total, usage.spread, usage.approximate, full=True)
 
 
 def _known(count: int) -> str:
@@ -119,7 +119,7 @@ def warning_text(usage: ContextUsage, held_back: str | None) -> str:
     limit = usage.limit or 0
     share = 100 * usage.total / limit if limit else 0.0
     end = f"compacts at {tokens(limit, False)}."
-    if usage.total > limit:
+    if over_limit(usage):
         end = "it is compacted before the next request."
     if held_back:
         end = f"{held_back}; /compact makes room."
@@ -150,9 +150,11 @@ def overflow_stop_text(usage: ContextUsage, why: str, said: str) -> str:
 
 
 def send_anyway_text(usage: ContextUsage, why: str) -> str:
-    """Over the limit but there is room: the step is sent, and the user knows."""
+    """Over the limit, or maybe too long, but there is room: the step is sent, and the user knows."""
     room = max(0, room_for_answer(usage) or 0)
     over = f"{_total(usage)} is over the limit of {tokens(usage.limit or 0, False)}"
+    if usage.total <= (usage.limit or 0):
+        over = f"{_total(usage)} may be too long for a window of {tokens(usage.window or 0, False)}"
     return f"{over} but was not compacted: {why}. Going on, {tokens(room, usage.approximate)} left for the answer."
 
 

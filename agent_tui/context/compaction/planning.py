@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from agent_tui.context.accounting.inputs import ContextInputs
-from agent_tui.context.accounting.next_input import fits_to_send
+from agent_tui.context.accounting.next_input import fits_to_send, may_be_refused
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import stuck_why
 from agent_tui.context.compaction.plan import (
@@ -42,7 +42,7 @@ from agent_tui.context.view import applicable_summary, plan_clips
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, SummaryPart, new_id
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.text.numbers import tokens
+from agent_tui.text.numbers import percent, tokens
 from agent_tui.tools.aliases import own_name
 
 KEEP_TOKENS = 20_000
@@ -429,6 +429,8 @@ class _Planner:
             return f"the next input is over the limit of {tokens(s.usage.limit, False)}; {numbers}"
         if s.reason == "overflow":
             return f"the provider says the request is too long; {numbers}"
+        if may_be_refused(s.usage):
+            return f"the next input may be as long as {tokens(s.usage.high, False)}; {numbers}"
         return f"asked for; {numbers}" if self.asked else numbers
 
     def _gain(self, plan: CompactionPlan) -> int:
@@ -467,6 +469,8 @@ class _Planner:
             freed = f"only {tokens(gain, True)} of {tokens(s.before, s.usage.approximate)}"
             of = f"the limit ({tokens(s.scale, False)})" if s.usage.limit and not self.asked else "the conversation"
             why = f"it would free {freed}, less than 5 % of {of}" if gain > 0 else "it would free nothing"
+        elif s.before <= (s.usage.limit or 0):
+            why = f"it would free {tokens(gain, True)}, less than {percent(100 * MUCH, 0)} of it"
         else:
             why = f"{after} would be left, still over the limit of {tokens(s.usage.limit or 0, False)}"
         return replace(self._plan("not_worth_it", why), expected_after=best.expected_after)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from agent_tui.context.accounting.next_input import fits_to_send
+from agent_tui.context.accounting.next_input import fits_to_send, over_limit
 from agent_tui.context.compaction.notices import (
     WARNING_SHARE,
     make_room_text,
@@ -109,7 +109,7 @@ class AutoCompaction:
         """Returns what to do before the next step. ``usage`` should not be pending: counts are to be awaited first."""
         if usage.limit is None or usage.window is None:
             return Proceed()
-        if not _would_compact(usage):
+        if not over_limit(usage):
             self.paused = False
             self._told = ""
             return Proceed()
@@ -191,7 +191,7 @@ class AutoCompaction:
         compact again at once, were that not paused; below it there is nothing to pause. Returns what is to be told."""
         self._tried = None
         self._last_resort = False
-        self.paused = _would_compact(usage)
+        self.paused = over_limit(usage)
         if not self.paused or self.held_back() != "paused":
             return None
         text = AGAIN_AT_ONCE
@@ -271,13 +271,6 @@ class AutoCompaction:
         return [Notice("warning", text, "compaction_off")]
 
 
-def _would_compact(usage: ContextUsage) -> bool:
-    """Returns whether the next step would have to make room, were nothing holding it back."""
-    if usage.limit is None or usage.window is None:
-        return False
-    return usage.total > usage.limit or not fits_to_send(usage)
-
-
 def _both(before: CompactionResult, now: CompactionResult) -> CompactionResult:
     """The result of two attempts at one step, of which neither was told: it says why the first failed as well."""
     if before.outcome != "failed" or now.done:
@@ -288,6 +281,4 @@ def _both(before: CompactionResult, now: CompactionResult) -> CompactionResult:
 def switch_check(new_usage: ContextUsage) -> str | None:
     """The line to tell before the old model compacts a conversation that does not fit the new one, for which
     ``new_usage`` is; None when it fits."""
-    if new_usage.limit is None or new_usage.total <= new_usage.limit:
-        return None
-    return switch_text(new_usage, new_usage.model)
+    return switch_text(new_usage, new_usage.model) if over_limit(new_usage) else None

@@ -67,8 +67,8 @@ class CompactionService:
 
     async def begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
         """Begins a summary call, as ``Ledger`` says."""
-        told = (self._emit, model.spec.key, "the summary call")
-        begun = await begin_call(self._runtime, call, most, lambda output, _: make(output), told)
+        told = (self._emit, model.spec, "the summary call")
+        begun = await begin_call(self._runtime, call, most, make, told)
         self._begun = None if isinstance(begun, str) else begun
         return begun if isinstance(begun, str) else None
 

@@ -34,6 +34,7 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.steps import Step
+from agent_tui.providers.request import own_limit
 from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
@@ -177,8 +178,9 @@ class SummaryCall:
         )
 
         def make(output: int | None) -> Step:
-            request.capped = output != request.max_output
-            request.max_output = output
+            asked = request.max_output
+            request.capped = output is not None and (asked is None or output < (own_limit(model.spec) or asked))
+            request.max_output = output if request.capped else asked
             step = Step(
                 new_id("step"),
                 "compaction",
@@ -187,7 +189,7 @@ class SummaryCall:
                 target.api,
                 target.model,
                 created=self._clock(),
-                max_output=output,
+                max_output=request.max_output,
                 thinking="off",
                 cost_usd=model.prices.unreported,
                 window=model.limits.window,

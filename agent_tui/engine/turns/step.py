@@ -15,14 +15,7 @@ from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.accounting.spending import BudgetLine
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
 from agent_tui.context.tokens import char_tokens, family_of, round_up
-from agent_tui.engine.calls import (
-    BegunCall,
-    begin_call,
-    build_request,
-    new_step,
-    record_sent,
-    stream_with_retries,
-)
+from agent_tui.engine.calls import BegunCall, NextCall, begin_call, next_call, stream_with_retries
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.models import adapt
 from agent_tui.engine.runtime import Emit, Runtime
@@ -45,7 +38,6 @@ from agent_tui.models.requests import (
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.failure_lines import refuses_schema
-from agent_tui.providers.request import own_limit
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 
@@ -175,32 +167,26 @@ class StepRunner:
         self._lost: StoreError | None = None
         self._may_adapt = True
         self._begun: BegunCall
-        self._request: ModelRequest
+        self._call: NextCall
         self._usage: ContextUsage
         self._view: list[SentMessage] = []
-        self._remember: Callable[[], None] | None = None
+        self._unsent: NextCall | None = None
 
     async def begin(self, max_output: int | None = None) -> str | None:
         """Begins the call, where no budget is in its way; returns what to tell, else. ``max_output`` is what is asked
         for where a refusal has said how much there is room for. Raises StoreError."""
         runtime = self._runtime
         usage, info = runtime.usage(), runtime.info
+
+        def make(_output: int | None) -> Step:
+            self._call = call = next_call(runtime, usage, max_output=max_output)
+            before_step(call.step, usage)
+            call.request.reckoned = None if usage.pending else Reckoned(usage.total, usage.limit, usage.would_compact)
+            return call.step
+
         most = max_output_for(usage, info.limits) if max_output is None else max_output
-        own = own_limit(info.spec)
-
-        def make(output: int | None, budget: BudgetLine | None) -> Step:
-            step = new_step(runtime, "turn")
-            before_step(step, usage)
-            # The model's own settings say it themselves, unless a budget has room for less.
-            step.max_output = most if budget is None and own is not None else output
-            self._request = request = build_request(runtime, step.id, step.max_output)
-            request.capped = budget is not None
-            request.reckoned = None if usage.pending else Reckoned(usage.total, usage.limit, usage.would_compact)
-            self._remember = record_sent(step, request, runtime)
-            return step
-
-        call, told = runtime.expected(usage, most), (self._emit, info.spec.key, "the next call")
-        begun = await begin_call(runtime, call, most if own is None else own, make, told)
+        expected, told = runtime.expected(usage, most), (self._emit, info.spec, "the next call")
+        begun = await begin_call(runtime, expected, most, make, told)
         if isinstance(begun, str):
             return begun
         self._begun, self._usage = begun, usage
@@ -209,11 +195,13 @@ class StepRunner:
     async def run(self) -> StepResult:
         """The call that was begun."""
         runtime, conversation = self._runtime, self._runtime.conversation
-        begun, request = self._begun, self._request
-        step, target = begun.step, runtime.info.target
+        call, begun = self._call, self._begun
+        step, request = call.step, call.request
+        target = runtime.info.target
         origin = Origin(target.provider, target.api, target.model)
         now = time.time()
         message = Message(new_id("msg"), "assistant", status="streaming", created=now, origin=origin, step_id=step.id)
+        self._unsent = call
         self._view = request.messages
         result = StepResult(message, step, self._usage, budget=begun.budget)
         processor = StreamProcessor(message, step.prefix_fingerprint)
@@ -223,7 +211,7 @@ class StepRunner:
         try:
             await self._stream(request, processor, result)
             for _ in range(MOST_ADAPTED):
-                if not await self._once_more(request, processor, result):
+                if not await self._once_more(call, processor, result):
                     break
         except asyncio.CancelledError:
             if not self._cancelled_by_timer():
@@ -249,16 +237,18 @@ class StepRunner:
             await patiently(conversation.save)
         return result
 
-    async def _once_more(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> bool:
+    async def _once_more(self, call: NextCall, processor: StreamProcessor, result: StepResult) -> bool:
         """A request that was refused for the schema or the reasoning in it is made again without that; False when it
         was not."""
         if result.failure is None or result.received:
             return False
+        request = call.request
         notice = self._without_schema(request, result.failure) or self._without_reasoning(request, result.failure)
         if notice is None:
             return False
         self._emit(notice)
-        self._remember = record_sent(result.step, request, self._runtime)
+        call.decide()
+        self._unsent = call
         self._runtime.conversation.save_step(result.step)
         result.failure = None
         await self._stream(request, processor, result)
@@ -330,9 +320,9 @@ class StepRunner:
 
     def _store_sent(self) -> None:
         """Stores what the request is made of, once it is on its way."""
-        remember, self._remember = self._remember, None
-        if remember is not None:
-            remember()
+        call, self._unsent = self._unsent, None
+        if call is not None:
+            call.remember(self._runtime)
 
     def _judge_cache(self, step: Step) -> None:
         """Judges what of a step's input should have been read from the cache. An answer is not lost over that."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -54,16 +54,20 @@ BINDING_BETA = "thinking-binding-controls-2026-08-01"
 _CACHING = Caching(
     "markers",
     life=300.0,
-    # The table "what invalidates the cache": another choice of tools or way of thinking leaves tools and system.
+    # The table "what invalidates the cache": another choice of tools, way of thinking or effort and images that are
+    # added or removed cost the messages. Of effort the page says that it may cost more, by model.
     # .../structured-outputs: another format invalidates the whole conversation's cache.
-    loses=MappingProxyType({"thinking": "messages", "tool choice": "messages", "schema": "all"}),
+    loses=MappingProxyType({"thinking": "messages", "tool choice": "messages", "images": "messages", "schema": "all"}),
     look_back=20,
-    # The table of the shortest prompts.
+    # "Minimum cacheable prompt length": 1 024 but for these. Bedrock has its own for two of them
+    # (platform.claude.com/docs/en/about-claude/models/migration-guide; docs.litellm.ai/docs/completion/prompt_caching).
     minima=(
-        (re.compile(r"opus-4[-.][5-9]|haiku-4|mythos|fable"), 4_096),
-        (re.compile(r"sonnet-4[-.][6-9]|haiku"), 2_048),
+        (re.compile(r"anthropic\.claude-opus-4-7|opus-4[-.][56]|haiku-4"), 4_096),
+        (re.compile(r"opus-4[-.]7|mythos-preview|haiku-3|3(?:[-.]5)?-haiku"), 2_048),
+        (re.compile(r"anthropic\.claude-fable"), 1_024),
+        (re.compile(r"(?:opus|fable|mythos)-5|(?:sonnet|haiku)-5[-.]5"), 512),
     ),
-    source=Source("platform.claude.com/docs/en/build-with-claude/prompt-caching", "2026-11-21"),
+    source=Source("platform.claude.com/docs/en/build-with-claude/prompt-caching", "2026-11-22"),
 )
 """Five minutes from the last use, an hour where asked for; the same at Bedrock
 (docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html)."""
@@ -107,6 +111,7 @@ def claude_version(model: str) -> tuple[str, Version] | None:
     return None
 
 
+_OUTPUT = 8_192
 CLAUDE = ModelFamily(
     "claude",
     re.compile(r"claude"),
@@ -124,7 +129,7 @@ CLAUDE = ModelFamily(
     think_tags=False,
     cache="markers",
     caching=_CACHING,
-    output=8_192,
+    output=_OUTPUT,
     assumed=MappingProxyType({"claude": Limits(200_000, None, 32_000, "assumed")}),
     images="area",
     image_limits=IMAGES,
@@ -319,19 +324,25 @@ class AnthropicStream(StreamReader):
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         super().__init__(out, tags)
         self._inputs: dict[int, Any] = {}
+        self._message: str | None = None
+        self._begun = self._over = False
 
     @staticmethod
     def knows(event: Event) -> bool:
-        return event.get("type") in _TYPES
+        return event.get("type") in _TYPES or (event.get("type") == "message" and "content" in event)
 
     def event(self, event: Event) -> None:
+        if self._over:
+            return
         index, delta = int(event.get("index") or 0), event.get("delta") or {}
         match event.get("type"):
+            case "message":
+                for one in _streamed(event):
+                    self.event(one)
             case "message_start":
-                message = event.get("message") or {}
-                self.out.report(message.get("usage"))
-                self._transformed(event, message)
+                self._starts(event, event.get("message") or {})
             case "content_block_start":
+                self._begun = True
                 self._start(index, event.get("content_block") or {})
             case "content_block_delta":
                 self._delta(index, delta)
@@ -345,6 +356,22 @@ class AnthropicStream(StreamReader):
             case "message_stop":
                 # Some servers that only speak this language give no reason.
                 self.out.finish = self.out.finish or "stop"
+
+    def _starts(self, event: Event, message: dict[str, Any]) -> None:
+        """Gateways say the start of one message twice. Some that lost their connection in the middle of a message send
+        another one after it, whose thoughts do not go with the first's: what came is cut off there."""
+        told = message.get("id")
+        if self._begun and told and self._message and told != self._message:
+            self._over = True
+            if self.out.finish is None:
+                self.out.error = {"message": "another answer began in the middle of this one"}
+            return
+        if self._message is None:
+            self.out.report(message.get("usage"))
+        else:
+            self._usage(message.get("usage"))
+        self._message = told or self._message or ""
+        self._transformed(event, message)
 
     def _transformed(self, *places: dict[str, Any]) -> None:
         """Reads what the API changed in the request before the model read it; the last report holds all of it."""
@@ -400,6 +427,16 @@ class AnthropicStream(StreamReader):
         self.out.close(index)
 
 
+def _streamed(message: dict[str, Any]) -> Iterator[Event]:
+    """A whole message, of a server that does not stream, as the events of one that does."""
+    yield {"type": "message_start", "message": message}
+    for index, block in enumerate(message["content"]):
+        yield {"type": "content_block_start", "index": index, "content_block": block}
+        yield {"type": "content_block_stop", "index": index}
+    yield {"type": "message_delta", "delta": message}
+    yield {"type": "message_stop"}
+
+
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
     """``input_tokens`` are only those after the last cache breakpoint: reads and writes come on top."""
     read, write = integer(raw.get("cache_read_input_tokens")), integer(raw.get("cache_creation_input_tokens"))
@@ -430,6 +467,7 @@ WIRE = Wire(
     _url,
     _litellm_path,
     AnthropicStream,
+    output=_OUTPUT,
     chooses_none=True,
     output_config=True,
     count=ExactCount(

@@ -145,9 +145,13 @@ class ConverseStream(StreamReader):
 
     @staticmethod
     def knows(event: Event) -> bool:
-        return len(event) == 1 and next(iter(event)) in _CONVERSE
+        return (len(event) == 1 and next(iter(event)) in _CONVERSE) or ("stopReason" in event and "output" in event)
 
     def event(self, event: Event) -> None:
+        if "stopReason" in event:
+            for one in _streamed(event):
+                self.event(one)
+            return
         kind, body = next(iter(event.items()))
         index = int(body.get("contentBlockIndex", 0)) if isinstance(body, dict) else 0
         if kind == "contentBlockStart":
@@ -181,11 +185,27 @@ class ConverseStream(StreamReader):
                 self.out.add(index, "reasoning", "", {"type": "redacted_thinking", "data": data})
 
 
+def _streamed(answer: Event) -> Iterator[Event]:
+    """A whole answer, of a server that does not stream, as the events of one that does."""
+    for index, block in enumerate(answer["output"]["message"]["content"]):
+        place: Event = {"contentBlockIndex": index}
+        delta = block
+        if "toolUse" in block:
+            yield {"contentBlockStart": {**place, "start": block}}
+            delta = {"toolUse": {"input": as_arguments(block["toolUse"].get("input"))}}
+        elif thought := (block.get("reasoningContent") or {}).get("reasoningText"):
+            delta = {"reasoningContent": thought}
+        yield {"contentBlockDelta": {**place, "delta": delta}}
+        yield {"contentBlockStop": place}
+    yield {"messageStop": answer}
+    yield {"metadata": answer}
+
+
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
-    """Bedrock: as Anthropic, other names. Totals tell whether the cache is already in the input."""
+    """Bedrock: as Anthropic, other names. A total of input and output alone says that the cache is in the input."""
     read, write = integer(raw.get("cacheReadInputTokens")), integer(raw.get("cacheWriteInputTokens"))
     fresh, output, cached = number(raw.get("inputTokens")), number(raw.get("outputTokens")), (read or 0) + (write or 0)
-    included = cached > 0 and integer(raw.get("totalTokens")) == fresh + output and fresh >= cached
+    included = cached > 0 and integer(raw.get("totalTokens")) == fresh + output and max(read or 0, write or 0) <= fresh
     usage = usage_of(fresh if included else fresh + cached, output, None, read, write)
     details = raw.get("cacheDetails")
     rows = [mapping(row) for row in details] if isinstance(details, list) else []

@@ -334,10 +334,13 @@ class ChatStream(StreamReader):
         self._reasoning = None
 
     def _call(self, call: dict[str, Any]) -> None:
-        self._tags.interrupt()
         function = call.get("function") or {}
         index = call.get("index")
         call_id = call.get("id") or None
+        if not (call_id or function.get("name") or function.get("arguments") or index in self._calls):
+            # The field without a word in it is no call.
+            return
+        self._tags.interrupt()
         if index is None:
             index = self._made if call_id and call_id not in self._ids.values() else max(self._made - 1, 0)
         fields = {**(function.get("provider_specific_fields") or {}), **(call.get("provider_specific_fields") or {})}
@@ -377,7 +380,8 @@ def _extra_signature(value: dict[str, Any]) -> str | None:
     return signature if isinstance(signature, str) else None
 
 
-def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
+def read_usage(raw: Mapping[str, Any], hidden_thoughts: bool = False) -> TokenUsage:
+    """``hidden_thoughts``: of a model that never shows its thoughts whole."""
     prompts, completions = mapping(raw.get("prompt_tokens_details")), mapping(raw.get("completion_tokens_details"))
     read = first(
         prompts.get("cached_tokens"),
@@ -397,28 +401,48 @@ def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
         first(completions.get("reasoning_tokens"), raw.get("reasoning_tokens")),
         read,
         write,
+        hidden_thoughts,
     )
     lives = mapping(prompts.get("cache_creation_token_details")) or mapping(raw.get("cache_creation"))
     return with_hour(usage, lives.get(HOUR_WRITES))
 
 
+_CACHE_UNIT = 64
+"""Tokens that caches are read by, or a multiple of them."""
+
+
 def openai_usage(
-    prompt: int, completion: int, total: int | None, reasoning: int | None, read: int | None, write: int | None
+    prompt: int,
+    completion: int,
+    total: int | None,
+    reasoning: int | None,
+    read: int | None,
+    write: int | None,
+    hidden_thoughts: bool = False,
 ) -> TokenUsage:
-    """OpenAI's form. The total tells what a dialect leaves out: a rest of exactly the reasoning is output (xAI), any
-    other rest is input that was read from the cache (gateways). Without a total, impossible parts tell."""
+    """OpenAI's form. The total is input plus output: what it has beyond prompt and completion was left out of one of
+    them, and where it has no more, both are whole, whatever their parts add up to (a read and a write may be of the
+    same tokens). Only a part that is larger than its whole shows that it stands beside it.
+
+    What was left out is the reasoning or the cached tokens where it is as many (xAI, gateways). Any other rest is
+    input where tokens were cached, or where it could be whole units of a cache that is not told of, else thoughts that
+    are not told of (Gemini at Google's OpenAI-compatible endpoint); of a model that hides them always.
+    """
     thought, cached = reasoning or 0, (read or 0) + (write or 0)
-    rest = total - prompt - completion if total is not None else 0
-    if rest > 0 and rest == thought:
-        completion += thought
-    elif rest > thought > 0 and rest - thought == cached:
-        completion, prompt = completion + thought, prompt + cached
-    elif rest > 0:
-        prompt += rest
+    if (rest := total - prompt - completion if total else 0) > 0:
+        if rest == thought:
+            completion += thought
+        elif rest == thought + cached:
+            completion, prompt = completion + thought, prompt + cached
+        elif rest == cached or (not hidden_thoughts and (cached or rest % _CACHE_UNIT == 0)):
+            prompt += rest
+        else:
+            reasoning = (thought if thought <= completion else 0) + rest
+            completion += rest
     else:
         if thought > completion:
             completion += thought
-        if cached > prompt > 0:
+        if prompt > 0 and (max(read or 0, write or 0) > prompt or (not total and cached > prompt)):
             prompt += cached
     return usage_of(prompt, completion, reasoning, read, write)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -45,9 +45,13 @@ class CohereStream(StreamReader):
 
     @staticmethod
     def knows(event: Event) -> bool:
-        return str(event.get("type") or "").startswith(_EVENTS)
+        return str(event.get("type") or "").startswith(_EVENTS) or _is_whole(event)
 
     def event(self, event: Event) -> None:
+        if _is_whole(event):
+            for one in _streamed(event):
+                self.event(one)
+            return
         kind, index = str(event["type"]), event.get("index", 0)
         delta = event.get("delta") or {}
         message = delta.get("message") or {}
@@ -73,13 +77,31 @@ class CohereStream(StreamReader):
         elif kind == "message-end":
             self.out.report(delta.get("usage"))
             reason = delta.get("finish_reason")
-            if reason:
-                self.out.finish = _STOP.get(str(reason), "unknown")
+            self.out.finish = _STOP.get(str(reason), "unknown") if reason else "stop"
             if delta.get("error"):
                 self.out.error = {"message": str(delta["error"])}
 
     def _think(self, key: Hashable, text: str, field: str) -> None:
         self.out.add(key, "reasoning", text, {"field": field} if text and not self.out.has(key) else None)
+
+
+def _is_whole(event: Event) -> bool:
+    """Returns whether it is an answer of a server that does not stream."""
+    return "finish_reason" in event and isinstance(event.get("message"), dict)
+
+
+def _streamed(answer: Event) -> Iterator[Event]:
+    message = answer["message"]
+    if plan := message.get("tool_plan"):
+        yield {"type": "tool-plan-delta", "delta": {"message": {"tool_plan": plan}}}
+    content = message.get("content") or []
+    for index, block in enumerate([{"text": content}] if isinstance(content, str) else content):
+        yield {"type": "content-start", "index": index, "delta": {"message": {"content": block}}}
+        yield {"type": "content-end", "index": index}
+    for index, call in enumerate(message.get("tool_calls") or []):
+        yield {"type": "tool-call-start", "index": index, "delta": {"message": {"tool_calls": call}}}
+        yield {"type": "tool-call-end", "index": index}
+    yield {"type": "message-end", "delta": answer}
 
 
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:

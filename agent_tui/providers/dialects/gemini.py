@@ -301,12 +301,16 @@ class GeminiStream(StreamReader):
 
 
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
-    """Thoughts are outside ``candidatesTokenCount`` (inside it on some Vertex versions: the total tells); prompts of
-    server-side tools are outside ``promptTokenCount``; cached content is inside it."""
+    """The total is prompt, prompts of server-side tools, candidates and thoughts ("The sum of …" in the reference of
+    ``GenerateContentResponse``); cached content is inside the prompt. Some Vertex versions count the thoughts among the
+    candidates, others do not say them: what the total has beside the prompt is output."""
     prompt = number(raw.get("promptTokenCount")) + number(raw.get("toolUsePromptTokenCount"))
     candidates, thoughts = number(raw.get("candidatesTokenCount")), integer(raw.get("thoughtsTokenCount"))
-    inside = integer(raw.get("totalTokenCount")) == prompt + candidates and candidates >= (thoughts or 0)
-    output = candidates if inside else candidates + (thoughts or 0)
+    output, rest = candidates + (thoughts or 0), number(raw.get("totalTokenCount")) - prompt
+    if rest > output or rest == candidates >= (thoughts or 0):
+        output = rest
+    if thoughts is None and output > candidates > 0:
+        thoughts = output - candidates
     return usage_of(prompt, output, thoughts, integer(raw.get("cachedContentTokenCount")), None)
 
 
@@ -383,9 +387,13 @@ RECORDS = (
             total=18_000_000,
             source=Source("ai.google.dev/gemini-api/docs/image-understanding", "2026-11-21"),
         ),
-        # By itself, without any promise, from 1 024 to 4 096 tokens on by model; how long is not said. A usage without
-        # the number of cached tokens has none.
-        caching=Caching(zero_unsaid=True, source=Source("ai.google.dev/gemini-api/docs/caching", "2026-11-21")),
+        # By itself, without any promise; how long is not said. A usage without the number of cached tokens has none.
+        caching=Caching(
+            minimum=4_096,
+            minima=((re.compile(r"gemini-2\.5"), 2_048),),
+            zero_unsaid=True,
+            source=Source("ai.google.dev/gemini-api/docs/caching", "2026-11-22"),
+        ),
     ),
     _VERTEX,
     replace(_VERTEX, name="vertex_ai_beta"),

@@ -23,12 +23,25 @@ from agent_tui.providers.dialects.record import (
     Subset,
 )
 
+_LATER = Caching(
+    "ends",
+    sure=1_800.0,
+    loses=MappingProxyType({"schema": "all"}),
+    look_back=20,
+    source=Source("developers.openai.com/api/docs/guides/prompt-caching", "2026-11-22"),
+)
+"""GPT-5.6 and later: kept is what ends at a breakpoint, for 30 minutes at least. Unasked that is the newest message of
+the user or a tool, and a later request looks for it at up to 20 earlier ones; no other beginning is found, and nothing
+is rounded. What is written costs 1.25 times what is sent (LiteLLM's table has that price). Effort "may" change what the
+model is told, so it is no fact here."""
 _CACHING = Caching(
     unit=128,
     gone=HOUR,
     loses=MappingProxyType({"schema": "all"}),
     longer=(re.compile(r"gpt-(?:4\.1$|5)(?!-(?:mini|nano))"), 24 * HOUR),
-    source=Source("developers.openai.com/api/docs/guides/prompt-caching", "2026-11-21"),
+    later_models=re.compile(r"gpt-(?:5\.(?:[6-9]|\d\d)|[6-9]|\d\d)(?!\d)"),
+    later=_LATER,
+    source=Source("developers.openai.com/api/docs/guides/prompt-caching", "2026-11-22"),
 )
 """From 1 024 tokens on, in steps of 128; cleared after 5 to 10 minutes without use, always within an hour, or after 24
 where the request asks for it or the model may keep it unasked (extended retention); the schema is a prefix to the

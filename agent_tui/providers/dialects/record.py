@@ -48,8 +48,9 @@ class Caching:
     """The facts that a provider states of its prompt cache. Only what is documented stands here: where nothing is said
     of how long an entry lives, ``life`` and ``gone`` are None, and nobody may call it expired."""
 
-    keeping: Literal["markers", "automatic"] = "automatic"
-    """Up to the places that a request marks, or whatever was sent."""
+    keeping: Literal["markers", "ends", "automatic"] = "automatic"
+    """Up to the places that a request marks, up to the end of each request, or whatever was sent. Only of the last a
+    beginning is found whose end no request had; of the others it costs more to write than to send."""
     minimum: int = 1_024
     """Tokens below which nothing is kept."""
     unit: int = 1
@@ -58,21 +59,29 @@ class Caching:
     """Seconds that an entry is kept after its last use, known to the second."""
     gone: float | None = None
     """Seconds after which it is gone for sure, where only that is known."""
+    sure: float | None = None
+    """Seconds that it is kept for at least, where only that is known."""
     loses: Mapping[str, Reach] = field(default_factory=lambda: MappingProxyType({}))
     """What a changed setting makes useless, by its name in ``models.steps.Sent``; of the others it is not said."""
     zero_unsaid: bool = False
     """No number in the usage means that nothing was read, once the provider has named one."""
     look_back: int = 0
-    """Content blocks in which a kept prompt is looked for from a marker backwards; the marked one is the first."""
+    """Content blocks in which a kept prompt is looked for from a marker backwards; the marked one is the first. Where
+    ends are kept, how many earlier messages are looked at."""
     minima: tuple[tuple[re.Pattern[str], int], ...] = ()
     """Other minimums, by the names of models."""
     longer: tuple[re.Pattern[str], float] | None = None
     """Models that may keep entries for longer, and until when those are gone."""
+    later_models: re.Pattern[str] | None = None
+    """Models that are cached by other rules, which are ``later``."""
+    later: Caching | None = None
     source: Source | None = None
 
     def of(self, model: str) -> Caching:
         """Returns what holds for one model."""
         name = model.lower()
+        if self.later is not None and self.later_models is not None and self.later_models.search(name):
+            return self.later
         minimum = next((least for pattern, least in self.minima if pattern.search(name)), self.minimum)
         gone = self.longer[1] if self.longer is not None and self.longer[0].search(name) else self.gone
         return replace(self, minimum=minimum, gone=gone)
@@ -248,6 +257,8 @@ class Wire:
     """Takes ``tool_choice`` "none"."""
     output_config: bool = False
     """A schema of the answer has its place in ``output_config``."""
+    output: int | None = None
+    """Tokens asked for where nothing says how many: a request without a number is refused."""
     count: ExactCount | None = None
 
 

@@ -25,6 +25,7 @@ from agent_tui.providers.dialects.shared import (
     Answer,
     Event,
     Kind,
+    PartBuilder,
     ReplayPlan,
     Result,
     StreamReader,
@@ -139,7 +140,7 @@ def _user_content(message: Message, images: bool | None) -> list[Metadata]:
 def _block(block: Metadata) -> Metadata:
     """The Responses form of a chat content block."""
     if block["type"] == "image_url":
-        return {"type": "input_image", "image_url": block["image_url"]["url"]}
+        return {"type": "input_image", "detail": "auto", "image_url": block["image_url"]["url"]}
     if block["type"] == "file":
         return {"type": "input_file", **block["file"]}
     return {"type": "input_text", "text": block["text"]}
@@ -160,11 +161,20 @@ class ResponsesStream(StreamReader):
     """Output items by index. The finished item is kept whole (without its text), so that it can go back with its id,
     phase and encrypted content exactly as it came."""
 
+    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
+        super().__init__(out, tags)
+        self._open: set[int] = set()
+        """Items whose thoughts are shown whole."""
+
     @staticmethod
     def knows(event: Event) -> bool:
-        return str(event.get("type") or "").startswith("response.")
+        return str(event.get("type") or "").startswith("response.") or event.get("object") == "response"
 
     def event(self, event: Event) -> None:
+        if event.get("object") == "response":
+            # Whole, of a server that does not stream.
+            self._end(str(event.get("status") or "completed"), event)
+            return
         kind = str(event["type"]).removeprefix("response.")
         index = int(event.get("output_index") or 0)
         if kind == "output_item.added":
@@ -175,6 +185,8 @@ class ResponsesStream(StreamReader):
             self._end(kind, event.get("response") or {})
         elif (part := _DELTAS.get(kind)) is not None:
             self.out.add(index, part, event.get("delta") or "")
+            if kind == "reasoning_text.delta":
+                self._open.add(index)
             if kind == "refusal.delta":
                 self.out.finish = "refused"
 
@@ -193,6 +205,8 @@ class ResponsesStream(StreamReader):
             kept = {k: v for k, v in item.items() if v is not None and k not in ("status", "content")}
             if item.get("content"):
                 kept["content"] = item["content"]
+            elif index in self._open:
+                kept["content"] = [{"type": "reasoning_text", "text": self.out.text_of(index)}]
             self.out.add(index, "reasoning", "" if self.out.text_of(index) else text, kept)
         elif kind == "message":
             text = "".join(_texts(item.get("content")))
@@ -217,8 +231,8 @@ class ResponsesStream(StreamReader):
         elif kind == "incomplete":
             reason = (response.get("incomplete_details") or {}).get("reason")
             self.out.finish = _INCOMPLETE.get(str(reason), "length")
-        elif self.out.finish is None:
-            self.out.finish = "tool_calls" if self.out.has_tool_calls else "stop"
+        elif kind == "completed":
+            self.out.finish = self.out.finish or ("tool_calls" if self.out.has_tool_calls else "stop")
 
 
 def _identity(item: dict[str, Any]) -> Metadata:

@@ -388,6 +388,11 @@ class PartBuilder:
             part.closed = True
             self.deltas.append(Delta(part.index, part.kind, closed=True))
 
+    def end(self) -> None:
+        """The provider said that its answer is whole. Some say no more than that of how it ended."""
+        if self._parts and self.error is None:
+            self.finish = self.finish or ("tool_calls" if self.has_tool_calls else "stop")
+
     def close_all(self) -> None:
         for do in self._at_end:
             do()

@@ -35,7 +35,7 @@ from agent_tui.models.requests import (
 from agent_tui.pipes.pipe import BadLineError, Refused, log_to_stderr, own_the_pipe, read_until_the_end
 from agent_tui.providers.catalog import DUMMY_KEY, dialect_of, is_direct, resolve_target
 from agent_tui.providers.counting import count_all, encoding, use_bundled_vocabulary
-from agent_tui.providers.limits import describe, is_local
+from agent_tui.providers.limits import ServerFacts, describe
 from agent_tui.providers.litellm import prepare_environment
 from agent_tui.providers.secrets import redact
 from agent_tui.providers.worker import protocol
@@ -160,7 +160,7 @@ class Worker:
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self.out = Outbox(write)
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._infos: dict[str, ModelInfo] = {}
+        self._facts: dict[str, ServerFacts] = {}
         self._litellm: asyncio.Task[Any] | None = None
         self._counter = ThreadPoolExecutor(1, "counting")
         self._warmed: set[tuple[str, str]] = set()
@@ -267,22 +267,17 @@ class Worker:
         return await asyncio.get_running_loop().run_in_executor(self._counter, count_all, texts)
 
     async def _described(self, spec: ModelSpec) -> ModelInfo:
-        """The model's description, as far as it takes with what a local server tells."""
-        from agent_tui.providers.local_servers import server_limits
+        """The model's description, with what its server says. What one has said holds until it says something else."""
+        from agent_tui.providers.server_facts import server_facts
 
-        info = describe(spec)
-        if spec.context_window is None and is_local(spec, info.target):
-            limits = await server_limits(spec, info.target)
-            if limits is not None:
-                info = self._infos[repr(spec)] = describe(spec, limits)
-        return info
+        facts = await server_facts(describe(spec), self._connections)
+        if facts is not None and not (facts.silent and repr(spec) in self._facts):
+            self._facts[repr(spec)] = facts
+        return self._info(spec)
 
     def _info(self, spec: ModelSpec) -> ModelInfo:
-        """The model's description for a call: asking a local server takes time, so what was learnt before is used."""
-        info = describe(spec)
-        if (known := self._infos.get(repr(spec))) is not None:
-            info.limits = known.limits
-        return info
+        """The model's description for a call: asking a server takes time, so what it said before is used."""
+        return describe(spec, self._facts.get(repr(spec)))
 
     def _prepare(self, spec: ModelSpec | None) -> None:
         """Loads LiteLLM where the model needs it (None: in any case); where it is loaded, makes a first call of the

@@ -187,7 +187,7 @@ async def test_no_output_beside_a_full_answer_is_estimated_and_says_so(tmp_path:
         assert usage.anchor_step == agent.conversation.steps[-1].id, "its input is the provider's number"
         assert usage.calculation.last_output == 100 and usage.calculation.output_estimated
         assert usage.estimated_tokens >= 100 and usage.basis == "derived"
-        assert "100 (estimated)" in calculation_text(usage)
+        assert "last output 100 ± " in calculation_text(usage)
         assert_identities(usage)
 
 

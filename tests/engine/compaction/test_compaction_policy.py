@@ -68,10 +68,10 @@ def test_no_second_compaction_before_a_reply(outcome: Outcome) -> None:
 
 def test_needed_but_did_not_happen_sends_while_1024_tokens_are_left() -> None:
     policy = AutoCompaction(auto_compact=False)
-    assert isinstance(policy.before_step(usage(200_000 - 1_000 - 1_024)), Proceed)
-    decision = policy.before_step(usage(200_000 - 1_000 - 1_023))
+    assert isinstance(policy.before_step(usage(200_000 - 1_024)), Proceed)
+    decision = policy.before_step(usage(200_000 - 1_023))
     assert isinstance(decision, Stop)
-    for words in ("197,977", "200,000", "1,023", "1,024", "auto_compact is false", "/compact", "/model", "/clear"):
+    for words in ("198,977", "200,000", "1,023", "1,024", "auto_compact is false", "/compact", "/model", "/clear"):
         assert words in decision.text
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.calls import build_request
+from agent_tui.engine.calls import next_call
 from agent_tui.engine.extensions import Extensions, Workspace
 from agent_tui.engine.request_prefix import schema_text
 from agent_tui.models.context import ContextRow
@@ -132,7 +132,7 @@ async def test_the_text_behind_every_fixed_row_is_what_is_sent(tmp_path: Path) -
     async with started(tmp_path, CALLS, "--big", "60") as (agent, _):
         shown = [leaf for leaf in leaves(agent.context.usage().rows[:-1]) if leaf.id != "preamble"]
         texts = {leaf.label: agent.context.part_text(leaf.fingerprint or "") or "" for leaf in shown if leaf.tokens}
-        request = build_request(agent.runtime, "r", None)
+        request = next_call(agent.runtime, agent.runtime.usage()).request
         assert {block.text for block in request.system} <= set(texts.values())
         assert all(texts[tool.name] == schema_text(tool) for tool in request.tools)
         assert len(texts) == len(request.system) + len(request.tools)

@@ -5,9 +5,9 @@ import pytest
 from agent_tui.models.requests import ModelSpec
 from agent_tui.models.usage import Limits
 from agent_tui.providers import limits
-from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.limits import describe, is_local, split_window
-from agent_tui.providers.local_servers import server_limits
+from agent_tui.providers.direct import Connections
+from agent_tui.providers.limits import ServerFacts, describe, split_window
+from agent_tui.providers.server_facts import is_asked, server_facts
 from tests.support.loopback import Loopback, json_reply
 from tests.support.model_calls import environment
 
@@ -113,8 +113,12 @@ def test_a_model_that_only_others_list_gets_what_they_agree_on() -> None:
 
 
 async def _asked(server: Loopback, model: str) -> Limits | None:
-    spec = ModelSpec("m", model, api_base=server.url)
-    return await server_limits(spec, resolve_target(spec))
+    connections = Connections()
+    facts = await server_facts(describe(ModelSpec("m", model, api_base=server.url)), connections)
+    await connections.aclose()
+    assert facts is not None
+    assert not facts.silent
+    return facts.limits
 
 
 async def test_ollama_tells_the_context_it_has_loaded(server: Loopback) -> None:
@@ -153,19 +157,24 @@ async def test_a_gateway_is_not_asked_for_more_than_its_models(server: Loopback)
 
 
 @pytest.mark.parametrize(
-    ("model", "asked"),
+    ("model", "address", "asked"),
     [
-        ("anthropic/claude-sonnet-4-20250514", False),
-        ("gemini/gemini-3-pro-preview", False),
-        ("groq/openai/gpt-oss-unheard-of", False),
-        ("openai/gpt-5", False),
-        ("openai/unheard-of", True),
-        ("ollama_chat/llama3", True),
+        ("anthropic/claude-sonnet-4-20250514", "http://127.0.0.1:9", False),
+        ("anthropic/claude-sonnet-4-20250514", None, False),
+        ("gemini/gemini-3-pro-preview", "http://127.0.0.1:9", False),
+        ("groq/openai/gpt-oss-unheard-of", "http://127.0.0.1:9", True),
+        ("groq/openai/gpt-oss-unheard-of", None, False),
+        ("groq/openai/gpt-oss-unheard-of", "https://api.groq.com/openai/v1", False),
+        ("openai/gpt-5", None, False),
+        ("openai/gpt-5", "https://api.openai.com/v1", False),
+        ("openai/gpt-5", "http://127.0.0.1:9", True),
+        ("openai/unheard-of", "http://127.0.0.1:9", True),
+        ("azure/gpt-unheard-of", "https://mine.openai.azure.com", False),
+        ("ollama_chat/llama3", None, True),
     ],
 )
-def test_only_servers_that_may_know_are_asked(model: str, asked: bool) -> None:
-    spec = ModelSpec("m", model, api_base="http://127.0.0.1:9")
-    assert is_local(spec, resolve_target(spec)) is asked
+def test_only_servers_that_may_know_are_asked(model: str, address: str | None, asked: bool) -> None:
+    assert is_asked(describe(ModelSpec("m", model, api_base=address))) is asked
 
 
 async def test_lm_studio_tells_the_loaded_context(server: Loopback) -> None:
@@ -186,5 +195,5 @@ async def test_servers_that_talk_nonsense_say_nothing(server: Loopback, body: by
 
 
 async def test_a_server_that_is_not_there(server: Loopback) -> None:
-    spec = ModelSpec("m", "openai/x", api_base="http://127.0.0.1:9")
-    assert await server_limits(spec, resolve_target(spec)) is None
+    facts = await server_facts(describe(ModelSpec("m", "openai/x", api_base="http://127.0.0.1:9")), Connections())
+    assert facts == ServerFacts(silent=True)

@@ -20,7 +20,7 @@ from agent_tui.providers import calling as call
 from agent_tui.providers.catalog import DIALECTS, is_direct, resolve_target
 from agent_tui.providers.dialects.chat import AZURE_API_VERSION
 from agent_tui.providers.direct import Connections, NoAddressError, url_of
-from agent_tui.providers.local_servers import server_root
+from agent_tui.providers.server_facts import Server
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_stream, json_reply, sse
 from tests.support.model_calls import KEY, Answer, environment, make_request, run_python
 from tests.support.recorded import info_for
@@ -325,7 +325,7 @@ def test_ollamas_own_variable_is_read_as_ollama_reads_it(given: str, root: str) 
     target = resolve_target(spec)
     with environment({"OLLAMA_API_BASE": None, "OLLAMA_HOST": given}):
         assert url_of(spec, target) == f"{root}/api/chat"
-        assert server_root(spec, target) == root
+        assert Server(spec, target, Connections()).root == root
 
 
 async def test_a_redirect_of_ones_own_server_names_the_server(server: Loopback, connections: Connections) -> None:

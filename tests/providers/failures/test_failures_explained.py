@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import Called, resolve_target
+from agent_tui.providers.direct import HttpError
 from agent_tui.providers.errors import StreamError, classify, retry_after, unwrap
 from agent_tui.providers.limits import problem
 from agent_tui.providers.overflow import is_overflow
@@ -104,6 +106,56 @@ class MidStreamFallbackError(Exception):
 )
 def test_statuses_are_read_together_with_words(status: int, text: str, kind: str) -> None:
     assert classify(_Http(status, text), Called("p"), "m", False).kind == kind
+
+
+def _passed_on(raw: Any, code: int) -> dict[str, Any]:
+    """As OpenRouter says what the provider behind it said."""
+    metadata = {"raw": raw, "provider_name": "OpenAI", "is_byok": False}
+    return {"error": {"message": "Provider returned error", "code": code, "metadata": metadata}, "user_id": "org_1"}
+
+
+_UNKNOWN = "Invalid model name passed in model=own/kimi. Call `/v1/models` to view available models for your key."
+_INNER = {"error": {"message": "The words must contain 'json'.", "type": "invalid_request_error", "code": None}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "words"),
+    [
+        (400, _passed_on(json.dumps(_INNER, indent=2), 400), "invalid_request", "The words must contain 'json'."),
+        (400, _passed_on(_INNER, 400), "invalid_request", "The words must contain 'json'."),
+        (429, _passed_on("z-ai/glm is temporarily rate-limited upstream.", 429), "rate_limit", "rate-limited upstream"),
+        (400, _passed_on('{"error": {"message": "prompt is too long: 9 > 8"', 400), "context_overflow", "too long"),
+        (502, _passed_on("", 502), "overloaded", "Provider returned error"),
+        # LiteLLM's proxy, in the forms it had over the years.
+        (
+            400,
+            {"error": {"message": "Budget has been exceeded! Current cost: 10.51, Max budget: 10.00", "code": "400"}},
+            "auth",
+            "Current cost: 10.51, Max budget: 10.00",
+        ),
+        (
+            429,
+            {"error": {"message": "LiteLLM User: al, exceeded budget for model=opus", "type": "budget_exceeded"}},
+            "auth",
+            "exceeded budget for model=opus",
+        ),
+        (400, {"error": {"message": "ExceededBudget: End User=al over budget."}}, "auth", "End User=al over budget"),
+        (400, {"error": {"message": f"/chat/completions: {_UNKNOWN}", "type": "None"}}, "not_found", _UNKNOWN),
+        (400, {"error": {"message": {"error": _UNKNOWN}, "type": "None", "code": "400"}}, "not_found", _UNKNOWN),
+        (400, {"error": {"message": f"400: {{'error': '{_UNKNOWN}'}}", "code": 400}}, "not_found", _UNKNOWN),
+    ],
+)
+def test_what_a_gateway_passes_on_is_said_in_the_words_of_who_said_it(
+    status: int, body: dict[str, Any], kind: str, words: str
+) -> None:
+    for error in (HttpError(status, {}, body), StreamError({**body, "error": {**body["error"], "code": status}})):
+        failure = classify(error, Called("openrouter"), "own/kimi", False)
+        assert failure.kind == kind
+        assert words in failure.message, failure.message
+        assert "{" not in failure.message, failure.message
+        assert failure.retryable is (kind in ("rate_limit", "overloaded"))
+    through = f"litellm.APIError: APIError: OpenrouterException - {json.dumps(body)}"
+    assert words in classify(_Http(status, through), Called("openrouter"), "own/kimi", False).message
 
 
 def test_errors_of_a_running_stream_are_unwrapped() -> None:

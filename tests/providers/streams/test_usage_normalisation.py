@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import pytest
@@ -126,12 +129,145 @@ from agent_tui.providers.accumulate import as_it_came, estimated, normalise, rej
             TokenUsage(50, 5),
             id="an impossible detail is dropped, the report stays",
         ),
+        pytest.param(
+            {
+                "prompt_tokens": 2_168,
+                "completion_tokens": 100,
+                "total_tokens": 2_268,
+                "prompt_tokens_details": {"cached_tokens": 2_161, "cache_write_tokens": 2_161},
+            },
+            TokenUsage(2_168, 100, None, 2_161),
+            id="openrouter with gemini: what was written is also called read, the total says that the prompt is whole",
+        ),
+        pytest.param(
+            {"promptTokenCount": 34, "candidatesTokenCount": 469, "totalTokenCount": 1290},
+            TokenUsage(34, 1256, 787),
+            id="vertex: thoughts only in the total",
+        ),
     ],
 )
 def test_reports_come_out_with_cache_in_input_and_reasoning_in_output(
     raw: dict[str, Any], expected: TokenUsage
 ) -> None:
     assert normalise(raw, 200_000) == expected
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a request spent in truth. ``read`` and ``write`` are parts of the input, ``thoughts`` one of the output."""
+
+    input: int
+    output: int
+    thoughts: int
+    read: int
+    write: int
+
+    def openai(self, prompt: int, completion: int, total: bool = True, **more: Any) -> dict[str, Any]:
+        whole = {"total_tokens": self.input + self.output} if total else {}
+        return {"prompt_tokens": prompt, "completion_tokens": completion, **whole, **more}
+
+    @property
+    def fresh(self) -> int:
+        return self.input - self.read - self.write
+
+    @property
+    def said(self) -> int:
+        return self.output - self.thoughts
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        return {
+            "prompt_tokens_details": {"cached_tokens": self.read, "cache_write_tokens": self.write},
+            "completion_tokens_details": {"reasoning_tokens": self.thoughts},
+        }
+
+    @property
+    def converse(self) -> dict[str, int]:
+        return {
+            "outputTokens": self.output,
+            "totalTokens": self.input + self.output,
+            "cacheReadInputTokens": self.read,
+            "cacheWriteInputTokens": self.write,
+        }
+
+    @property
+    def google(self) -> dict[str, int]:
+        return {
+            "promptTokenCount": self.input,
+            "totalTokenCount": self.input + self.output,
+            "cachedContentTokenCount": self.read,
+        }
+
+
+CONVENTIONS: dict[str, Callable[[Spent], dict[str, Any]]] = {
+    "OpenAI": lambda s: s.openai(s.input, s.output, **s.parts),
+    "OpenAI without a total": lambda s: s.openai(s.input, s.output, total=False, **s.parts),
+    "a total of 0": lambda s: s.openai(s.input, s.output, **s.parts) | {"total_tokens": 0},
+    "xAI: completion without reasoning": lambda s: s.openai(s.input, s.said, **s.parts),
+    "gateway: prompt without the cached": lambda s: s.openai(s.fresh, s.output, **s.parts),
+    "gateway: both": lambda s: s.openai(s.fresh, s.said, **s.parts),
+    "gateway: cached in units, not told": lambda s: s.openai(s.input - s.read // 64 * 64, s.output),
+    "gateway: the cached are in no number": lambda s: s.openai(
+        s.fresh, s.output, **s.parts, total_tokens=s.fresh + s.output, total=False
+    ),
+    "OpenRouter with Gemini: written are read": lambda s: s.openai(
+        s.input, s.output, prompt_tokens_details={"cached_tokens": s.read, "cache_write_tokens": s.read}
+    ),
+    "DeepSeek": lambda s: s.openai(
+        s.input, s.output, prompt_cache_hit_tokens=s.read, prompt_cache_miss_tokens=s.input - s.read
+    ),
+    "Google's OpenAI endpoint: thoughts not told": lambda s: s.openai(s.input, s.said),
+    "Google's OpenAI endpoint, cached": lambda s: s.openai(
+        s.input, s.said, prompt_tokens_details={"cached_tokens": s.read}
+    ),
+    "Responses": lambda s: {
+        "input_tokens": s.input,
+        "output_tokens": s.output,
+        "total_tokens": s.input + s.output,
+        "input_tokens_details": {"cached_tokens": s.read, "cache_write_tokens": s.write},
+        "output_tokens_details": {"reasoning_tokens": s.thoughts},
+    },
+    "Anthropic": lambda s: {
+        "input_tokens": s.fresh,
+        "output_tokens": s.output,
+        "cache_read_input_tokens": s.read,
+        "cache_creation_input_tokens": s.write,
+    },
+    "Converse": lambda s: {"inputTokens": s.fresh, **s.converse},
+    "Converse, cached inside": lambda s: {"inputTokens": s.input, **s.converse},
+    "Gemini": lambda s: {**s.google, "candidatesTokenCount": s.said, "thoughtsTokenCount": s.thoughts},
+    "Vertex: candidates with thoughts": lambda s: {
+        **s.google,
+        "candidatesTokenCount": s.output,
+        "thoughtsTokenCount": s.thoughts,
+    },
+    "Vertex: thoughts not told": lambda s: {**s.google, "candidatesTokenCount": s.said},
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_whatever_convention_a_report_keeps_its_input_and_output_are_the_true_ones(convention: str) -> None:
+    random = Random(convention)
+    for _ in range(500):
+        read, write, fresh = random.randint(1_000, 90_000), random.randint(0, 40_000), random.randint(5, 900)
+        if "are in no number" in convention:
+            # Told by what cannot be: more was read than the prompt has.
+            read += fresh
+        said, thoughts = random.randint(1_000, 2_000), random.randint(64, 990)
+        spent = Spent(read + write + fresh, said + thoughts, thoughts, read, write)
+        usage = normalise(CONVENTIONS[convention](spent), 200_000, hidden_thoughts="Google" in convention)
+        assert usage is not None
+        assert (usage.input, usage.output) == (spent.input, spent.output), spent
+        assert usage.reasoning in (None, thoughts), "dropped from the next input as that many"
+
+
+def test_a_rest_that_nobody_explains_is_output_and_of_a_model_that_hides_its_thoughts_always() -> None:
+    hidden = {"prompt_tokens": 2_035, "completion_tokens": 51, "total_tokens": 2_035 + 51 + 3_062}
+    assert normalise(hidden) == TokenUsage(2_035, 3_113, 3_062)
+    units = {"prompt_tokens": 2_035, "completion_tokens": 51, "total_tokens": 2_035 + 51 + 48 * 64}
+    assert normalise(units) == TokenUsage(2_035 + 48 * 64, 51)
+    assert normalise(units, hidden_thoughts=True) == TokenUsage(2_035, 51 + 48 * 64, 48 * 64)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,221 @@
+"""What servers say of themselves, in their own words: every kind of answer, with the key and headers of a call."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_tui.models.requests import ModelInfo, ModelSpec
+from agent_tui.models.usage import Limits
+from agent_tui.providers.demo import DemoProvider
+from agent_tui.providers.direct import Connections
+from agent_tui.providers.limits import ServerFacts, describe
+from agent_tui.providers.server_facts import server_facts
+from tests.support.agents import parts_for, running
+from tests.support.loopback import Loopback, Reply, json_reply
+from tests.support.model_calls import environment
+
+_LLAMA: dict[str, Any] = {
+    # xllamacpp 2026.10.11549, 8 192 tokens for two slots.
+    "/v1/models": {
+        "models": [{"name": "tekken.gguf", "model": "tekken.gguf", "capabilities": ["completion"]}],
+        "object": "list",
+        "data": [
+            {
+                "id": "tekken.gguf",
+                "aliases": ["tekken.gguf"],
+                "object": "model",
+                "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
+                "owned_by": "llamacpp",
+                "meta": {"vocab_type": 2, "n_vocab": 131072, "n_ctx": 4096, "n_ctx_train": 131072},
+            }
+        ],
+    },
+    "/props": {
+        "default_generation_settings": {"params": {"max_tokens": -1}, "n_ctx": 4096},
+        "total_slots": 2,
+        "model_alias": "tekken.gguf",
+        "modalities": {"vision": False, "video": False, "audio": False},
+    },
+}
+_SEES = {**_LLAMA, "/props": {**_LLAMA["/props"], "modalities": {"vision": True}}}
+_ROUTER = {
+    # Its models have their own processes; without the model's name its own properties say 0.
+    "/v1/models": {"data": [{"id": name, "owned_by": "llamacpp", "status": {"value": "unloaded"}} for name in "ab"]},
+    "/props": {"default_generation_settings": {"n_ctx": 0}, "role": "router"},
+}
+_NO_PROPS = {"/v1/models": _LLAMA["/v1/models"]}
+_TRAINED = {"/v1/models": {"data": [{"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx_train": 131072}}]}}
+_VLLM = {
+    # vllm/entrypoints/openai/models/protocol.py (ModelCard); adapters have no length of their own.
+    "/v1/models": {
+        "object": "list",
+        "data": [
+            {"id": "qwen", "object": "model", "owned_by": "vllm", "root": "Qwen/Qwen3-8B", "max_model_len": 40_960},
+            {"id": "sql", "owned_by": "vllm", "root": "/lora", "parent": "qwen", "max_model_len": None},
+        ],
+    }
+}
+_SGLANG = {"/v1/models": {"data": [{"id": "glm", "owned_by": "sglang", "root": "glm", "max_model_len": 202_752}]}}
+_LM_STUDIO = {
+    "/v1/models": {"data": [{"id": "gemma", "object": "model", "owned_by": "organization_owner"}]},
+    "/api/v0/models": {
+        "data": [
+            {"id": "gemma", "type": "vlm", "loaded_context_length": 4096, "max_context_length": 131_072},
+            {"id": "cold", "type": "llm", "state": "not-loaded", "max_context_length": 32_768},
+        ]
+    },
+}
+
+
+def _alias(name: str, model: str, **info: Any) -> dict[str, Any]:
+    return {"model_name": name, "litellm_params": {"model": model}, "model_info": {"key": model, **info}}
+
+
+_LITELLM = {
+    # litellm[proxy] 1.106.2.
+    "/v1/models": {
+        "data": [
+            {"id": "smart", "owned_by": "openai", "max_input_tokens": 200_000, "max_output_tokens": 64_000},
+            {"id": "five", "owned_by": "openai", "max_input_tokens": 272_000, "max_output_tokens": 128_000},
+            {"id": "bare", "owned_by": "openai"},
+            {"id": "both", "owned_by": "openai"},
+        ]
+    },
+    "/v1/model/info": {
+        "data": [
+            _alias("smart", "anthropic/claude-sonnet-4-5", max_input_tokens=200_000, max_output_tokens=64_000)
+            | {"model_info": {"max_input_tokens": 200_000, "max_output_tokens": 64_000, "supports_vision": True}},
+            _alias("five", "openai/gpt-5", max_input_tokens=272_000, max_output_tokens=128_000),
+            _alias("bare", "openai/local", max_input_tokens=None, max_output_tokens=None, supports_vision=False),
+            _alias("both", "openai/x", max_input_tokens=128_000),
+            _alias("both", "openai/y", max_input_tokens=32_000, max_output_tokens=4_000),
+        ]
+    },
+}
+_OPENROUTER = {
+    "/api/v1/models": {
+        "data": [
+            {
+                "id": "maker/new",
+                "context_length": 262_144,
+                "architecture": {"input_modalities": ["text", "image"]},
+                "top_provider": {"context_length": 262_144, "max_completion_tokens": 65_536},
+            }
+        ]
+    }
+}
+_GROQ = {
+    "/v1/models": {"data": [{"id": "g", "owned_by": "Meta", "context_window": 131_072, "max_completion_tokens": 8_192}]}
+}
+_LITELLM["/models"] = _LITELLM["/v1/models"]
+_UNVERSIONED = {"/models": _VLLM["/v1/models"]}
+_SILENT_ON_LIMITS = {"/v1/models": {"data": [{"id": "m", "object": "model", "owned_by": "me"}]}}
+
+
+def _facts(window: int | None, output: int | None = None, source: Any = "server", **more: Any) -> ServerFacts:
+    limits = Limits(window, more.pop("most_in", None), output, source) if window else None
+    return ServerFacts(limits, **more)
+
+
+SERVERS = [
+    pytest.param(_LLAMA, "openai/tekken.gguf", "", _facts(4096, images=False, counting="llama.cpp"), id="llama.cpp"),
+    pytest.param(_LLAMA, "openai/any-name", "/v1", _facts(4096, images=False, counting="llama.cpp"), id="any name"),
+    pytest.param(_LLAMA, "openai/gpt-4o", "/v1", _facts(4096, images=False, counting="llama.cpp"), id="known name"),
+    pytest.param(_LLAMA, "llamafile/x", "/v1", _facts(4096, images=False, counting="llama.cpp"), id="llamafile"),
+    pytest.param(_SEES, "openai/x", "/v1", _facts(4096, images=True, counting="llama.cpp"), id="llama.cpp sees"),
+    pytest.param(_ROUTER, "openai/b", "/v1", _facts(None, counting="llama.cpp"), id="router, not loaded"),
+    pytest.param(_NO_PROPS, "openai/x", "/v1", _facts(4096, images=False, counting="llama.cpp"), id="no props"),
+    pytest.param(_TRAINED, "openai/m", "/v1", _facts(131_072, None, "assumed", counting="llama.cpp"), id="trained"),
+    pytest.param(_VLLM, "hosted_vllm/qwen", "/v1", _facts(40_960, counting="vllm"), id="vllm"),
+    pytest.param(_VLLM, "openai/sql", "/v1", _facts(40_960, counting="vllm"), id="vllm adapter"),
+    pytest.param(_UNVERSIONED, "openai/qwen", "/behind/llm", _facts(40_960, counting="vllm"), id="behind a path"),
+    pytest.param(_SGLANG, "openai/glm", "/v1", _facts(202_752), id="sglang"),
+    pytest.param(_LM_STUDIO, "lm_studio/gemma", "/v1", _facts(4096, images=True), id="lm studio"),
+    pytest.param(_LM_STUDIO, "openai/cold", "/v1", _facts(32_768, None, "assumed", images=False), id="not loaded"),
+    pytest.param(_LITELLM, "litellm_proxy/smart", "", _facts(200_000, 64_000, images=True), id="litellm"),
+    pytest.param(_LITELLM, "openai/five", "/v1", _facts(400_000, 128_000, most_in=272_000), id="litellm, gpt-5"),
+    pytest.param(_LITELLM, "openai/bare", "/v1", _facts(None), id="litellm knows nothing"),
+    pytest.param(_LITELLM, "openai/both", "/v1", _facts(32_000, 4_000), id="litellm, the smaller of two"),
+    pytest.param(_OPENROUTER, "openai/maker/new", "/api/v1", _facts(262_144, 65_536, images=True), id="openrouter"),
+    pytest.param(_GROQ, "groq/g", "/v1", _facts(131_072, 8_192), id="groq's language"),
+    pytest.param(_SILENT_ON_LIMITS, "openai/m", "/v1", _facts(None), id="a bare list"),
+]
+
+
+@pytest.mark.parametrize("key", [None, "secret"])
+@pytest.mark.parametrize(("served", "model", "path", "expected"), SERVERS)
+async def test_what_a_server_says(
+    server: Loopback, served: dict[str, Any], model: str, path: str, expected: ServerFacts, key: str | None
+) -> None:
+    behind = path if path.endswith("llm") else ""
+    for where, answer in served.items():
+        server.serve(behind + where, json_reply(answer))
+    extra = {"extra_headers": {"X-Team": "blue"}}
+    spec = ModelSpec("m", model, api_base=server.url + path, api_key=key, extra=extra)
+    connections = Connections()
+    with environment({"GROQ_API_KEY": "from-the-environment"}):
+        facts = await server_facts(describe(spec), connections)
+    await connections.aclose()
+    assert facts == expected
+    # Each request carries what a call would: a server that insists on it answers as well.
+    sent = {(r.header("authorization"), r.header("x-team")) for r in server.requests}
+    named = key or ("from-the-environment" if model.startswith("groq") else "no-key")
+    assert sent == {(f"Bearer {named}", "blue")}
+
+
+@pytest.mark.parametrize(
+    ("reply", "silent"),
+    [
+        (json_reply({"error": {"message": "Invalid API Key"}}, 401), False),
+        (json_reply({"error": {"message": "Loading model"}}, 503), True),
+        (Reply(b"", drop=True), True),
+        (Reply(b"<html>"), False),
+        (Reply(b'{"data": [{"id": ["x"], "meta": 3, "aliases": 4}, 5], "models": {}}'), False),
+        (Reply(status=302, headers={"Location": "/v1/elsewhere"}), False),
+    ],
+    ids=["wrong key", "loading", "gone", "nonsense", "odd", "elsewhere"],
+)
+async def test_what_says_nothing(server: Loopback, reply: Reply, silent: bool) -> None:
+    server.serve("*", reply)
+    connections = Connections()
+    facts = await server_facts(describe(ModelSpec("m", "openai/x", api_base=server.url)), connections)
+    await connections.aclose()
+    assert facts == ServerFacts(silent=silent)
+    assert all("elsewhere" not in r.path for r in server.requests)
+
+
+class Starting(DemoProvider):
+    """The demo model behind a server that is only just starting."""
+
+    ready = False
+
+    async def describe(self, spec: ModelSpec) -> ModelInfo:
+        info = await super().describe(spec)
+        if self.ready:
+            self.told.set()
+            return info
+        info.limits, info.silent = Limits(), True
+        return info
+
+    told = asyncio.Event()
+
+
+async def test_a_server_that_was_starting_is_asked_again(tmp_path: Path) -> None:
+    made: list[Starting] = []
+
+    def provider(counter: Any) -> Starting:
+        made.append(Starting(counter, None, pace=0.0))
+        return made[0]
+
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", provider=provider)) as (agent, _):
+        await agent.context.ready()
+        assert agent.context.usage().window is None
+        made[0].ready, made[0].told = True, asyncio.Event()
+        agent.turns.submit("hello")
+        await agent.events.settled()
+        assert made[0].told.is_set()
+        assert agent.context.usage().window
