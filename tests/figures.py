@@ -25,7 +25,7 @@ CEILINGS = {
     f"files above {LONG_FILE} lines": 0,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,
     "private names of Textual": 16,
-    "files entered from Agent.submit to the provider": 53,
+    "files entered from Agent.submit to the provider": 54,
     "files entered by one Anthropic call in the worker": 15,
     "lines of tests/support": 12_600,
 }

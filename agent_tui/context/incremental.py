@@ -39,7 +39,6 @@ from agent_tui.context.accounting.messages import (
     split_messages,
 )
 from agent_tui.context.accounting.next_input import Sizes, estimated_fixed
-from agent_tui.context.accounting.reports import coarse_ratio
 from agent_tui.context.accounting.spending import Sums
 from agent_tui.context.accounting.tally import Tally
 from agent_tui.context.accounting.usage import usage_of
@@ -202,7 +201,8 @@ class FollowedReasoning:
 
 
 Setting = tuple[Target, int | None]
-Basis = tuple[Setting, float | None, float, tuple[str, ...]]
+_Counted = tuple[int | None, tuple[int, ...] | None]
+Basis = tuple[Setting, float | None, tuple[float, ...], tuple[str, ...]]
 
 
 class FollowedGround:
@@ -224,7 +224,7 @@ class FollowedGround:
         self._seen: list[str] = []
         self._passed = False
         self._reach = 0
-        self._estimates: dict[str, tuple[int | None, bool, MessageEstimate]] = {}
+        self._estimates: dict[str, tuple[_Counted, bool, MessageEstimate]] = {}
 
     def follow(self, inputs: ContextInputs) -> Ground:
         """Returns what ``ground_of`` gives for these inputs. It holds until the next call."""
@@ -235,7 +235,8 @@ class FollowedGround:
             self._estimates.clear()
             self._keys, self._chain, self._seen, self._reach = [], [], [], 0
         scale = self._scale.follow(inputs.steps, target, family, view, inputs.records)
-        self.basis = setting, scale, coarse_ratio(inputs.ratio), tuple(r.id for r in inputs.records)
+        coarse = (inputs.calibration or family.beginning).coarse()
+        self.basis = setting, scale, coarse.factors, tuple(r.id for r in inputs.records)
         known = len(self._prefixes.ids)
         self._prefixes, kept = self._prefixes.moved_to(view)
         self._follow_steps(inputs.steps, target, window, known, kept)
@@ -259,11 +260,11 @@ class FollowedGround:
         )
 
     def _estimate(self, family: Family, message: Message, key: str, first: bool) -> MessageEstimate:
-        known = self._estimates.get(key)
-        if known is not None and known[0] == message.raw_tokens and known[1] == first:
+        known, counted = self._estimates.get(key), (message.raw_tokens, message.counts)
+        if known is not None and known[0] == counted and known[1] == first:
             return known[2]
         made = estimate_message(message, family, first)
-        self._estimates[key] = (message.raw_tokens, first, made)
+        self._estimates[key] = (counted, first, made)
         return made
 
     def _follow_steps(self, steps: Sequence[Step], target: Target, window: int | None, known: int, kept: int) -> None:
@@ -388,7 +389,7 @@ class Incremental:
         return measured
 
     def _new_messages(self, ground: Ground) -> Tally:
-        key = ground.measured, ground.ratio, ground.coverage.read is not None
+        key = ground.measured, ground.calibration.factors, ground.coverage.read is not None
         kept = self._new
         new = kept.value.copy() if kept is not None and kept.key == key else Tally(ground.measured, ground.measured)
         estimate_rest(ground, new)
@@ -396,7 +397,7 @@ class Incremental:
         return new
 
     def _estimated_head(self, ground: Ground) -> int:
-        key = ground.head, ground.ratio
+        key = ground.head, ground.calibration.factors
         if self._head is not None and self._head.key == key:
             return self._head.value
         tokens, approximate = estimated_head(ground)

@@ -13,6 +13,7 @@ from agent_tui.context.accounting.next_input import compact_at_of
 from agent_tui.context.anchor import SentPrefixes, made_on, on_branch
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.view import ViewBuilder
+from agent_tui.models.calibration import usable
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule, SentMessage, Target
@@ -27,7 +28,7 @@ def given_of(inputs: ContextInputs, head: str | None) -> Given:
     limits, settings = inputs.model.limits, inputs.settings
     return Given(
         head=head,
-        ratio=inputs.ratio,
+        calibration=inputs.calibration,
         effort=inputs.effort,
         family=inputs.model.target.family,
         bound=inputs.replay.bound,
@@ -58,7 +59,7 @@ def given_again(step: Step, settings: CompactionSettings) -> dict[str, Any]:
         "model": _model(step, limits, given.family),
         "settings": when,
         "effort": _effort(given.effort),
-        "ratio": given.ratio,
+        "calibration": usable(given.calibration),
         "replay": ReplayRule(bound=given.bound, ask_drop=given.ask_drop),
     }
 

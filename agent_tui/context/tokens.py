@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from functools import cache, lru_cache
 
+from agent_tui.models.calibration import MESSAGES, SCHEMAS, Calibration, Content, beginning, text_content
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -37,10 +38,32 @@ from agent_tui.providers.catalog import dialect_of, family_record
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import largest_remainder, percent, uptime
 
+MESSAGE_DEVIATION, SCHEMA_DEVIATION, REQUEST_DEVIATION = 3.0, 0.1, 30.0
+"""Standard deviations of what wraps a message, of the share that tool definitions are off by, and of what a server adds
+to a request, in tokens."""
+
+
+def facts(factors: Sequence[float], deviations: Sequence[float]) -> Calibration:
+    """What is known of a vocabulary before any report: factors of ``KINDS`` and their standard deviations. Of what
+    is no text there is the family's template, and how sure that is. Tool definitions are counted like words."""
+    rest = 0.0, factors[0], 0.0
+    spread = MESSAGE_DEVIATION, SCHEMA_DEVIATION * factors[0], REQUEST_DEVIATION
+    return beginning([*factors, *rest], [*deviations, *spread])
+
+
+def _by_recordings(factor: float, deviation: float = 0.1) -> Calibration:
+    """Of a family whose vocabulary nobody ships only one factor is known, and nothing of how it takes digits."""
+    return facts([factor] * 2 + [0.0] + [factor] * 5, [deviation] * 2 + [0.3] + [deviation] * 5)
+
+
+O200K = facts([1.0] * 2 + [0.0] + [1.0] * 5, [0.01] * 8)
+UNSURE = _by_recordings(1.0)
+
 
 @dataclass(slots=True, frozen=True)
 class Family:
-    """Tokens a model counts = ``kappa`` × o200k_base tokens + the overheads (tokens) of each message.
+    """Tokens a model counts = what its vocabulary (``beginning``) makes of the text + the overheads (tokens) of each
+    message.
 
     ``first_result`` and ``further_result`` belong to the first and each further tool result after one answer, ``user``
     to a user message, ``assistant`` to an answer that is not measured, ``call`` to each tool call in such an answer,
@@ -49,7 +72,7 @@ class Family:
     """
 
     name: str
-    kappa: float
+    beginning: Calibration
     first_result: float
     further_result: float
     user: float
@@ -59,24 +82,24 @@ class Family:
     char_factor: float = 1.0
 
 
-UNKNOWN = Family("unknown", 1.00, 10, 8, 4)
+UNKNOWN = Family("unknown", UNSURE, 10, 8, 4)
 
 FAMILIES: dict[str, Family] = {
-    "gpt": Family("gpt", 1.00, 7, 6, 7),
-    "gpt-5.2": Family("gpt", 1.00, 11, 7, 7),
-    "gpt-oss": Family("gpt", 1.00, 14, 8, 4),
-    "claude": Family("claude", 1.22, 12, 47, 1, tools=490),
-    "gemini": Family("gemini", 1.00, 9, 7, 2),
-    "gemini-vertex": Family("gemini", 1.00, 0, 0, 0),
-    "glm": Family("glm", 1.00, 5, 3, 1, tools=110),
-    "kimi": Family("kimi", 0.90, 18, 15, 1),
-    "deepseek": Family("deepseek", 1.00, 13, 6, 4, tools=240),
-    "mistral": Family("mistral", 1.00, 4, 4, 2),
-    "grok": Family("grok", 1.00, 10, 4, 11, tools=320),
-    "qwen": Family("qwen", 1.00, 13, 3, 7),
-    "llama": Family("llama", 1.00, 8, 8, 4, char_factor=1.1),
-    "nova": Family("nova", 1.00, 25, 10, 3),
-    "cohere": Family("cohere", 1.00, 40, 20, 5, tools=1_450),
+    "gpt": Family("gpt", O200K, 7, 6, 7),
+    "gpt-5.2": Family("gpt", O200K, 11, 7, 7),
+    "gpt-oss": Family("gpt", O200K, 14, 8, 4),
+    "claude": Family("claude", _by_recordings(1.22), 12, 47, 1, tools=490),
+    "gemini": Family("gemini", UNSURE, 9, 7, 2),
+    "gemini-vertex": Family("gemini", UNSURE, 0, 0, 0),
+    "glm": Family("glm", UNSURE, 5, 3, 1, tools=110),
+    "kimi": Family("kimi", _by_recordings(0.90), 18, 15, 1),
+    "deepseek": Family("deepseek", UNSURE, 13, 6, 4, tools=240),
+    "mistral": Family("mistral", UNSURE, 4, 4, 2),
+    "grok": Family("grok", UNSURE, 10, 4, 11, tools=320),
+    "qwen": Family("qwen", UNSURE, 13, 3, 7),
+    "llama": Family("llama", UNSURE, 8, 8, 4, char_factor=1.1),
+    "nova": Family("nova", UNSURE, 25, 10, 3),
+    "cohere": Family("cohere", UNSURE, 40, 20, 5, tools=1_450),
     "unknown": UNKNOWN,
 }
 
@@ -163,10 +186,11 @@ INTERRUPTED_RAW = 4
 
 @dataclass(slots=True, frozen=True)
 class MessageEstimate:
-    """The cost of one message without its reasoning: ``tokens`` is the sum of ``shares``.
+    """The cost of one message without its reasoning, by what is known of the family alone: ``tokens`` is the sum of
+    ``shares``.
 
     ``approximate``: not counted yet, the character rule stands in. ``rough``: an image or file is in it. ``exact`` is
-    the estimate before it was rounded up; ``media`` is the part of it that is no text.
+    the estimate before it was rounded up; ``media`` is the part of it that is no text; ``content`` what it consists of.
     """
 
     tokens: int
@@ -175,6 +199,7 @@ class MessageEstimate:
     rough: bool = False
     exact: float = 0.0
     media: float = 0.0
+    content: Content = field(default_factory=Content)
 
 
 def text_of_part(part: Part) -> str:
@@ -228,22 +253,39 @@ def estimate_message(message: Message, family: Family, first_result: bool = True
             tokens = attachment_tokens(part, family.name)
             rough_tokens += tokens
             weights.append(("attachments", tokens))
-    raw, approximate = message.raw_tokens, False
     texts = [(kind_of(message, p), t) for p in message.parts if (t := text_of_part(p))]
     chars = sum(len(t) for _, t in texts)
-    if raw is None:
-        body = sum(char_tokens(t) for _, t in texts) * family.char_factor
-        approximate = bool(texts)
-    elif raw < 0:
-        raise ValueError(f"Invalid token count: {raw} for message {message.id}")
-    else:
-        body = raw * family.kappa
+    content, approximate = _counted(message.raw_tokens, message.counts, f"message {message.id}"), False
+    if content is None:
+        content, approximate = _uncounted(sum(char_tokens(t) for _, t in texts) * family.char_factor), bool(texts)
+    body = family.beginning.tokens(content)
     weights.extend((kind, body * len(text) / chars) for kind, text in texts)
     overheads = overhead_of(message, family, first_result)
     weights.extend(overheads)
-    exact = body + rough_tokens + sum(o for _, o in overheads)
+    content.terms[MESSAGES] = 1.0
+    content.plain += rough_tokens + sum(o for _, o in overheads)
+    content.rough += (ROUGH * rough_tokens) ** 2
+    exact = family.beginning.tokens(content)
     total = round_up(exact)
-    return MessageEstimate(total, spread(total, weights), approximate, bool(rough_tokens), exact, rough_tokens)
+    return MessageEstimate(total, spread(total, weights), approximate, bool(rough_tokens), exact, rough_tokens, content)
+
+
+ROUGH = 0.15
+"""Standard deviation of what is not counted (pictures, files, texts by the character rule), as a share of it."""
+
+
+def _counted(tokens: int | None, counts: Sequence[int] | None, of: str) -> Content | None:
+    """What a counted text consists of; None where it was not counted yet. Raises ValueError for a negative count: that
+    is a bug somewhere."""
+    if tokens is None:
+        return None
+    if tokens < 0:
+        raise ValueError(f"Invalid token count: {tokens} for {of}")
+    return text_content(counts, tokens)
+
+
+def _uncounted(tokens: float) -> Content:
+    return Content(plain=tokens, rough=(ROUGH * tokens) ** 2)
 
 
 def overhead_of(message: Message, family: Family, first_result: bool) -> list[tuple[MessageRowId, float]]:
@@ -277,14 +319,20 @@ def kind_of(message: Message, part: Part) -> MessageRowId:
             return "summary"
 
 
-def estimate_fixed(part: FixedPart, family: Family) -> tuple[float, bool]:
-    """Tokens of a part of the request prefix, unrounded, and whether the character rule had to stand in."""
-    if part.raw_tokens is not None:
-        if part.raw_tokens < 0:
-            raise ValueError(f"Invalid token count: {part.raw_tokens} for {part.label}")
-        return part.raw_tokens * family.kappa, False
-    plain = part.chars if part.ascii_chars is None else part.ascii_chars
-    return (plain * ASCII_TOKENS + (part.chars - plain) * OTHER_TOKENS) * family.char_factor, part.chars > 0
+def estimate_fixed(part: FixedPart, family: Family) -> tuple[Content, bool]:
+    """What a part of the request prefix consists of, and whether the character rule had to stand in."""
+    if part.deferred_tokens is not None:
+        return Content(), False
+    content = _counted(part.raw_tokens, part.counts, part.label)
+    if content is None:
+        plain = part.chars if part.ascii_chars is None else part.ascii_chars
+        tokens = (plain * ASCII_TOKENS + (part.chars - plain) * OTHER_TOKENS) * family.char_factor
+        return _uncounted(tokens), part.chars > 0
+    if part.row == "tools":
+        # Providers write definitions in their own way: what they are made of says less than how long they are.
+        content = Content(squares=content.squares)
+        content.terms[SCHEMAS] = float(part.raw_tokens or 0)
+    return content, False
 
 
 def spread(total: int, weights: Iterable[tuple[MessageRowId, float]]) -> tuple[tuple[MessageRowId, int], ...]:

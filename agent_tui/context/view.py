@@ -12,6 +12,7 @@ from dataclasses import replace
 from operator import is_
 
 from agent_tui.context.tokens import CLEARED_RAW, INTERRUPTED_RAW, counted_chars
+from agent_tui.models.calibration import raw_total
 from agent_tui.models.messages import (
     CLEARED_RESULT,
     INTERRUPTED_RESULT,
@@ -164,7 +165,9 @@ def cleared_message(message: Message) -> Message:
     result = message.tool_result
     if result is None:
         return message
-    return replace(message, parts=[replace(result, text=CLEARED_RESULT, display=None)], raw_tokens=CLEARED_RAW)
+    return replace(
+        message, parts=[replace(result, text=CLEARED_RESULT, display=None)], raw_tokens=CLEARED_RAW, counts=None
+    )
 
 
 def clipped_message(message: Message, limit: int) -> Message:
@@ -279,10 +282,13 @@ def _without_unfinished(
 
 def _with_parts(message: Message, parts: list[Part]) -> Message:
     """A copy with other parts; its raw count is taken over in proportion to the characters that are left."""
-    changed = replace(message, parts=parts, raw_tokens=None)
-    before = counted_chars(message)
-    if message.raw_tokens is not None and before:
-        changed.raw_tokens = min(message.raw_tokens, -(-message.raw_tokens * counted_chars(changed) // before))
+    changed = replace(message, parts=parts, raw_tokens=None, counts=None)
+    before, after = counted_chars(message), counted_chars(changed)
+    if message.counts is not None and before:
+        changed.counts = tuple(min(count, -(-count * after // before)) for count in message.counts)
+        changed.raw_tokens = raw_total(changed.counts)
+    elif message.raw_tokens is not None and before:
+        changed.raw_tokens = min(message.raw_tokens, -(-message.raw_tokens * after // before))
     return changed
 
 

@@ -11,7 +11,7 @@ from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.models import DEMO, recalled_ratio, recalled_rule, setting_problem, with_learned
+from agent_tui.engine.models import DEMO, recalled_calibration, recalled_rule, setting_problem, with_learned
 from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.state import AgentState, Binding, RunState
@@ -82,7 +82,7 @@ class Binder:
             info=known,
             effort=stored or spec.reasoning_effort or "medium",
             request_prefix=RequestPrefix(),
-            ratio=recalled_ratio(parts.store, known),
+            calibration=recalled_calibration(parts.store, known),
             replay=recalled_rule(parts.store, known),
             budget=self._budget_of(conversation),
         )

@@ -13,6 +13,7 @@ from typing import TypeVar
 from agent_tui.context.anchor import beside, made_on, on_branch
 from agent_tui.context.view import ViewBuilder
 from agent_tui.errors import READ_ONLY, AgentError, StoreError, StoreLockedError
+from agent_tui.models.calibration import raw_total
 from agent_tui.models.failure import TEXT_KEPT, Failure
 from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart, ToolResultPart, new_id
 from agent_tui.models.requests import SentMessage
@@ -231,21 +232,21 @@ class Conversation:
         self._unsaved.pop("waiting", None)
         self._unsaved["waiting"] = lambda: self.store.waiting.order(self.info.id, ids)
 
-    def set_raw_tokens(self, counts: dict[str, int]) -> None:
+    def set_counts(self, counts: dict[str, tuple[int, ...]]) -> None:
         """Stores o200k_base counts of messages by id."""
         for message_id, count in counts.items():
             message = self.messages.get(message_id) or self.summaries.get(message_id)
             if message is not None:
-                message.raw_tokens = count
+                message.raw_tokens, message.counts = raw_total(count), count
         if self.read_only:
             return
         try:
-            self.store.messages.set_raw_tokens(self.info.id, counts)
+            self.store.messages.set_counts(self.info.id, counts)
         except StoreError as error:
             # They are counted again when the session is next opened.
             log.warning("Token counts were not stored: %s", error)
 
-    def set_fixed_counts(self, counts: Mapping[str, int]) -> None:
+    def set_fixed_counts(self, counts: Mapping[str, tuple[int, ...]]) -> None:
         """Fills in counts of fixed parts, by content fingerprint, in the newest steps: they sent them before they were
         counted."""
         for step in reversed(self.steps):

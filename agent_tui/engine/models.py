@@ -11,8 +11,10 @@ from typing import get_args
 
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.context.accounting.lost import LostReasoning
-from agent_tui.context.accounting.reports import growth_ratio, verified_growth
+from agent_tui.context.accounting.reports import verified_growth
+from agent_tui.context.tokens import family_of
 from agent_tui.errors import ConfigError, StoreError
+from agent_tui.models.calibration import Calibration, usable
 from agent_tui.models.failure import Failure, Overflow
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Provider, ReplayRule, StreamItem
 from agent_tui.models.steps import ColdRequest, Step
@@ -97,28 +99,33 @@ def _configured(key: str, model: ModelConfig) -> ModelSpec:
 
 
 def calibration_key(info: ModelInfo) -> str:
-    """Under which name a model's growth is kept: LiteLLM's name and the API, which decide how text becomes tokens."""
+    """Under which name what was learned of a model is kept: LiteLLM's name and the API, which decide how text becomes
+    tokens. It is kept for each server."""
     return f"{info.spec.model} {info.target.api}"
 
 
-def recalled_ratio(store: Store, info: ModelInfo) -> float:
-    """The ratio of the model's newest verified steps, whatever session they were in; 1.0 before the first."""
-    ratio = growth_ratio(store.measured.growths(calibration_key(info)))
-    return 1.0 if ratio is None else ratio
+def recalled_calibration(store: Store, info: ModelInfo) -> Calibration | None:
+    """What the model's reports taught, whatever session they came in; None before the first, and where another version
+    knew other kinds of text."""
+    return usable(store.measured.calibration(calibration_key(info), info.spec.api_base or ""))
 
 
-def learned_ratio(store: Store, info: ModelInfo, step: Step, ratio: float) -> float:
-    """Takes a finished step into the model's growth; the ratio with it, or ``ratio`` where it teaches nothing."""
+def learned_calibration(store: Store, info: ModelInfo, step: Step, known: Calibration | None) -> Calibration | None:
+    """The calibration with what a finished step teaches; ``known`` where that is nothing."""
     growth = verified_growth(step)
     if growth is None:
-        return ratio
+        return known
+
+    def taught(before: Calibration | None) -> Calibration:
+        begun = usable(before) or family_of(info.target).beginning
+        return begun.learned(*growth)
+
     try:
-        store.measured.add_growth(calibration_key(info), step.id, *growth)
-        return recalled_ratio(store, info)
+        return store.measured.learn(calibration_key(info), info.spec.api_base or "", taught)
     except StoreError as error:
         # The numbers stay right without it.
         log.warning("The calibration could not be stored: %s", error)
-        return ratio
+        return known
 
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)

@@ -38,11 +38,11 @@ class RequestPrefix:
     fingerprint: str = ""
     """Of what signatures may be bound to: system blocks, documents and tools."""
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, tuple[int, ...]]:
         """The o200k_base counts that are known, by content fingerprint; of deferred tools what they would cost."""
         return known_counts(self.fixed)
 
-    def set_counts(self, counts: dict[str, int]) -> None:
+    def set_counts(self, counts: dict[str, tuple[int, ...]]) -> None:
         """Fills in o200k_base counts by content fingerprint."""
         self.fixed = [part.counted(counts) for part in self.fixed]
 
@@ -51,7 +51,7 @@ class RequestPrefix:
         return {
             p.fingerprint: self.texts[p.fingerprint]
             for p in self.fixed
-            if p.fingerprint in self.texts and (p.raw_tokens is None or p.deferred_tokens == 0)
+            if p.fingerprint in self.texts and p.counts is None
         }
 
     def keep_edited(self, before: Sequence[FixedPart], rows: Sequence[RowId]) -> None:
@@ -105,9 +105,9 @@ class RequestPrefix:
             self.fingerprint = step.fixed_fingerprint
 
 
-def known_counts(fixed: Sequence[FixedPart]) -> dict[str, int]:
+def known_counts(fixed: Sequence[FixedPart]) -> dict[str, tuple[int, ...]]:
     """The counts of ``RequestPrefix.counts`` for these parts."""
-    return {part.fingerprint: count for part in fixed if (count := part.count)}
+    return {part.fingerprint: part.counts for part in fixed if part.counts is not None}
 
 
 def _of_server(part: FixedPart) -> bool:

@@ -15,9 +15,10 @@ from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import TokenCounterMetrics, message_text_for_count
 from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.models import learned_ratio, recalled_ratio
+from agent_tui.engine.models import learned_calibration, recalled_calibration
 from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.errors import StoreError, WorkerError
+from agent_tui.models.calibration import Calibration, raw_total
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
 from agent_tui.models.messages import Metadata, new_id
@@ -49,9 +50,9 @@ class CountService:
         """Counts whatever of the conversation and the fixed parts has no count; True when something changed."""
         every = (*conversation.path, *conversation.summaries.values())
         relevant = [m for m in every if m.status != "streaming"]
-        messages = [m for m in relevant if m.raw_tokens is None]
+        messages = [m for m in relevant if m.raw_tokens is None or m.counts is None]
         fixed = request_prefix.uncounted()
-        known: dict[str, int] = {}
+        known: dict[str, tuple[int, ...]] = {}
         if fixed:
             known = conversation.store.measured.counts(list(fixed))
             request_prefix.set_counts(known)
@@ -71,9 +72,9 @@ class CountService:
         self.unavailable, self.warm = False, True
         by_message = {m.id: n for m, n in zip(messages, counts, strict=False)}
         for count in by_message.values():
-            self._metrics.miss(count)
+            self._metrics.miss(raw_total(count))
         if by_message:
-            conversation.set_raw_tokens(by_message)
+            conversation.set_counts(by_message)
         by_fixed = dict(zip(fixed, counts[len(messages) :], strict=True))
         if by_fixed:
             request_prefix.set_counts(by_fixed)
@@ -101,8 +102,8 @@ class Runtime:
     info: ModelInfo
     effort: Effort
     request_prefix: RequestPrefix
-    ratio: float = 1.0
-    """The model's calibration."""
+    calibration: Calibration | None = None
+    """What was learned of how the model's server counts; None before its first report."""
     calculator: Incremental = field(default_factory=Incremental)
     parent: Conversation | None = None
     """A subagent's: its steps are counted in the parent's cost."""
@@ -139,16 +140,16 @@ class Runtime:
 
     def describe_as(self, info: ModelInfo) -> None:
         """The model's facts have come; its calibration is looked up under them."""
-        self.info, self.ratio = info, recalled_ratio(self.conversation.store, info)
+        self.info, self.calibration = info, recalled_calibration(self.conversation.store, info)
 
     def learn_limits(self, info: ModelInfo) -> None:
         """The same model with limits that its server has just stated."""
         self.info = info
 
     def learn_growth(self, step: Step) -> None:
-        """Takes a finished step into the model's growth and lets the calculator use the new ratio."""
+        """Lets the calculator use what a finished step's report teaches."""
         if not self.conversation.read_only:
-            self.ratio = learned_ratio(self.conversation.store, self.info, step, self.ratio)
+            self.calibration = learned_calibration(self.conversation.store, self.info, step, self.calibration)
 
     def longest_answer(
         self, call: ExpectedCall, most: int | None, spec: ModelSpec
@@ -254,7 +255,7 @@ class Runtime:
             records=self.conversation.records,
             fixed=self.request_prefix.fixed,
             settings=self.policy(),
-            ratio=self.ratio,
+            calibration=self.calibration,
             fixed_fingerprint=self.request_prefix.fingerprint,
             effort=self.effort,
             replay=self.replay,

@@ -119,7 +119,7 @@ def _sizes(step: Step, view: Sequence[SentMessage], earlier: Sequence[Step], inf
         family, total = family_of(info.target), 0.0
         fixed.append(0.0)
         for part in sent_fixed(step):
-            total += estimate_fixed(part, family)[0]
+            total += family.beginning.tokens(estimate_fixed(part, family)[0])
             fixed.append(total)
         messages.append(total)
         answered = {other.message_id: other for other in earlier if other.counted is not None}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import Literal
 
+from agent_tui.models.calibration import Content
 from agent_tui.models.steps import CacheForecast, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage
 from agent_tui.records import dataclass
@@ -73,9 +74,10 @@ class Calculation:
     new_messages: int
     output_estimated: bool = False
     """The provider did not say how long its answer was."""
-    new_text: int = 0
-    """The text of the new messages as it was estimated, before it was corrected."""
-    new_text_corrected: int = 0
+    new_estimated: int = 0
+    """The new messages by what is known of the family alone."""
+    new_content: Content | None = None
+    """What they consist of."""
     new_given: int = 0
     """Their images and the like."""
     others_sure: bool = False

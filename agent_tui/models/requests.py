@@ -236,8 +236,9 @@ class Provider(Protocol):
 
 
 class Counter(Protocol):
-    """Counts o200k_base tokens."""
+    """Counts o200k_base tokens by kind."""
 
-    async def count(self, texts: Sequence[str]) -> list[int]:
-        """Raw counts in the order given. Raises WorkerError when no tokenizer can be had."""
+    async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        """Counts by kind (``models.calibration.KINDS``) in the order given. Raises WorkerError when no tokenizer can be
+        had."""
         ...

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
+from agent_tui.models.calibration import Calibration, Content, raw_total
 from agent_tui.models.failure import NOT_BILLED, Failure
 from agent_tui.models.rows import RowId
 from agent_tui.models.usage import NO_COST, Cost, LimitSource, TokenUsage
@@ -146,18 +147,18 @@ class FixedPart:
     text: str | None = None
     """What was sent of a memory or pinned file, so that another process can send the same bytes once the file is
     another; None of everything else."""
+    counts: tuple[int, ...] | None = None
+    """Its o200k_base count by kind (``models.calibration.KINDS``), of a deferred tool what it would be; None until it
+    is counted."""
 
-    @property
-    def count(self) -> int | None:
-        """Its o200k_base count; of a deferred tool what it would cost."""
-        return self.raw_tokens if self.deferred_tokens is None else self.deferred_tokens
-
-    def counted(self, counts: Mapping[str, int]) -> FixedPart:
-        """The same with its count, where that is among these (by content fingerprint)."""
-        count = counts.get(self.fingerprint)
-        if count is None or count == self.count:
+    def counted(self, known: Mapping[str, tuple[int, ...]]) -> FixedPart:
+        """The same with its counts, where they are among these (by content fingerprint)."""
+        counts = known.get(self.fingerprint)
+        if counts is None or counts == self.counts:
             return self
-        return replace(self, raw_tokens=count) if self.deferred_tokens is None else replace(self, deferred_tokens=count)
+        if self.deferred_tokens is None:
+            return replace(self, raw_tokens=raw_total(counts), counts=counts)
+        return replace(self, deferred_tokens=raw_total(counts), counts=counts)
 
 
 class FixedSets:
@@ -187,8 +188,6 @@ class Given:
 
     head: str | None
     """Id of the last message of the conversation then."""
-    ratio: float
-    """The calibration."""
     effort: str
     family: str
     """Of tokenizers."""
@@ -205,6 +204,8 @@ class Given:
     auto_compact: bool = True
     paused: bool = False
     off: bool = False
+    calibration: Calibration | None = None
+    """None in what versions before stored: what is known of the family stands in."""
 
 
 @dataclass(slots=True)
@@ -241,13 +242,15 @@ class Step:
     estimated_spread: int | None = None
     """By how much the input was said to differ from that at most, 95 times of 100."""
     estimated_growth: int | None = None
-    """Of the new text, before any calibration."""
+    """Of the new messages, by what is known of the family alone."""
     estimated_messages: int | None = None
     """Of the messages alone, where none of them was measured."""
     known_input: int | None = None
-    """All of the input but the new text, where that is no estimate."""
+    """All of the input but the new messages, where that is no estimate."""
     actual_growth: int | None = None
     """What was measured beside ``known_input``."""
+    growth: Content | None = None
+    """What the new messages consist of, where ``known_input`` is all the rest."""
     actual_input: int | None = None
     max_output: int | None = None
     """As it was asked for."""

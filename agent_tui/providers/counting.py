@@ -1,14 +1,17 @@
-"""Counting o200k_base tokens offline, whatever the text. Used in the worker only: tiktoken takes 0.3 s and 60 MB."""
+"""Counting o200k_base tokens offline, by what they consist of, whatever the text. Used in the worker only: tiktoken
+takes 0.3 s and 60 MB."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from agent_tui.errors import WorkerError
+from agent_tui.models.calibration import KINDS, MORE
 from agent_tui.providers.litellm import VOCABULARIES, place
 
 if TYPE_CHECKING:
@@ -22,6 +25,11 @@ the stack on whitespace runs of a million, and older versions are quadratic in a
 PIECE = 500_000
 """Characters the tokenizer gets at once at most."""
 
+WORDS, DIGITS, WIDE, LETTERS, SPACE, SYMBOLS, FRAGMENTS = (KINDS.index(kind) for kind in KINDS if kind != KINDS[MORE])
+SHORT = 2
+"""Letters up to which a token that no space precedes is a piece of something that is no word."""
+
+_WIDE = re.compile("[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\ufe30-\uffef\U00020000-\U0003ffff]")
 _LONG_RUN = re.compile(rf"\s{{{RUN},}}|\S{{{RUN},}}")
 _WORD = re.compile(r"(?<=\w) (?=\w)")
 
@@ -50,14 +58,47 @@ def encoding() -> tiktoken.Encoding:
         raise WorkerError(f"No tokenizer: {error}") from error
 
 
-def count(text: str) -> int:
-    """Tokens of ``text``; special tokens in it are ordinary text. Raises WorkerError without a tokenizer."""
-    encode = encoding().encode_ordinary
-    return sum(len(encode(piece)) for piece in pieces(text))
+def by_kind(text: str) -> tuple[int, ...]:
+    """Tokens of ``text`` by kind (``KINDS``); special tokens in it are ordinary text. Raises WorkerError without a
+    tokenizer."""
+    encode, found = encoding().encode_ordinary, Counter[int]()
+    for piece in pieces(text):
+        found.update(encode(piece))
+    counts = [0] * len(KINDS)
+    for token, times in found.items():
+        kind, more = _KINDS_OF[token]
+        counts[kind] += times
+        counts[MORE] += more * times
+    return tuple(counts)
 
 
-def count_all(texts: Sequence[str]) -> list[int]:
-    return [count(text) for text in texts]
+def count_all(texts: Sequence[str]) -> list[tuple[int, ...]]:
+    return [by_kind(text) for text in texts]
+
+
+class _KindsOf(dict[int, tuple[int, int]]):
+    """By token its kind, and how many digits it has beyond the first; each is looked at once."""
+
+    def __missing__(self, token: int) -> tuple[int, int]:
+        found = self[token] = kind_of(encoding().decode_single_token_bytes(token).decode(errors="replace"))
+        return found
+
+
+_KINDS_OF = _KindsOf()
+
+
+def kind_of(token: str) -> tuple[int, int]:
+    """The index among ``KINDS`` of what a token consists of, and its digits beyond the first."""
+    text = token.strip()
+    if not text:
+        return SPACE, 0
+    if text.isdigit():
+        return DIGITS, len(text) - 1
+    if not text.isascii():
+        return (WIDE if _WIDE.search(text) else LETTERS), 0
+    if not any(map(str.isalpha, text)):
+        return SYMBOLS, 0
+    return (WORDS if token[0] == " " or len(text) > SHORT else FRAGMENTS), 0
 
 
 def pieces(text: str) -> Iterator[str]:

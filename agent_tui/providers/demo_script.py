@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from agent_tui.errors import ConfigError
+from agent_tui.models.calibration import raw_total
 from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.models.messages import (
     AttachmentPart,
@@ -142,7 +143,7 @@ class Witness:
         """Tokens of each text. Raises WorkerError."""
         missing = list({t: None for t in texts if t and t not in self._counts})
         if missing:
-            self._counts.update(zip(missing, await self._counter.count(missing), strict=True))
+            self._counts.update(zip(missing, map(raw_total, await self._counter.count(missing)), strict=True))
         return [self._counts[t] if t else 0 for t in texts]
 
 

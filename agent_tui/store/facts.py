@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from agent_tui.models.calibration import Calibration
+from agent_tui.models.codec import dumps, from_dict
 from agent_tui.models.usage import LearnedLimit
 from agent_tui.records import dataclass
 from agent_tui.store.database import Database
@@ -17,9 +19,6 @@ from agent_tui.store.rows import decode, encode
 from agent_tui.text.numbers import plural
 
 _BATCH = 500
-
-GROWTHS_KEPT = 50
-"""Steps of a model that its calibration is taken from."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -43,55 +42,57 @@ class TrustRow:
     content: str | None
 
 
-FACTS = ("token_count", "growth", "trusted", "permission_rule", "learned_limit", "replay_fact")
+FACTS = ("token_count", "calibration", "trusted", "permission_rule", "learned_limit", "replay_fact")
 """The tables of what is known beside any session."""
 
 
 class Measured:
-    """The facts known of token counts over all sessions: those of contents, and how far estimates were off."""
+    """The facts known of token counts over all sessions: those of contents, and how each server's model counts."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def counts(self, fingerprints: Iterable[str]) -> dict[str, int]:
-        """The stored o200k_base counts of contents, by content fingerprint; unknown ones are left out."""
+    def counts(self, fingerprints: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        """The stored o200k_base counts of contents by kind, by content fingerprint; unknown ones are left out."""
         wanted = list(dict.fromkeys(fingerprints))
-        found: dict[str, int] = {}
+        found: dict[str, str] = {}
         for start in range(0, len(wanted), _BATCH):
             batch = wanted[start : start + _BATCH]
             marks = ",".join("?" * len(batch))
             found.update(
-                self._db.all(f"SELECT fingerprint, tokens FROM token_count WHERE fingerprint IN ({marks})", batch)
+                self._db.all(f"SELECT fingerprint, counts FROM token_count WHERE fingerprint IN ({marks})", batch)
             )
-        return found
+        with self._db.decoding("a token count"):
+            return {name: tuple(json.loads(counts)) for name, counts in found.items()}
 
-    def put_counts(self, counts: Mapping[str, int]) -> None:
+    def put_counts(self, counts: Mapping[str, tuple[int, ...]]) -> None:
         """Keeps counts, by content fingerprint."""
         with self._db.writing():
             self._db.run_many(
-                "INSERT INTO token_count (fingerprint, tokens) VALUES (?, ?) "
-                "ON CONFLICT DO UPDATE SET tokens = excluded.tokens",
-                list(counts.items()),
+                "INSERT INTO token_count (fingerprint, counts) VALUES (?, ?) "
+                "ON CONFLICT DO UPDATE SET counts = excluded.counts",
+                [(name, json.dumps(count)) for name, count in counts.items()],
             )
 
-    def growths(self, model: str) -> list[tuple[int, int]]:
-        """(measured, estimated) growth in tokens of a model's newest verified steps over all sessions, oldest first."""
-        rows = self._db.all("SELECT actual, estimated FROM growth WHERE model = ? ORDER BY n", (encode(model),))
-        return [(int(actual), int(estimated)) for actual, estimated in rows]
+    def calibration(self, model: str, server: str) -> Calibration | None:
+        """What was learned of how a model at a server (its address, or empty) counts; None before its first report."""
+        row = self._db.one(
+            "SELECT data FROM calibration WHERE model = ? AND server = ?", (encode(model), encode(server))
+        )
+        if row is None:
+            return None
+        with self._db.decoding("a calibration"):
+            return from_dict(Calibration, json.loads(row[0]))
 
-    def add_growth(self, model: str, step_id: str, actual: int, estimated: int) -> None:
-        """Adds a verified step, once; of each model the newest ``GROWTHS_KEPT`` stay."""
-        name = encode(model)
+    def learn(self, model: str, server: str, change: Callable[[Calibration | None], Calibration]) -> Calibration:
+        """Keeps what ``change`` makes of that, in one transaction: other processes learn of the same model."""
         with self._db.writing():
+            learned = change(self.calibration(model, server))
             self._db.run(
-                "INSERT OR IGNORE INTO growth (model, step_id, actual, estimated) VALUES (?, ?, ?, ?)",
-                (name, step_id, actual, estimated),
+                "INSERT OR REPLACE INTO calibration (model, server, data) VALUES (?, ?, ?)",
+                (encode(model), encode(server), dumps(learned)),
             )
-            self._db.run(
-                "DELETE FROM growth WHERE model = ? AND n <= "
-                "(SELECT n FROM growth WHERE model = ? ORDER BY n DESC LIMIT 1 OFFSET ?)",
-                (name, name, GROWTHS_KEPT),
-            )
+        return learned
 
 
 class Trust:

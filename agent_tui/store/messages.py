@@ -8,10 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent_tui.errors import StoreError
+from agent_tui.models.calibration import raw_total
 from agent_tui.models.codec import dumps, from_dict
 from agent_tui.models.messages import Message
 from agent_tui.store.database import Database, damaged
-from agent_tui.store.rows import check_fields, dump_message, load_json, load_message, load_part
+from agent_tui.store.rows import (
+    check_fields,
+    dump_counts,
+    dump_message,
+    load_counts,
+    load_json,
+    load_message,
+    load_part,
+)
 from agent_tui.store.sessions import SessionRows
 
 
@@ -45,18 +54,19 @@ class Messages:
             if row is None:
                 raise StoreError(f"session {session_id} has no message {message.id}")
             self._db.run(
-                "UPDATE message SET role = ?, status = ?, parent_id = ?, raw_tokens = ?, data = ? WHERE n = ?",
-                (message.role, message.status, message.parent_id, message.raw_tokens, dump_message(message), row[0]),
+                "UPDATE message SET role = ?, status = ?, parent_id = ?, raw_tokens = ?, counts = ?, data = ? "
+                "WHERE n = ?",
+                (*_columns(message), row[0]),
             )
             self._put_parts(row[0], message, range(len(message.parts)) if parts is None else parts)
             self._db.run("DELETE FROM part WHERE message = ? AND position >= ?", (row[0], len(message.parts)))
 
-    def set_raw_tokens(self, session_id: str, counts: Mapping[str, int]) -> None:
+    def set_counts(self, session_id: str, counts: Mapping[str, tuple[int, ...]]) -> None:
         """Stores the o200k_base counts of messages (of the tree, or summaries) by id; unknown ids are ignored."""
         with self._db.writing():
             self._db.run_many(
-                "UPDATE message SET raw_tokens = ? WHERE session_id = ? AND id = ?",
-                [(count, session_id, message_id) for message_id, count in counts.items()],
+                "UPDATE message SET raw_tokens = ?, counts = ? WHERE session_id = ? AND id = ?",
+                [(raw_total(count), dump_counts(count), session_id, name) for name, count in counts.items()],
             )
 
     def all(self, session_id: str) -> dict[str, Message]:
@@ -98,7 +108,7 @@ class Messages:
         with self._db.reading():
             self._sessions.require(session_id)
             rows = self._db.all(
-                "SELECT n, id, role, status, parent_id, raw_tokens, data FROM message "
+                "SELECT n, id, role, status, parent_id, raw_tokens, data, counts FROM message "
                 "WHERE session_id = ? AND in_tree = ? ORDER BY n",
                 (session_id, in_tree),
             )
@@ -113,10 +123,9 @@ class Messages:
                 parts[row[0]].append(load_part(data))
             messages: dict[str, Message] = {}
             for row, data in zip(rows, load_json(row[6] for row in rows), strict=True):
-                n, message_id, role, status, parent_id, raw_tokens, _ = row
-                data.update(
-                    id=message_id, role=role, status=status, parent_id=parent_id, raw_tokens=raw_tokens, parts=parts[n]
-                )
+                n, message_id, role, status, parent_id, raw_tokens, _, counts = row
+                data.update(id=message_id, role=role, status=status, parent_id=parent_id)
+                data.update(raw_tokens=raw_tokens, counts=load_counts(counts), parts=parts[n])
                 messages[message_id] = load_message(data)
             return messages
 
@@ -126,18 +135,9 @@ class Messages:
         if taken is not None:
             raise StoreError(f"session {session_id} already has a message {message.id}")
         cursor = self._db.run(
-            "INSERT INTO message (session_id, id, in_tree, role, status, parent_id, raw_tokens, data) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                session_id,
-                message.id,
-                in_tree,
-                message.role,
-                message.status,
-                message.parent_id,
-                message.raw_tokens,
-                dump_message(message),
-            ),
+            "INSERT INTO message (session_id, id, in_tree, role, status, parent_id, raw_tokens, counts, data) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (session_id, message.id, in_tree, *_columns(message)),
         )
         self._put_parts(cursor.lastrowid, message, range(len(message.parts)))
 
@@ -225,3 +225,8 @@ class Waiting:
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 log.warning("A message that waits in session %s cannot be read: %s", session_id, error)
         return found, len(rows) - len(found)
+
+
+def _columns(message: Message) -> tuple[object, ...]:
+    counts = dump_counts(message.counts)
+    return message.role, message.status, message.parent_id, message.raw_tokens, counts, dump_message(message)

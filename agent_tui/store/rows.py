@@ -22,7 +22,7 @@ T = TypeVar("T")
 _YEAR_9999 = 253_370_764_800
 Load = Callable[[Any], Any]
 
-MESSAGE_COLUMNS = ("id", "role", "status", "parent_id", "raw_tokens")
+MESSAGE_COLUMNS = ("id", "role", "status", "parent_id", "raw_tokens", "counts")
 STEP_COLUMNS = ("id", "status", "message_id")
 RECORD_COLUMNS = ("id", "operation_id", "active")
 
@@ -70,6 +70,15 @@ def load_part(data: dict[str, Any]) -> Part:
     return part
 
 
+def dump_counts(counts: Sequence[int] | None) -> str | None:
+    """Counts by kind for their column."""
+    return None if counts is None else json.dumps(counts, separators=(",", ":"))
+
+
+def load_counts(text: str | None) -> tuple[int, ...] | None:
+    return None if text is None else tuple(map(int, json.loads(text)))
+
+
 def load_message(data: dict[str, Any]) -> Message:
     message: Message = _loader(Message)(data)
     return message
@@ -110,12 +119,13 @@ def _loader(cls: type) -> Load:
     hints = get_type_hints(cls)
     names = frozenset(f.name for f in dataclasses.fields(cls))
     check = _checker(cls)
+    made_here = (tuple, *PART_TYPES.values())
     nested = {n: build for n in names if (build := _value_loader(hints[n])) is not None}
 
     def load(data: dict[str, Any]) -> Any:
         for name, build in nested.items():
             value = data.get(name)
-            if isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+            if isinstance(value, dict) or (isinstance(value, list) and not (value and isinstance(value[0], made_here))):
                 data[name] = build(value)
         try:
             made = cls(**data)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from agent_tui.models.messages import Message, Part
 from agent_tui.models.steps import CompactionRecord, FixedPart, FixedSets, Step
 from agent_tui.records import dataclass
-from agent_tui.store.rows import load_fixed, load_message, load_part, load_record, load_step
+from agent_tui.store.rows import load_counts, load_fixed, load_message, load_part, load_record, load_step
 
 T = TypeVar("T")
 
@@ -124,11 +124,18 @@ class _Reader:
     def _messages(self) -> list[str]:
         """Loads messages and summaries; returns the ids of the tree in the order they were added."""
         order: list[str] = []
-        rows = self._rows("message", "id, role, status, parent_id, raw_tokens, data, in_tree")
-        for n, message_id, role, status, parent_id, raw_tokens, data, in_tree in rows:
+        rows = self._rows("message", "id, role, status, parent_id, raw_tokens, data, in_tree, counts")
+        for n, message_id, role, status, parent_id, raw_tokens, data, in_tree, counts in rows:
             parts = self._parts(n, message_id)
             facts = {"id": message_id, "role": role, "status": status, "parent_id": parent_id, "parts": parts}
-            message = self._load(f"message {message_id}", load_message, data, raw_tokens=raw_tokens, **facts)
+            message = self._load(
+                f"message {message_id}",
+                load_message,
+                data,
+                raw_tokens=raw_tokens,
+                counts=_quietly(load_counts, counts),
+                **facts,
+            )
             if message is None:
                 # Its text is in its parts: what remains is shown under the fields every message has.
                 facts["parent_id"] = parent_id if isinstance(parent_id, str) else None

@@ -238,6 +238,17 @@ _REPORTS_AS_THEY_CAME: Migration = (
     # that are not: they are kept from opening the file. Where one had replaced a report, that is lost.
 )
 
+_COUNTS_BY_KIND: Migration = (
+    # What was counted before is counted again by kind when it is next asked for. A calibration of one number for a
+    # model says nothing of kinds: it is learned anew, for each server.
+    "ALTER TABLE message ADD COLUMN counts TEXT",
+    "DROP TABLE token_count",
+    "CREATE TABLE token_count (fingerprint TEXT PRIMARY KEY, counts TEXT NOT NULL) WITHOUT ROWID",
+    "DROP TABLE growth",
+    """CREATE TABLE calibration (
+        model BLOB NOT NULL, server BLOB NOT NULL, data TEXT NOT NULL, PRIMARY KEY (model, server)) WITHOUT ROWID""",
+)
+
 MIGRATIONS: list[Migration] = [
     _FIRST,
     _GROWTH,
@@ -252,6 +263,7 @@ MIGRATIONS: list[Migration] = [
     _OFFERS,
     _MESSAGES_OF_THE_BRANCH,
     _REPORTS_AS_THEY_CAME,
+    _COUNTS_BY_KIND,
 ]
 
 

@@ -296,8 +296,8 @@ class Store:
     def _copy_messages(self, source: str, target: str, ids: Sequence[str]) -> None:
         wanted = json.dumps(list(ids))
         self.database.run(
-            "INSERT INTO message (session_id, id, in_tree, role, status, parent_id, raw_tokens, data) "
-            "SELECT ?, id, in_tree, role, status, parent_id, raw_tokens, data FROM message "
+            "INSERT INTO message (session_id, id, in_tree, role, status, parent_id, raw_tokens, counts, data) "
+            "SELECT ?, id, in_tree, role, status, parent_id, raw_tokens, counts, data FROM message "
             "WHERE session_id = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY n",
             (target, source, wanted),
         )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_tui.context.accounting.reports import clamp_ratio, drift, growth_ratio, verified_growth
+from agent_tui.context.accounting.reports import drift
 from agent_tui.context.tokens import ENOUGH, TokenCounterMetrics, format_metrics, health_hints
-from agent_tui.models.steps import Step
 from agent_tui.text.numbers import uptime
 
 
@@ -72,34 +71,6 @@ def test_reset_and_empty() -> None:
     with pytest.raises(ValueError, match="Invalid token count"):
         made.miss(-1)
     assert uptime(3_723) == "1h 2m 3s"
-
-
-def verified(actual: int, estimated: int, kind: str = "turn") -> Step:
-    step = Step("s", kind, "", "p", "chat", "m", status="complete")  # type: ignore[arg-type]
-    step.actual_growth, step.estimated_growth = actual, estimated
-    return step
-
-
-def test_ratio_is_a_bounded_median_of_the_newest_50() -> None:
-    assert growth_ratio([]) is None
-    assert growth_ratio([(110, 100)] * 2) is None, "two steps are no experience"
-    assert growth_ratio([(110, 100)] * 3) == pytest.approx(1.1)
-    assert growth_ratio([(900, 100)] * 3) == 1.5
-    assert growth_ratio([(1, 100)] * 3) == 0.7
-    assert growth_ratio([*[(900, 100)] * 40, *[(110, 100)] * 50]) == pytest.approx(1.1)
-    assert growth_ratio([(110, 100), (120, 100), (130, 100), (140, 100)]) == pytest.approx(1.25)
-    assert verified_growth(verified(900, 100)) == (900, 100)
-    assert verified_growth(verified(900, 100, "compaction")) is None
-    assert verified_growth(verified(100, 99)) is None, "what wraps the message is too large a share of it"
-
-
-def test_errors_of_other_terms_do_not_move_the_ratio() -> None:
-    right = [(2_200, 2_000)] * 30
-    assert growth_ratio([*right, *[(40_000, 150)] * 20]) == pytest.approx(1.1), "a sum would say 1.5"
-    assert growth_ratio([*right, *[(0, 2_500)] * 10]) == pytest.approx(1.1)
-    assert growth_ratio([*right, (300_000, 200_000)]) == pytest.approx(1.1), "one huge step does not decide alone"
-    assert growth_ratio([*[(112, 100)] * 30, *[(9_000, 9_000)] * 5]) == pytest.approx(1.0), "wrapping is no tokenizer"
-    assert (clamp_ratio(float("nan")), clamp_ratio(9.0), clamp_ratio(0.1)) == (1.0, 1.5, 0.7)
 
 
 def test_drift_over_ten_tokens_is_told() -> None:

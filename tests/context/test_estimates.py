@@ -14,6 +14,7 @@ from agent_tui.context.tokens import (
     CLEARED_RAW,
     FAMILIES,
     INTERRUPTED_RAW,
+    O200K,
     Family,
     attachment_tokens,
     char_tokens,
@@ -40,13 +41,13 @@ from agent_tui.models.steps import FixedPart
 from agent_tui.text.numbers import largest_remainder
 from tests.support.tokens import count_tokens
 
-PLAIN = Family("plain", 1.0, 0, 0, 0, assistant=0, call=0)
+PLAIN = Family("plain", O200K, 0, 0, 0, assistant=0, call=0)
 
 
 def test_the_single_rounding_of_the_document() -> None:
     assert round_up(10 / 4 * 1.2) == 3
     message = Message("m", "user", [TextPart("x" * 10)])
-    assert estimate_message(message, Family("p", 1.0, 0, 0, 0, char_factor=1.2)).tokens == 3
+    assert estimate_message(message, Family("p", O200K, 0, 0, 0, char_factor=1.2)).tokens == 3
 
 
 def test_negative_counts_are_bugs() -> None:

@@ -18,7 +18,7 @@ from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.reasoning import plan_replay
 from tests.support.context_operations import OPERATIONS, TARGETS, apply
-from tests.support.contexts import BOUND, Conversation, fixed_part
+from tests.support.contexts import BOUND, Conversation, calibrated, fixed_part
 from tests.support.forms import examples
 
 RATIOS = [0.7, 0.83, 0.98, 1.0, 1.01, 1.02, 1.2, 1.337]
@@ -81,14 +81,15 @@ def test_reuse_changes_nothing(seed: int) -> None:
     """A whole history is drawn from one number: it takes long ones for something to be kept, lost and found again."""
     random, accounts = Random(seed), Incremental()
     session = Session(random.choice([*TARGETS, BOUND]))
-    ratio, grows, calibrated = 1.0, random.random() < 0.8, random.random() < 0.7
+    ratio, grows, learns = 1.0, random.random() < 0.8, random.random() < 0.7
     for _ in range(40):
         session.happen(random.choice(HAPPENING), any_usage(random), random.randint(0, 4_000), grows)
-        if calibrated and random.random() < 0.3:
+        if learns and random.random() < 0.3:
             ratio = random.choice(RATIOS)
         if random.random() < 0.05:
             session.effort = "medium" if session.effort == "off" else "off"
-        inputs = session.conversation.inputs(ratio=ratio, effort=session.effort)
+        learned = calibrated(ratio, session.conversation.target)
+        inputs = session.conversation.inputs(calibration=learned, effort=session.effort)
         if random.random() < 0.2:
             # What is to be sent may be asked before the numbers are, or without them.
             assert accounts.rule(inputs) == ground_of(inputs).rule

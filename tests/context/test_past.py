@@ -16,7 +16,7 @@ from agent_tui.models.messages import Message
 from agent_tui.models.requests import Effort
 from agent_tui.models.usage import TokenUsage
 from tests.support.context_operations import apply, operations
-from tests.support.contexts import WINDOW, Conversation, fixed_part
+from tests.support.contexts import WINDOW, Conversation, calibrated, fixed_part
 from tests.support.forms import examples
 
 STEPS = ("turn", "stop", "fail", "missing", "loop", "parallel")
@@ -39,7 +39,7 @@ class Lived:
         effort: Effort = "off" if size % 3 == 0 else "low"
         head = conversation.path[-1].id if conversation.path else None
         inputs = replace(
-            conversation.inputs(ratio=0.8 + size % 5 / 10, effort=effort),
+            conversation.inputs(calibration=calibrated(0.8 + size % 5 / 10, conversation.target), effort=effort),
             steps=list(conversation.steps),
             records=[replace(r) for r in conversation.records],
             fixed=tuple(conversation.fixed),
@@ -140,7 +140,7 @@ def test_a_moment_that_cannot_be_proved_is_none() -> None:
     steps = lived.conversation.steps
     steps[1].sent_fingerprint = "another"
     steps[2].given, steps[2].message_id = None, None
-    steps[3].given = replace(steps[3].given, ratio=1.4) if steps[3].given is not None else None
+    steps[3].given = replace(steps[3].given, calibration=calibrated(1.4)) if steps[3].given is not None else None
     steps[3].estimated_input = 1
     history = lived.history()
     assert [(m.usage, m.problem) for m in map(history.moment, (2, 3))] == [(None, OTHER_VIEW), (None, NO_HEAD)]

@@ -12,7 +12,7 @@ from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import CONTEXT_ROWS, FIXED_ROWS, FREE, RESERVE, RowId
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage
-from tests.support.contexts import CLAUDE, Conversation, assert_identities, fixed_part, leaves, row
+from tests.support.contexts import CLAUDE, Conversation, assert_identities, calibrated, fixed_part, leaves, row
 
 IDS = ["system", "environment", "memory", "skills", "tools", "documents", "messages"]
 
@@ -188,7 +188,8 @@ def test_totals_leave_counts_and_what_was_undone_out() -> None:
 def test_without_an_anchor_an_estimate_is_rounded_up_once() -> None:
     conversation = Conversation(target=CLAUDE)
     conversation.say(raw=10)
-    assert conversation.usage(ratio=1.5).total == 20, "1.5 × (10 × 1.22 + 1) = 19.8; rounded before it were 21"
+    learned = calibrated(1.55, CLAUDE)
+    assert conversation.usage(calibration=learned).total == 20, "1.55 × 10 × 1.22 + 1 = 19.9; rounded before it were 21"
 
 
 def test_every_row_has_one_record_that_tells_it_from_the_others() -> None:

@@ -13,6 +13,7 @@ from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import (
     Conversation,
     assert_identities,
+    calibrated,
     fixed_part,
     leaves,
     row,
@@ -50,30 +51,31 @@ def test_without_a_call_everything_is_estimated() -> None:
     assert_identities(usage)
 
 
-def test_the_ratio_applies_to_all_estimated_text_and_to_nothing_measured() -> None:
+def test_what_was_learned_applies_to_all_estimated_text_and_to_nothing_measured() -> None:
     conversation = Conversation(fixed=[fixed_part(raw=1_000)])
     conversation.say(raw=93)
-    assert conversation.usage(ratio=1.2).total == 1_320
+    learned = calibrated(1.2)
+    assert conversation.usage(calibration=learned).total == 1_200 + 119, "what wraps a message is no text"
     conversation.answer(TokenUsage(1_111, 9))
-    assert conversation.usage(ratio=1.2).total == 1_120
+    assert conversation.usage(calibration=learned).total == 1_120
     conversation.say(raw=193)
-    usage = conversation.usage(ratio=1.2)
-    assert usage.total == 1_120 + 240 and usage.calculation.new_messages == 240
-    assert (usage.calculation.new_text, usage.calculation.new_text_corrected) == (200, 240)
+    usage = conversation.usage(calibration=learned)
+    assert usage.total == 1_120 + 239 and usage.calculation.new_messages == 239
+    assert usage.calculation.new_estimated == 200
     assert_identities(usage)
 
 
-def test_the_ratio_says_nothing_of_images() -> None:
+def test_what_was_learned_says_nothing_of_images() -> None:
     conversation = Conversation()
     conversation.say()
     conversation.answer(TokenUsage(1_000, 9))
     conversation.append("user", [AttachmentPart("a.png", "image/png", data="AAAA")], 0)
-    plain, corrected = conversation.usage().total, conversation.usage(ratio=1.5).total
+    plain, corrected = conversation.usage().total, conversation.usage(calibration=calibrated(1.5)).total
     assert 0 <= corrected - plain <= 4, "only what wraps the message is text"
     assert conversation.usage().calculation.new_given > 50
 
 
-def test_what_is_learned_of_a_step_is_its_new_text_before_any_correction() -> None:
+def test_what_is_learned_of_a_step_is_what_its_new_messages_consist_of() -> None:
     conversation = Conversation()
     conversation.say()
     conversation.answer(TokenUsage(1_000, 10))
@@ -81,10 +83,11 @@ def test_what_is_learned_of_a_step_is_its_new_text_before_any_correction() -> No
     step = conversation.answer(TokenUsage(1_250, 10))
     conversation.steps.remove(step)
     conversation.path.pop()
-    before_step(step, conversation.usage(ratio=1.2))
+    before_step(step, conversation.usage(calibration=calibrated(1.2)))
     after_step(step)
-    assert (step.estimated_input, step.actual_input) == (1_250, 1_250)
-    assert verified_growth(step) == (240, 200)
+    assert (step.estimated_input, step.actual_input) == (1_249, 1_250)
+    learned = verified_growth(step)
+    assert learned is not None and learned[1] == 240 and learned[0].terms[:2] == [193, 0]
 
 
 def test_a_step_with_other_estimates_in_it_is_not_learned_from() -> None:

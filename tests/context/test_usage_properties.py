@@ -12,7 +12,7 @@ from agent_tui.context.incremental import Incremental
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.text.numbers import largest_remainder
 from tests.support.context_operations import apply, operations
-from tests.support.contexts import Conversation, assert_identities, fixed_part
+from tests.support.contexts import Conversation, assert_identities, calibrated, fixed_part
 from tests.support.forms import examples
 
 limits = st.builds(
@@ -40,7 +40,7 @@ def test_identities_hold_and_the_cache_changes_nothing(
     accounts = Incremental()
     for name, usage, size in steps:
         apply(conversation, name, usage, size)
-        options = {"limits": window, "policy": policy, "ratio": ratio}
+        options = {"limits": window, "policy": policy, "calibration": calibrated(ratio)}
         fresh = conversation.usage(None, **options)
         assert_identities(fresh)
         assert conversation.usage(accounts, **options) == fresh

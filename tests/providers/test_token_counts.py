@@ -4,15 +4,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_tui.models.calibration import KINDS, raw_total
 from agent_tui.providers import counting
-from agent_tui.providers.counting import RUN, count, count_all, pieces
+from agent_tui.providers.counting import RUN, by_kind, count_all, pieces
 from tests.support.forms import examples
 from tests.support.model_calls import run_python
 
 
+def count(text: str) -> int:
+    return raw_total(by_kind(text))
+
+
 @pytest.mark.quick
 def test_plain_text() -> None:
-    assert count_all(["", "hello world", "hello world hello"]) == [0, 2, 3]
+    assert [*map(raw_total, count_all(["", "hello world", "hello world hello"]))] == [0, 2, 3]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("the house is on fire", {"words": 5}),
+        ("1234567 89", {"digits": 4, "more digits": 5, "space": 1}),
+        ("    \n\n", {"space": 1}),
+        ("==== ()", {"symbols": 2}),
+        ("こんにちは", {"wide": 1}),
+        ("Приветствую", {"letters": 4}),
+    ],
+)
+def test_tokens_are_told_apart_by_what_they_consist_of(text: str, kinds: dict[str, int]) -> None:
+    assert {kind: count for kind, count in zip(KINDS, by_kind(text), strict=True) if count} == kinds
 
 
 @pytest.mark.quick
@@ -70,7 +91,7 @@ def test_it_counts_without_the_network_and_without_litellm() -> None:
         "os.environ.pop('TIKTOKEN_CACHE_DIR', None)\n"
         "def refuse(*a, **k): raise OSError('no network')\n"
         "socket.socket.connect = refuse\n"
-        "from agent_tui.providers.counting import count\n"
-        "print(count('hello world'), 'litellm' in sys.modules)\n"
+        "from agent_tui.providers.counting import by_kind\n"
+        "print(sum(by_kind('hello world')), 'litellm' in sys.modules)\n"
     )
     assert run_python(code).stdout == "2 False\n"

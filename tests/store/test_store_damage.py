@@ -75,7 +75,7 @@ def _fill(path: Path, sessions: int, turns: int) -> list[str]:
             stored.title = f"Session {number}"
             store.sessions.save(stored)
             ids.append(info.id)
-        store.measured.put_counts({"f": 1})
+        store.measured.put_counts({"f": (1,)})
         store.rules.add("/project/0", "repo", "read(*)")
     return ids
 

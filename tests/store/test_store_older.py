@@ -85,9 +85,11 @@ def require_as_before(path: Path) -> None:
 
 
 def test_everything_reads_as_before(path: Path) -> None:
-    before = rows(path, "session", "spending", "mcp_offer", "sqlite_sequence")
+    changed = "session", "spending", "mcp_offer", "sqlite_sequence", "token_count", "growth", "calibration"
+    before = rows(path, *changed)
     require_as_before(path)
-    assert rows(path, "session", "spending", "mcp_offer", "sqlite_sequence") == before
+    counted_by_kind = [(*row, None) for row in before["message"]]
+    assert rows(path, *changed) == {**before, "message": counted_by_kind}
     require_as_before(path)
 
 

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_tui.context.tokens import O200K
+from agent_tui.models.calibration import text_content, words_only
 from agent_tui.models.messages import Message, TextPart, user_message
 from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
@@ -73,8 +75,8 @@ def test_a_session_row_comes_back_exactly(
         assert store.trust.get(project) == TrustRow("which", "{}")
         store.rules.add(project, "repo", title)
         assert store.rules.allowed(project, "repo") == [title]
-        store.measured.add_growth(model, "step", 12, 10)
-        assert store.measured.growths(model) == [(12, 10)]
+        learned = store.measured.learn(model, project, lambda before: O200K)
+        assert store.measured.calibration(model, project) == learned == O200K
         store.snapshots.add(info.id, "m", project, b"\x00\xff", 0o644)
         assert [(s.path, s.content) for s in store.snapshots.all(info.id)] == [(project, b"\x00\xff")]
 
@@ -98,8 +100,10 @@ def test_raw_counts_are_stored_with_messages_and_summaries(tmp_path: Path) -> No
         info = store.sessions.create("/p", "demo")
         store.messages.add(info.id, Message("a", "user"))
         store.compactions.commit(info.id, [], Message("s", "user"), None)
-        store.messages.set_raw_tokens(info.id, {"a": 3, "s": 4, "unknown": 5})
-        assert store.messages.all(info.id)["a"].raw_tokens == 3
+        counts = (1, 1, 2, 0, 1, 0, 0, 0)
+        store.messages.set_counts(info.id, {"a": counts, "s": words_only(4), "unknown": words_only(5)})
+        kept = store.messages.all(info.id)["a"]
+        assert (kept.raw_tokens, kept.counts) == (3, counts), "digits beyond the first of a token are no tokens"
         assert store.messages.summaries(info.id)["s"].raw_tokens == 4
 
 
@@ -147,19 +151,18 @@ def test_what_a_newer_version_keeps_in_the_state_is_written_back(tmp_path: Path)
 
 def test_token_counts_of_many_contents(tmp_path: Path) -> None:
     with fresh(tmp_path) as store:
-        counts = {f"f{n}": n for n in range(1200)}
+        counts = {f"f{n}": (n, 0, 2) for n in range(1200)}
         store.measured.put_counts(counts)
-        store.measured.put_counts({"f1": 100})
-        assert store.measured.counts([*counts, "unknown", "f1"]) == {**counts, "f1": 100}
+        store.measured.put_counts({"f1": (100,)})
+        assert store.measured.counts([*counts, "unknown", "f1"]) == {**counts, "f1": (100,)}
         assert store.measured.counts([]) == {}
-        assert store.measured.growths("demo") == []
+        assert store.measured.calibration("demo", "") is None
 
 
-def test_growth_is_kept_by_model_once_a_step_and_only_the_newest(tmp_path: Path) -> None:
-    with fresh(tmp_path) as store:
-        for n in range(60):
-            store.measured.add_growth("one", f"s{n}", n, n + 1)
-        store.measured.add_growth("one", "s59", 999, 999)
-        store.measured.add_growth("other", "o", 5, 6)
-        assert store.measured.growths("one") == [(n, n + 1) for n in range(10, 60)]
-        assert store.measured.growths("other") == [(5, 6)]
+def test_a_calibration_is_kept_for_each_server_and_learned_over_what_others_learned(tmp_path: Path) -> None:
+    content = text_content(None, 1_000)
+    with fresh(tmp_path) as store, fresh(tmp_path) as other:
+        store.measured.learn("one", "", lambda before: O200K.learned(content, 1_010))
+        both = other.measured.learn("one", "", lambda before: (before or O200K).learned(content, 1_010))
+        assert store.measured.calibration("one", "") == both and both.reports == 2
+        assert store.measured.calibration("one", "http://127.0.0.1:8080") is None

@@ -15,13 +15,14 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Workspace
 from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.state import AgentParts
+from agent_tui.models.calibration import words_only
 from agent_tui.models.events import Event, TurnEnded, WaitingKind
 from agent_tui.models.messages import AttachmentPart, ToolResultPart
 from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
+from agent_tui.providers.counting import count_all
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.store import Store
-from tests.support.tokens import count_tokens
 from tests.support.tool_context import permissions_of
 from tests.support.waiting import PATIENCE
 
@@ -31,15 +32,15 @@ E = TypeVar("E")
 class WordCounter:
     """Counts a token for every four characters, at once: close to a tokenizer and always the same."""
 
-    async def count(self, texts: Sequence[str]) -> list[int]:
-        return [-(-len(text) // 4) for text in texts]
+    async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        return [words_only(-(-len(text) // 4)) for text in texts]
 
 
 class TokenCounter:
     """The tokenizer the worker uses, in this process."""
 
-    async def count(self, texts: Sequence[str]) -> list[int]:
-        return [count_tokens(text) for text in texts]
+    async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        return count_all(texts)
 
 
 class NoBackend:

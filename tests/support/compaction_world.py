@@ -15,6 +15,7 @@ from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.context.view import active_prune_ids, build_view
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
+from agent_tui.models.calibration import words_only
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.models.messages import Message, Origin, Part, TextPart, ToolCallPart, ToolResultPart, fingerprint
@@ -100,8 +101,8 @@ class FakeModel:
 
 
 class CharCounter:
-    async def count(self, texts: Sequence[str]) -> list[int]:
-        return [raw(t) for t in texts]
+    async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        return [words_only(raw(t)) for t in texts]
 
 
 @dataclass

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.incremental import Incremental
+from agent_tui.context.tokens import family_of
 from agent_tui.context.view import active_prune_ids, build_view
+from agent_tui.models.calibration import Calibration
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.messages import (
     Message,
@@ -120,7 +122,7 @@ class Conversation:
         *,
         policy: CompactionSettings | None = None,
         limits: Limits = WINDOW,
-        ratio: float = 1.0,
+        calibration: Calibration | None = None,
         effort: Effort = "medium",
     ) -> ContextInputs:
         return ContextInputs(
@@ -130,7 +132,7 @@ class Conversation:
             self.records,
             self.fixed,
             policy or CompactionSettings(),
-            ratio,
+            calibration,
             self.fixed_fingerprint,
             effort,
         )
@@ -139,6 +141,12 @@ class Conversation:
         """From nothing, or with what ``accounts`` keep."""
         inputs = self.inputs(**options)  # type: ignore[arg-type]
         return calculate_context_usage(inputs) if accounts is None else accounts.usage(inputs)
+
+
+def calibrated(factor: float, target: Target = TARGET) -> Calibration:
+    """A calibration that learned that all texts take so many times what is known of the family."""
+    known = family_of(target).beginning
+    return replace(known, factors=tuple(factor * f for f in known.factors))
 
 
 def leaves(rows: list[ContextRow]) -> list[ContextRow]:

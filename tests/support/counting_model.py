@@ -10,9 +10,11 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from agent_tui.context.accounting.reports import after_step, before_step, growth_ratio, verified_growth
+from agent_tui.context.accounting.reports import after_step, before_step, verified_growth
 from agent_tui.context.anchor import runs_of
 from agent_tui.context.incremental import Incremental
+from agent_tui.context.tokens import family_of
+from agent_tui.models.calibration import Calibration
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
@@ -54,7 +56,7 @@ class Session:
     effort: Effort = "medium"
     outcomes: list[Outcome] = field(default_factory=list)
     thought: dict[str, int] = field(default_factory=dict)
-    growths: list[tuple[int, int]] = field(default_factory=list)
+    calibration: Calibration | None = None
     number: int = 0
 
     def __post_init__(self) -> None:
@@ -67,13 +69,9 @@ class Session:
         self.conversation.fixed = [fixed_part(raw=2_500), *tools]
         self.conversation.fixed_fingerprint = f"fixed{count}"
 
-    @property
-    def ratio(self) -> float:
-        return growth_ratio(self.growths[-50:]) or 1.0
-
     def usage(self) -> ContextUsage:
         return self.conversation.usage(
-            self.accounts, ratio=self.ratio, effort=self.effort, limits=Limits(self.window, None, 32_000)
+            self.accounts, calibration=self.calibration, effort=self.effort, limits=Limits(self.window, None, 32_000)
         )
 
     # What the session does
@@ -112,7 +110,7 @@ class Session:
         after_step(step)
         growth = verified_growth(step)
         if growth is not None:
-            self.growths.append(growth)
+            self.calibration = (self.calibration or family_of(self.target).beginning).learned(*growth)
         self.outcomes.append(Outcome(usage, actual + fixed, fixed, thinking))
 
     def prune(self) -> None:

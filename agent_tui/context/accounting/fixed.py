@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 
 from agent_tui.context.anchor import common_prefix
-from agent_tui.context.tokens import Family, estimate_fixed, round_up
+from agent_tui.context.tokens import ROUGH, Family, estimate_fixed, round_up
+from agent_tui.models.calibration import Calibration, Content
 from agent_tui.models.context import ContextRow
 from agent_tui.models.rows import FIXED_ROWS, RowId, RowKind
 from agent_tui.models.steps import FixedPart, Step
@@ -151,32 +152,42 @@ WAITING = "edited; sent as a change with your next message"
 
 @dataclass(slots=True)
 class FixedEstimate:
-    """Tokens of each prefix part, in the order of the parts; ``total`` is their sum."""
+    """Tokens of each prefix part, in the order of the parts; ``total`` is their sum, and ``content`` what it consists
+    of."""
 
     parts: Sequence[FixedPart]
     tokens: list[int] = field(default_factory=list)
     approximate: list[bool] = field(default_factory=list)
+    content: Content = field(default_factory=Content)
 
     @property
     def total(self) -> int:
         return sum(self.tokens)
 
 
-def estimate_fixed_parts(parts: Sequence[FixedPart], family: Family, ratio: float = 1.0) -> FixedEstimate:
-    """Estimate all parts, each rounded up once. What the family adds when any tool is sent is a part of its own."""
-    result = FixedEstimate(with_preamble(parts) if family.tools else parts)
+def estimate_fixed_parts(
+    parts: Sequence[FixedPart], family: Family, calibration: Calibration | None = None, scale: float = 1.0
+) -> FixedEstimate:
+    """Estimate all parts, each rounded up once, by the calibration (None: what is known of the family alone). What the
+    family adds when any tool is sent is a part of its own."""
+    known, result = calibration or family.beginning, FixedEstimate(with_preamble(parts) if family.tools else parts)
     for part in result.parts:
-        tokens, approximate = (family.tools, False) if part is PREAMBLE else estimate_fixed(part, family)
-        result.tokens.append(round_up(tokens * ratio))
+        content, approximate = _preamble(family) if part is PREAMBLE else estimate_fixed(part, family)
+        result.tokens.append(round_up(max(0.0, known.tokens(content) * scale)))
         result.approximate.append(approximate)
+        result.content.add(content)
     return result
 
 
+def _preamble(family: Family) -> tuple[Content, bool]:
+    return Content(plain=family.tools, rough=(ROUGH * family.tools) ** 2), False
+
+
 def fixed_delta(
-    now: Sequence[FixedPart], then: Sequence[FixedPart], family: Family, scale: float = 1.0
+    now: Sequence[FixedPart], then: Sequence[FixedPart], family: Family, known: Calibration, scale: float | None = None
 ) -> tuple[int, bool]:
-    """Estimated tokens by which the prefix parts grew since ``then``, and whether a count is still missing.
-    ``scale`` is what was measured of such parts before, against their estimate.
+    """Tokens by which the prefix parts grew since ``then``, estimated by the calibration, and whether a count is still
+    missing. ``scale`` is what was measured of tools before, against what is known of the family alone.
 
     Parts with the same content cancel out exactly, also when one of them was not counted yet at the time.
     """
@@ -196,10 +207,12 @@ def fixed_delta(
     delta, approximate = 0, False
     for sign, parts in ((1, added), (-1, gone)):
         for part in parts:
-            tokens, rough = estimate_fixed(part, family)
-            delta += sign * round_up(tokens * scale)
+            content, rough = estimate_fixed(part, family)
+            scaled = scale is not None and part.row == "tools"
+            tokens = family.beginning.tokens(content) * (scale or 1.0) if scaled else known.tokens(content)
+            delta += sign * round_up(max(0.0, tokens))
             approximate = approximate or rough
-    delta += round(family.tools * scale) * (_has_tools(now) - _has_tools(then))
+    delta += round(family.tools * (scale or 1.0)) * (_has_tools(now) - _has_tools(then))
     return delta, approximate
 
 

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agent_tui.context.accounting.fixed import Coverage, estimate_fixed_parts
-from agent_tui.context.accounting.reports import clamp_ratio, coarse_ratio
 from agent_tui.context.anchor import ResultStates, SentPrefixes, chain_of, left_out, prefixes_of
 from agent_tui.context.tokens import Family, MessageEstimate, char_tokens, estimate_message, family_of
+from agent_tui.models.calibration import Calibration
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import Effort, ModelInfo, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
@@ -48,8 +48,8 @@ class ContextInputs:
     fixed: Sequence[FixedPart] = ()
     """The prefix parts of the next request."""
     settings: CompactionSettings = field(default_factory=CompactionSettings)
-    ratio: float = 1.0
-    """The model's measured calibration (``reports.growth_ratio``), applied to all text that is estimated."""
+    calibration: Calibration | None = None
+    """What was learned of how the model's server counts; None: nothing but what is known of its family."""
     fixed_fingerprint: str = ""
     effort: Effort = "off"
     replay: ReplayRule = field(default_factory=ReplayRule)
@@ -229,8 +229,8 @@ class Ground:
 
     ``chain`` are the steps that can be built on, ascending; ``answered`` the step of each answer; ``measured_scale``
     how the provider's tokens of the prefix parts compare with their estimate, where that was measured; ``rule`` what
-    the next request does with old reasoning, and ``reasoning`` what of it counts. ``ratio`` is the calibration of what
-    is new, ``coarse_ratio`` of estimates within what was measured: those do not move with every step.
+    the next request does with old reasoning, and ``reasoning`` what of it counts. ``calibration`` is that of what
+    is new, ``coarse`` of estimates within what was measured: those do not move with every step.
     """
 
     inputs: ContextInputs
@@ -245,12 +245,12 @@ class Ground:
     estimate: Estimate
 
     @cached_property
-    def ratio(self) -> float:
-        return clamp_ratio(self.inputs.ratio)
+    def calibration(self) -> Calibration:
+        return self.inputs.calibration or self.family.beginning
 
     @cached_property
-    def coarse_ratio(self) -> float:
-        return coarse_ratio(self.inputs.ratio)
+    def coarse(self) -> Calibration:
+        return self.calibration.coarse()
 
     @cached_property
     def coverage(self) -> Coverage:
@@ -278,10 +278,6 @@ class Ground:
     def measured(self) -> int:
         """Messages up to the anchor, its own answer included."""
         return end_of(self.chain[-1]) if self.chain else 0
-
-    @property
-    def fixed_scale(self) -> float:
-        return self.measured_scale or 1.0
 
 
 def ground_of(inputs: ContextInputs) -> Ground:

@@ -10,6 +10,7 @@ from agent_tui.context.accounting.fixed import Reading, fixed_delta
 from agent_tui.context.accounting.inputs import Ground, counted_at, end_of
 from agent_tui.context.accounting.tally import Tally, Weighed, add_group, add_message, reasoning_of, weigh
 from agent_tui.context.anchor import differences, share_at
+from agent_tui.models.calibration import Calibration
 from agent_tui.models.context import Basis
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage
@@ -28,11 +29,11 @@ def new_messages(ground: Ground) -> Tally:
 
 def estimate_rest(ground: Ground, new: Tally) -> None:
     """Add the messages from where the tally ends to the end of the view."""
-    view, ratio, reading = ground.view, ground.ratio, Reading(ground.coverage)
+    view, calibration, reading = ground.view, ground.calibration, Reading(ground.coverage)
     for index in range(new.end, len(view)):
         weighed = weigh(ground, index)
-        add_message(view, new, weighed, index, weighed.corrected(ratio), "estimated", reading)
-        new.text += weighed.exact - weighed.given
+        add_message(view, new, weighed, index, weighed.corrected(calibration), "estimated", reading)
+        new.content.add(weighed.content)
         new.given += weighed.given
     new.end = len(view)
 
@@ -40,7 +41,7 @@ def estimate_rest(ground: Ground, new: Tally) -> None:
 def estimated_head(ground: Ground) -> tuple[int, bool]:
     """Returns the estimate for the messages before the first measured answer, and whether a count is still missing."""
     weighed = [weigh(ground, i) for i in range(ground.head)]
-    return sum(w.corrected(ground.ratio) for w in weighed), any(w.approximate for w in weighed)
+    return sum(w.corrected(ground.calibration) for w in weighed), any(w.approximate for w in weighed)
 
 
 def split_messages(ground: Ground, end: int, cost: int, reading: Reading) -> Tally:
@@ -240,7 +241,7 @@ def removed(ground: Ground, measured: Measured) -> Change:
     anchor = ground.anchor
     if anchor is None:
         return NO_CHANGE
-    return _removed_from(ground, measured, anchor.sent_count, anchor.prune_ids, None, ground.ratio)
+    return _removed_from(ground, measured, anchor.sent_count, anchor.prune_ids, None, ground.calibration)
 
 
 def _add_answer(ground: Ground, measured: Measured, step: Step, reading: Reading) -> None:
@@ -282,7 +283,7 @@ def _add_between(ground: Ground, measured: Measured, before: Step, step: Step, r
             group.append(weigh(ground, i, then))
             now = weigh(ground, i)
             if now.key != group[-1].key:
-                today[message_id] = now, now.corrected(ground.coarse_ratio)
+                today[message_id] = now, now.corrected(ground.coarse)
         else:
             group.append(weigh(ground, i))
     if group:
@@ -303,16 +304,16 @@ def _difference(ground: Ground, measured: Measured, before: Step, step: Step, us
     if first is None or second is None:
         return 0, False
     dropped = dropped_between(ground, before, step, measured.turn, user)
-    end, ratio = measured.tally.end, ground.coarse_ratio
-    gone = _removed_from(ground, measured, end, before.prune_ids, step.prune_ids, ratio)
-    delta, _ = fixed_delta(step.fixed, before.fixed, ground.family, ground.fixed_scale)
+    end, known = measured.tally.end, ground.coarse
+    gone = _removed_from(ground, measured, end, before.prune_ids, step.prune_ids, known)
+    delta, _ = fixed_delta(step.fixed, before.fixed, ground.family, known, ground.measured_scale)
     output = first.output if before.kind == "turn" else 0
     value = second.input - first.input - output + dropped.tokens + gone.tokens - delta
     return value, delta == 0 and not dropped.estimated and not gone.tokens
 
 
 def _removed_from(
-    ground: Ground, measured: Measured, end: int, then: list[str], now: list[str] | None, ratio: float
+    ground: Ground, measured: Measured, end: int, then: list[str], now: list[str] | None, known: Calibration
 ) -> Change:
     """Returns what the prune records ``now`` (None: those in force) take away from the first ``end`` messages that
     those of ``then`` did not."""
@@ -326,17 +327,17 @@ def _removed_from(
             continue
         old, new = results.state(then, message_id), results.state(now, message_id)
         if old != new:
-            costs = [_cost(ground, measured.tally, index, state, ratio) for state in (old, new)]
+            costs = [_cost(ground, measured.tally, index, state, known) for state in (old, new)]
             tokens += costs[0] - costs[1]
             estimated = True
     return Change(tokens, estimated)
 
 
-def _cost(ground: Ground, tally: Tally, index: int, state: str, ratio: float) -> int:
+def _cost(ground: Ground, tally: Tally, index: int, state: str, calibration: Calibration) -> int:
     """Cost of a message in a state: as measured where it was measured so, else estimated at a calibration."""
     weighed = weigh(ground, index, state)
     known = tally.values.get(weighed.message.id)
-    return known[0] if known is not None and known[1] == weighed.key else weighed.corrected(ratio)
+    return known[0] if known is not None and known[1] == weighed.key else weighed.corrected(calibration)
 
 
 def _open_answers(ground: Ground, end: int) -> list[str]:

@@ -70,8 +70,10 @@ def sizes_of(ground: Ground) -> Sizes:
 
 def estimated_fixed(ground: Ground) -> FixedEstimate:
     """The prefix parts, at the scale that was measured of them; the calibration stands in where nothing was."""
-    scale = ground.measured_scale or (1.0 if ground.anchor is not None else ground.ratio)
-    return estimate_fixed_parts(ground.inputs.fixed, ground.family, scale)
+    scale, fixed, family = ground.measured_scale, ground.inputs.fixed, ground.family
+    if scale is None:
+        return estimate_fixed_parts(fixed, family, ground.calibration)
+    return estimate_fixed_parts(fixed, family, None, scale)
 
 
 def next_input(ground: Ground, sizes: Sizes) -> NextInput:
@@ -83,8 +85,8 @@ def next_input(ground: Ground, sizes: Sizes) -> NextInput:
         output = anchor.counted.output if anchor.kind == "turn" else 0
         answer = _from_anchor(ground, sizes, anchor.counted, output)
     terms, new, measured = answer.calculation, sizes.new, sizes.measured.tally
-    terms.new_text, terms.new_given = round(new.text), round(new.given)
-    terms.new_text_corrected = max(0, new.total - terms.new_given)
+    terms.new_estimated, terms.new_given = round(ground.family.beginning.tokens(new.content)), round(new.given)
+    terms.new_content = new.content.copy()
     if not measured.total:
         # Nothing, or only the whole of a first request was measured.
         terms.all_messages = new.total + sizes.head
@@ -111,7 +113,7 @@ def _from_anchor(ground: Ground, sizes: Sizes, anchor: TokenUsage, output: int) 
     others = abs(gone) + abs(delta) + (abs(dropped.tokens) if dropped.estimated else 0) + (output if guessed else 0)
     estimated = others + new.total
     calculation = Calculation(anchor.input, output, dropped.tokens, gone, delta, new.total, guessed)
-    calculation.others_sure = others <= OTHERS_SHARE * new.text
+    calculation.others_sure = others <= OTHERS_SHARE * (new.total - new.given)
     single = total == anchor.input and output == 0 and not estimated
     pending = bool(new.approximate) or delta_uncounted
     calculation.spreads = Spreads(
@@ -132,7 +134,7 @@ def _spread(tokens: int) -> int:
 def _delta(ground: Ground) -> tuple[int, bool]:
     """``fixed_delta``: the prefix parts now, less those of the anchor, and whether a count is still missing."""
     then = ground.chain[-1].fixed
-    return fixed_delta(ground.inputs.fixed, then, ground.family, ground.fixed_scale)
+    return fixed_delta(ground.inputs.fixed, then, ground.family, ground.calibration, ground.measured_scale)
 
 
 RESERVE_SHARE = 0.25

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agent_tui.models.calibration import Calibration, Content
 from agent_tui.models.context import Accuracy, ContextUsage
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import Step
@@ -128,27 +129,23 @@ def far_off(estimate: int, reported: int) -> bool:
     return high > TIMES_OFF * low and high - low > TOKENS_OFF
 
 
-RATIO_STEPS = 50
-RATIO_LOW, RATIO_HIGH = 0.7, 1.5
-RATIO_TOKENS = 100
-"""New text that a step must have brought to be learned from, in tokens."""
-RATIO_SAMPLES = 3
-RATIO_WEIGHT = 2_000
-"""Tokens up to which a step counts for more the more it brought."""
-RATIO_GRAIN = 0.05
+RECENT = 50
+"""Steps that accuracy is told of."""
 DRIFT_TOKENS = 10
 """Difference between the tracked total and a recount that is worth a line in the log, in tokens."""
 
 
 def before_step(step: Step, usage: ContextUsage) -> None:
-    """Store with the step what was expected: the whole input and its spread, the new text as it was estimated before
-    any calibration (else that would be learned twice), and what else is known of the input where that holds no
-    estimate."""
+    """Store with the step what was expected: the whole input and its spread, the new messages by what is known of the
+    family alone, and what is learned from: what they consist of, and what else is known of the input where that holds
+    no estimate."""
     step.estimated_input, step.estimated_spread, step.anchor_step = usage.total, usage.spread, usage.anchor_step
     terms = usage.calculation
     step.estimated_messages = terms.all_messages
-    step.estimated_growth = terms.new_text
-    step.known_input = usage.total - terms.new_text_corrected if terms.others_sure else None
+    step.estimated_growth = terms.new_estimated
+    sure = terms.others_sure
+    step.known_input = usage.total - terms.new_messages if sure else None
+    step.growth = terms.new_content if sure else None
 
 
 def after_step(step: Step) -> str | None:
@@ -174,55 +171,30 @@ def verification_line(estimated: int, actual: int) -> str:
     )
 
 
-def verified_growth(step: Step) -> tuple[int, int] | None:
-    """(measured, estimated) new text of a turn step that can be learned from; None of any other: there was too little
-    of it, or more than the new text was an estimate."""
-    if step.kind != "turn" or step.status != "complete" or step.actual_growth is None or step.estimated_growth is None:
+def verified_growth(step: Step) -> tuple[Content, int] | None:
+    """What the new messages of a turn step consist of, and what was measured of them; None of a step that cannot be
+    learned from: more than they was an estimate."""
+    if step.kind != "turn" or step.status != "complete" or step.actual_growth is None or step.growth is None:
         return None
-    return (step.actual_growth, step.estimated_growth) if step.estimated_growth >= RATIO_TOKENS else None
-
-
-def growth_ratio(growths: Sequence[tuple[int, int]]) -> float | None:
-    """The median of measured / estimated new text over the newest 50 steps, clamped to 0.7–1.5.
-
-    A step counts by its tokens, up to ``RATIO_WEIGHT``: in a small one what wraps a message is more than what the
-    tokenizers differ by, and a huge one must not decide alone. None below ``RATIO_SAMPLES`` steps of ``RATIO_TOKENS``.
-    """
-    usable = sorted((a / e, min(e, RATIO_WEIGHT)) for a, e in growths[-RATIO_STEPS:] if e >= RATIO_TOKENS)
-    if len(usable) < RATIO_SAMPLES:
-        return None
-    half, passed = sum(weight for _, weight in usable) / 2, 0
-    for number, (ratio, weight) in enumerate(usable):
-        passed += weight
-        if passed > half:
-            return clamp_ratio(ratio)
-        if passed == half:
-            return clamp_ratio((ratio + usable[number + 1][0]) / 2)
-    raise AssertionError("unreachable: half of the weights is passed within them")
-
-
-def coarse_ratio(ratio: float) -> float:
-    """The ratio in steps of ``RATIO_GRAIN``, for what is kept between calculations and must not move with each."""
-    return round(clamp_ratio(ratio) / RATIO_GRAIN) * RATIO_GRAIN
-
-
-def clamp_ratio(ratio: float) -> float:
-    """A stored ratio as it may be used: within its bounds, 1.0 when it is not a number."""
-    return min(RATIO_HIGH, max(RATIO_LOW, ratio)) if ratio == ratio else 1.0
+    return step.growth, step.actual_growth
 
 
 LAST_INTERVALS = 20
 
 
-def accuracy_of(steps: Sequence[Step], target: Target, ratio: float) -> Accuracy:
-    """Errors of this model's verified turn steps, all of the session; the median is of absolute errors."""
-    result = Accuracy(ratio=ratio)
+def accuracy_of(steps: Sequence[Step], target: Target, learned: Calibration, known: Calibration) -> Accuracy:
+    """Errors of this model's verified turn steps, all of the session; the median is of absolute errors. ``ratio`` is by
+    what the ``learned`` calibration corrects what is ``known`` of the family, of what the newest steps consist of."""
+    result = Accuracy()
     errors: list[float] = []
     anchored: list[int] = []
+    grown: list[Content] = []
     inside: list[bool] = []
     for step in steps:
         error = step_error(step, target)
         if error is not None:
+            if step.growth is not None:
+                grown.append(step.growth)
             result.last_error_tokens, result.last_error_percent = error
             errors.append(abs(error[1]))
             if step.anchor_step is not None:
@@ -234,8 +206,13 @@ def accuracy_of(steps: Sequence[Step], target: Target, ratio: float) -> Accuracy
     result.last_intervals, result.last_inside = len(inside[-LAST_INTERVALS:]), sum(inside[-LAST_INTERVALS:])
     if errors:
         result.median_error_percent = statistics.median(errors)
+    newest = Content()
+    for growth in grown[-RECENT:]:
+        newest.add(growth)
+    if (expected := known.tokens(newest)) > 0:
+        result.ratio = learned.tokens(newest) / expected
     if anchored:
-        recent = sorted(anchored[-RATIO_STEPS:])
+        recent = sorted(anchored[-RECENT:])
         result.p95_error_tokens = recent[math.ceil(0.95 * len(recent)) - 1]
     return result
 

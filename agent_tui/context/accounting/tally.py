@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from agent_tui.context.accounting.fixed import Reading, covered
 from agent_tui.context.accounting.inputs import Ground, reasoning_tokens
 from agent_tui.context.tokens import round_up
+from agent_tui.models.calibration import MESSAGES, Calibration, Content
 from agent_tui.models.context import Basis, ContextRow
 from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, SummaryPart, ToolCallPart
 from agent_tui.models.requests import SentMessage
@@ -60,8 +61,8 @@ def call_label(call: ToolCallPart) -> str:
 
 @dataclass(slots=True)
 class Weighed:
-    """One message with its estimated cost by kind. ``note`` says why its reasoning is or is not resent; ``exact`` is
-    the whole estimate before it was rounded up, and ``given`` the part of it that is no estimate of text: images, and
+    """One message with its estimated cost by kind. ``note`` says why its reasoning is or is not resent; ``content`` is
+    what the whole estimate consists of, and ``given`` the part of it that is no estimate of text: images, and
     reasoning that the provider counted."""
 
     message: Message
@@ -70,16 +71,16 @@ class Weighed:
     approximate: bool = False
     rough: bool = False
     note: str | None = None
-    exact: float = 0.0
+    content: Content = field(default_factory=Content)
     given: float = 0.0
 
     @property
     def tokens(self) -> int:
         return sum(t for _, t in self.weights)
 
-    def corrected(self, ratio: float) -> int:
-        """The estimate with the model's calibration, which is about text only, applied; rounded up once."""
-        return self.tokens if ratio == 1.0 else round_up(self.given + (self.exact - self.given) * ratio)
+    def corrected(self, calibration: Calibration) -> int:
+        """The estimate by a calibration, rounded up once."""
+        return round_up(max(0.0, calibration.tokens(self.content)))
 
 
 def weigh(ground: Ground, index: int, state: str | None = None) -> Weighed:
@@ -94,17 +95,18 @@ def weigh(ground: Ground, index: int, state: str | None = None) -> Weighed:
         message, key = ground.results.sent(item.stored or message, state)
     first = message.role != "tool" or index == 0 or view[index - 1].message.role != "tool"
     made = ground.estimate(message, key, first)
-    weights, exact, given = list(made.shares), made.exact, made.media
+    weights, content, given = list(made.shares), made.content, made.media
     note = None
     if message.role == "assistant":
         tokens, _ = reasoning_of(ground, message)
         status = ground.reasoning.status(message.id)
         if status is not None and (tokens or any(isinstance(p, ReasoningPart) for p in message.parts)):
             weights.append(("reasoning", round(tokens * status.counted)))
-            exact += tokens * status.counted
+            content = content.copy()
+            content.plain += tokens * status.counted
             given += tokens * status.counted
             note = status.reason
-    return Weighed(message, key, weights, made.approximate, made.rough, note, exact, given)
+    return Weighed(message, key, weights, made.approximate, made.rough, note, content, given)
 
 
 def reasoning_of(ground: Ground, message: Message) -> tuple[int, bool]:
@@ -112,7 +114,8 @@ def reasoning_of(ground: Ground, message: Message) -> tuple[int, bool]:
 
     def spoken(answer: Message) -> float:
         """Estimate of an answer's text and calls, which is its output without the reasoning."""
-        return ground.estimate(answer, answer.id, True).exact * ground.coarse_ratio
+        known, content = ground.coarse, ground.estimate(answer, answer.id, True).content
+        return max(0.0, known.tokens(content) - known.factors[MESSAGES] * content.terms[MESSAGES])
 
     return reasoning_tokens(message, ground.answered.get(message.id), spoken)
 
@@ -147,9 +150,10 @@ class Tally:
     values: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Measured tokens of watched messages, and the key that they were sent with (``add_group``)."""
     total: int = 0
-    text: float = 0.0
+    content: Content = field(default_factory=Content)
+    """What the estimates consist of, kept only for what is not measured."""
     given: float = 0.0
-    """The uncorrected estimates of what is text and of what is not, kept only for what is not measured."""
+    """The part of them that is no text."""
     misfit: int = 0
     """Measured less shown, where what was measured between two steps is less than the messages can have cost."""
 
@@ -160,7 +164,7 @@ class Tally:
 
     def copy(self) -> Tally:
         kinds = defaultdict(_OfKind, {kind: replace(of, rows=list(of.rows)) for kind, of in self.kinds.items()})
-        return replace(self, kinds=kinds, values=dict(self.values))
+        return replace(self, kinds=kinds, values=dict(self.values), content=self.content.copy())
 
     def absorb(self, tokens: int) -> int:
         """Take ``tokens`` from the rows whose size is least sure: reasoning first, the newest first. Returns how many

@@ -37,7 +37,7 @@ from agent_tui.context.accounting.next_input import (
     sizes_of,
     why_text,
 )
-from agent_tui.context.accounting.reports import RATIO_LOW, accuracy_of, turns_left
+from agent_tui.context.accounting.reports import accuracy_of, turns_left
 from agent_tui.context.accounting.spending import session_totals
 from agent_tui.context.accounting.tally import Tally
 from agent_tui.context.view import active_prune_ids
@@ -48,13 +48,13 @@ from agent_tui.records import dataclass
 from agent_tui.text.numbers import interval, largest_remainder, tenths_of, tokens
 
 SMALL_MISFIT = 0.1
-GIVE_WAY = 1 - RATIO_LOW
+GIVE_WAY = 0.3
 """Shares of the estimates that are within their error.
 
 The first measured input is split between the prefix rows and the first messages. Where they are estimated at more
 than was measured, and the prefix rows were never measured by themselves, the provider's tokens are larger than the
-family's: both are scaled down in proportion, by as much as a calibration may. Where they were measured, the two give
-way by no more than a tenth, and beyond that the messages alone by as much as a calibration may: that of a new model is
+family's: both are scaled down in proportion, by that much. Where they were measured, the two give
+way by no more than a tenth, and beyond that the messages alone by as much: that of a new model is
 not learned yet when a summary has left none of its messages measured. A misfit of up to a tenth of the prefix rows
 is theirs alone: taken from the first message, 2 % of a long prompt could be more than the message. Any larger misfit is
 a warning, and the proof does not hold. None of it moves the total.
@@ -180,7 +180,7 @@ def usage_of(
     room = budget(limits, settings, compact_at_of(model, settings))
     size = next_input(ground, sizes)
     made_of = breakdown(ground, sizes, size.total, split_head)
-    accuracy = accuracy_of(inputs.steps, ground.target, inputs.ratio)
+    accuracy = accuracy_of(inputs.steps, ground.target, ground.calibration, ground.family.beginning)
     usage = ContextUsage(
         model=ground.target.model,
         window=room.window,

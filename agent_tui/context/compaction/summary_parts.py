@@ -159,7 +159,9 @@ def user_words(messages: Sequence[Message], budget: int, family: Family) -> tupl
 def _cost(message: Message, family: Family) -> int:
     text_only = all(isinstance(p, TextPart) for p in message.parts)
     raw = message.raw_tokens if text_only else None
-    return estimate_message(replace(message, parts=[TextPart(message.text)], raw_tokens=raw), family).tokens
+    return estimate_message(
+        replace(message, parts=[TextPart(message.text)], raw_tokens=raw, counts=message.counts), family
+    ).tokens
 
 
 def todo_lines(messages: Sequence[Message], budget: int) -> tuple[str, ...]:

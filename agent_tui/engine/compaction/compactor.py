@@ -31,6 +31,7 @@ from agent_tui.engine.compaction.summary_call import (
 )
 from agent_tui.engine.runtime import Emit
 from agent_tui.errors import WorkerError
+from agent_tui.models.calibration import raw_total
 from agent_tui.models.events import CompactionEnded, CompactionStarted
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, new_id
@@ -221,7 +222,8 @@ class Compactor:
         if self._counter is None:
             return
         try:
-            (summary.raw_tokens,) = await self._counter.count([message_text_for_count(summary)])
+            (counts,) = await self._counter.count([message_text_for_count(summary)])
+            summary.raw_tokens, summary.counts = raw_total(counts), counts
         except WorkerError as error:
             log.warning("The summary could not be counted, the character rule stands in: %s", error)
 

@@ -423,7 +423,7 @@ class StepRunner:
             return
         step, counted = result.step, self._runtime.usage()
         if counted.pending or self._runtime.request_prefix.fingerprint != step.fixed_fingerprint:
-            step.estimated_growth = step.known_input = None
+            step.estimated_growth = step.known_input = step.growth = None
             return
         guessed = step.estimated_input
         before_step(step, counted)

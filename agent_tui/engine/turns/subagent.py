@@ -73,7 +73,7 @@ async def run_subagent(
         info=runtime.info,
         effort=runtime.effort,
         request_prefix=build_request_prefix(runtime.request_prefix.system, offered),
-        ratio=runtime.ratio,
+        calibration=runtime.calibration,
         parent=parent,
         budget=runtime.budget,
         replay=runtime.replay,

@@ -133,8 +133,8 @@ class WorkerClient:
         info.spec = spec
         return info
 
-    async def count(self, texts: Sequence[str]) -> list[int]:
-        """o200k_base tokens of each text. Raises WorkerError."""
+    async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        """o200k_base tokens of each text by kind. Raises WorkerError."""
         if not texts:
             return []
         return (await self._ask(protocol.Count([*texts]), protocol.Counts)).counts

@@ -37,7 +37,7 @@ class Describe:
 
 @dataclass(slots=True, frozen=True)
 class Count:
-    """Asks for the o200k_base tokens of texts, answered with Counts."""
+    """Asks for the o200k_base tokens of texts by kind, answered with Counts."""
 
     texts: list[str]
 
@@ -76,7 +76,7 @@ class ExactCount:
 
 @dataclass(slots=True, frozen=True)
 class Counts:
-    counts: list[int]
+    counts: list[tuple[int, ...]]
 
 
 @dataclass(slots=True, frozen=True)

@@ -258,7 +258,7 @@ class Worker:
         await calling.run(request, self._info(request.spec), emit, self.litellm, self._connections)
         self.out.end(call_id)
 
-    async def _count(self, texts: list[str]) -> list[int]:
+    async def _count(self, texts: list[str]) -> list[tuple[int, ...]]:
         if sum(map(len, texts)) > LONG_TEXTS or not self._model_asked:
             # Whether to compact may hang on it; and where no model is asked (the demo), only counts are waited for.
             self._answered.set()

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from agent_tui.engine.context_control import DECISION_SHARE
+from agent_tui.models.calibration import words_only
 from agent_tui.models.requests import ModelRequest, StreamItem
 from agent_tui.models.steps import Step
 from agent_tui.providers.demo import DemoProvider
@@ -19,10 +20,10 @@ class HeldCounter:
     def __init__(self) -> None:
         self.asked, self.free = asyncio.Event(), asyncio.Event()
 
-    async def count(self, texts: Sequence[str]) -> list[int]:
+    async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
         self.asked.set()
         await self.free.wait()
-        return [-(-len(text) // 2) for text in texts]
+        return [words_only(-(-len(text) // 2)) for text in texts]
 
 
 class HeldProvider(DemoProvider):
@@ -55,7 +56,7 @@ async def test_counts_that_come_while_it_is_answered_are_those_of_its_step(tmp_p
         step = agent.conversation.steps[-1]
         assert counted.total > guessed.total
         assert step.estimated_input == counted.total
-        assert step.estimated_growth == counted.calculation.new_text
+        assert step.estimated_growth == counted.calculation.new_estimated
 
 
 async def test_nothing_is_learned_where_no_counts_came(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from agent_tui.context.compaction.summary import USER_MESSAGES, parse_sections
 from agent_tui.context.view import build_view
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Decision
+from agent_tui.models.calibration import Calibration
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, StepEnded, TurnEnded
 from agent_tui.models.messages import Message, SummaryPart
@@ -61,6 +62,7 @@ class Stage:
     head: str | None
     view: list[SentMessage]
     usage: ContextUsage
+    calibration: Calibration | None
     operation: str = ""
 
 
@@ -103,7 +105,8 @@ class Watch:
                 view = list(self.agent.conversation.view())
                 usage = self.agent.context.usage()
                 assert before == usage.total
-                self.stages.append(Stage(self.agent.conversation.info.head_id, view, usage))
+                learned = self.agent.runtime.calibration if self.agent.runtime is not None else None
+                self.stages.append(Stage(self.agent.conversation.info.head_id, view, usage, learned))
                 self.log.append("compaction")
             case CompactionEnded("done", _, records):
                 self.stages[-1].operation = records[0].operation_id
@@ -202,7 +205,7 @@ async def undo_stage_by_stage(agent: Agent, stages: list[Stage]) -> None:
         assert contents(conversation.view()) == contents(stage.view)
         if agent.runtime is not None:
             # What was learned since is of the tokenizer, not of the conversation.
-            agent.runtime.ratio = stage.usage.accuracy.ratio
+            agent.runtime.calibration = stage.calibration
         assert numbers(agent.context.usage()) == numbers(stage.usage)
     assert not any(r.active for r in conversation.records)
 

@@ -280,7 +280,7 @@ async def test_another_model_may_write_the_summary() -> None:
 
 async def test_without_a_tokenizer_the_character_rule_judges() -> None:
     class Broken:
-        async def count(self, texts: object) -> list[int]:
+        async def count(self, texts: object) -> list[tuple[int, ...]]:
             raise WorkerError("gone")
 
     world = chat_world()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.context.accounting.reports import growth_ratio
 from agent_tui.engine.models import calibration_key
+from agent_tui.models.calibration import raw_total, words_only
 from agent_tui.models.events import ContextChanged, Event, PartDelta
 from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import TokenCounter, parts_for, running
@@ -19,8 +19,8 @@ from tests.support.agents import TokenCounter, parts_for, running
 class More(TokenCounter):
     """A provider's tokenizer that finds five tokens where ours finds four."""
 
-    async def count(self, texts: Sequence[str]) -> list[int]:
-        return [round(1.25 * n) for n in await super().count(texts)]
+    async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        return [words_only(round(1.25 * raw_total(counts))) for counts in await super().count(texts)]
 
 
 async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None:
@@ -35,19 +35,18 @@ async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None
             await agent.turns.join()
         assert agent.models.info is not None
         key = calibration_key(agent.models.info)
-        learned = agent.store.measured.growths(key)
-        steps = [s for s in agent.conversation.steps if s.kind == "turn" and s.actual_growth is not None]
-        assert learned == [(s.actual_growth, s.estimated_growth) for s in steps] and len(learned) == 3
-        ratio = agent.context.usage().accuracy.ratio
-        assert ratio == growth_ratio(learned) == pytest.approx(1.25, abs=0.04)
+        learned = agent.store.measured.calibration(key, "")
+        assert learned is not None and learned.reports == 3
+        assert agent.runtime is not None and agent.runtime.calibration == learned
+        assert agent.context.usage().accuracy.ratio == pytest.approx(1.25, abs=0.04)
         await agent.sessions.clear()
         await agent.context.ready()
-        assert agent.context.usage().accuracy.ratio == ratio
+        assert agent.runtime.calibration == learned
     async with running(
         parts_for(home, project, counter=TokenCounter(), provider=lambda _: DemoProvider(More(), pace=0.0))
     ) as (agent, _):
         await agent.context.ready()
-        assert agent.context.usage().accuracy.ratio == ratio
+        assert agent.runtime is not None and agent.runtime.calibration == learned
         agent.turns.submit("hello")
         await agent.turns.join()
         agent.turns.submit("and once more: " + "why is that so " * 520)

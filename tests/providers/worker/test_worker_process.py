@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.errors import WorkerError
+from agent_tui.models.calibration import words_only
 from agent_tui.models.requests import Delta, ModelSpec
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import Loopback, Reply, chat_events, sse
@@ -24,7 +25,7 @@ import json, sys
 for line in sys.stdin.buffer:
     message = json.loads(line)
     if message["op"] == "count":
-        counts = {"counts": [1] * len(message["v"]["texts"])}
+        counts = {"counts": [[1, 0, 0, 0, 0, 0, 0, 0]] * len(message["v"]["texts"])}
         print(json.dumps({"op": "counts", "id": message["id"], "v": counts}), flush=True)
     if message["op"] == "ping":
         print('{"op":"pong","id":0,"v":{}}', flush=True)
@@ -40,7 +41,7 @@ async def test_it_starts_at_first_use_and_counts() -> None:
     states: list[str] = []
     client = WorkerClient(on_state=states.append)
     assert client.state == "stopped"
-    assert await client.count(["hello world"]) == [2]
+    assert await client.count(["hello world"]) == [words_only(2)]
     assert states == ["starting", "ready"], "counting does not need LiteLLM"
     await client.close()
     assert states[-1] == "stopped"
@@ -60,7 +61,7 @@ async def test_describing_models_does_not_load_litellm_and_preparing_one_does() 
     spec = ModelSpec("mine", "openai/local", api_base="http://127.0.0.1:9", context_window=1000, via="litellm")
     info = await client.describe(spec)
     assert info.limits.window == 1000
-    assert await client.count(["hello world"]) == [2]
+    assert await client.count(["hello world"]) == [words_only(2)]
     assert states == ["starting", "ready"]
     await client.prepare(spec)
     await asyncio.wait_for(loading.wait(), 30)
@@ -85,7 +86,7 @@ async def test_what_is_pending_fails_when_it_is_killed_and_the_next_use_restarts
     failure = (await stream).failure
     assert (failure.kind, failure.retryable) == ("worker", True)
     assert "Your text is kept" in failure.message
-    assert await client.count(["hello world"]) == [2]
+    assert await client.count(["hello world"]) == [words_only(2)]
     assert client.pid != first
     await client.close()
 
@@ -114,7 +115,7 @@ async def test_a_hung_worker_is_killed_and_replaced() -> None:
     with pytest.raises(WorkerError):
         await client.count(["never"])
     await ended(first)
-    assert await client.count(["hello world"]) == [2]
+    assert await client.count(["hello world"]) == [words_only(2)]
     await client.close()
 
 
@@ -134,7 +135,7 @@ async def test_a_slow_start_blocks_nobody() -> None:
     waiting = asyncio.create_task(client.count(["a"]))
     await asyncio.sleep(0)
     assert not waiting.done()
-    assert await client.count(["b", "c"]) == [1, 1]
+    assert await client.count(["b", "c"]) == [words_only(1)] * 2
     assert [*states, client.state] == ["starting", "ready"]
     waiting.cancel()
     await client.close()
@@ -145,7 +146,7 @@ async def test_garbage_on_the_pipe_is_ignored() -> None:
     garbage += b"x" * 100_000 + b"\n"
     code = f"import sys; sys.stdout.buffer.write({garbage!r}); sys.stdout.buffer.flush()\n"
     client = WorkerClient(command=fake(code + ECHO))
-    assert await client.count(["a"]) == [1]
+    assert await client.count(["a"]) == [words_only(1)]
     await client.close()
 
 
@@ -154,7 +155,7 @@ async def test_garbage_to_the_worker_is_ignored() -> None:
     await client.start()
     assert client._pipe is not None
     client._pipe.write(b'\xff\xfe{]\n\n[]\n42\n{"id": 5}\n')
-    assert await client.count(["hello world"]) == [2]
+    assert await client.count(["hello world"]) == [words_only(2)]
     await client.close()
 
 
@@ -208,7 +209,7 @@ async def test_what_libraries_print_does_not_reach_the_pipe() -> None:
         original(data)
 
     client._line = heard  # type: ignore[method-assign]
-    assert await client.count(["hello world"]) == [2]
+    assert await client.count(["hello world"]) == [words_only(2)]
     await client.close()
     assert lines
     assert all(line.startswith(b'{"') for line in lines)
@@ -226,7 +227,7 @@ def test_it_does_not_import_from_the_current_folder(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-c", code, str(ROOT)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.stdout == "[2]\n", done.stderr
+    assert done.stdout == f"{[words_only(2)]}\n", done.stderr
 
 
 async def test_no_orphan_when_the_parent_is_killed() -> None:

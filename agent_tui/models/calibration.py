@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import field, replace
+from operator import mul
 
 from agent_tui.records import dataclass
 
@@ -24,6 +26,17 @@ TERMS = (*KINDS, "messages", "schemas", "requests")
 """What an input consists of: texts by kind, how many messages wrap them, tokens of tool definitions, which providers
 write in their own way, and 1 for a whole request: what a server adds to each by itself."""
 
+MORE = KINDS.index("more digits")
+"""The kind whose counts are no tokens of o200k_base."""
+
+MESSAGES, SCHEMAS, REQUESTS = (TERMS.index(term) for term in TERMS[len(KINDS) :])
+
+GRAIN = 0.02
+"""Steps of a factor in ``Calibration.coarse``."""
+
+SMALL = 60
+"""Tokens that are added to those of a text for its own error: the shortest has one, too."""
+
 FREEDOM = 4
 BOUND = 1.96
 """Standard deviations on each side of an estimate that hold 95 % of a normal distribution."""
@@ -32,10 +45,12 @@ BOUND = 1.96
 @dataclass(slots=True)
 class Content:
     """What an estimated number consists of, so that its spread is known; adds up. ``terms`` as in ``TERMS``;
-    ``squares``: the sum of the squared tokens of its messages, whose own errors are independent of each other;
-    ``rough``: the variance of what is no text (pictures, reasoning that nobody counted), tokens squared."""
+    ``plain``: tokens beside them, which no factor changes (pictures, reasoning, what wraps a message in the family's
+    template); ``squares``: the sum of the squared tokens of its texts, whose own errors are independent of each other;
+    ``rough``: the variance of what is no counted text, tokens squared."""
 
-    terms: list[float]
+    terms: list[float] = field(default_factory=lambda: [0.0] * len(TERMS))
+    plain: float = 0.0
     squares: float = 0.0
     rough: float = 0.0
 
@@ -43,18 +58,35 @@ class Content:
         """Add what another number consists of, or take it away (``times`` −1): its own errors stay in either case."""
         for place, term in enumerate(other.terms):
             self.terms[place] += times * term
+        self.plain += times * other.plain
         self.squares += other.squares * times * times
         self.rough += other.rough * times * times
 
+    def copy(self) -> Content:
+        return Content(list(self.terms), self.plain, self.squares, self.rough)
 
-def nothing() -> Content:
-    return Content([0.0] * len(TERMS))
+
+def raw_total(counts: Sequence[int]) -> int:
+    """The o200k_base tokens of counts by kind."""
+    return sum(counts) - counts[MORE]
+
+
+def words_only(tokens: int) -> tuple[int, ...]:
+    """Counts by kind of a text of which only the tokens are known."""
+    return (tokens, *(0,) * (len(KINDS) - 1))
+
+
+def text_content(counts: Sequence[int] | None, tokens: int) -> Content:
+    """What a text of so many o200k_base tokens consists of. Without ``counts`` all of it is words."""
+    known = counts if counts is not None and len(counts) == len(KINDS) else words_only(tokens)
+    return Content([*map(float, known), *(0.0,) * (len(TERMS) - len(KINDS))], squares=float((tokens + SMALL) ** 2))
 
 
 @dataclass(slots=True, frozen=True)
 class Calibration:
-    """The factors of ``TERMS`` and how sure they are. ``covariance``: rows of the matrix; ``noise``: the standard
-    deviation of a message's own error as a share of its tokens; ``reports``: how many it learned from."""
+    """The factors of ``TERMS`` and how sure they are. ``covariance``: the rows of the matrix as far as its diagonal;
+    ``noise``: the standard deviation of a text's own error as a share of its tokens; ``reports``: how many it learned
+    from."""
 
     factors: tuple[float, ...]
     covariance: tuple[tuple[float, ...], ...]
@@ -62,8 +94,8 @@ class Calibration:
     reports: int = 0
 
     def tokens(self, content: Content) -> float:
-        """The tokens of the text, unrounded."""
-        return sum(f * t for f, t in zip(self.factors, content.terms, strict=True))
+        """The tokens of the content, unrounded."""
+        return content.plain + sum(map(mul, self.factors, content.terms), 0.0)
 
     def variance(self, content: Content) -> float:
         return self._known(content.terms)[1] + self._own(content)
@@ -72,32 +104,52 @@ class Calibration:
         """Half the width of the interval that holds the true number 95 times of 100, in tokens."""
         return math.ceil(BOUND * math.sqrt(self.variance(content)) - 1e-9)
 
-    def learned(self, content: Content, off: float) -> Calibration:
-        """The calibration after a report: ``off`` tokens is what was measured of the content less its estimate."""
+    def learned(self, content: Content, measured: float) -> Calibration:
+        """The calibration after a report, in which the content took so many tokens."""
+        off = measured - self.tokens(content)
         along, shared = self._known(content.terms)
         variance = shared + self._own(content)
         if variance <= 0:
             return self
-        weight = (FREEDOM + 1) / (FREEDOM + off * off / variance)
+        weight = min(1.0, (FREEDOM + 1) / (FREEDOM + off * off / variance))
         gain = [weight * a / variance for a in along]
-        factors = tuple(f + g * off for f, g in zip(self.factors, gain, strict=True))
+        factors = tuple(_rounded(f + g * off) for f, g in zip(self.factors, gain, strict=True))
         covariance = tuple(
-            tuple(c - g * a for c, a in zip(row, along, strict=True))
+            tuple(_rounded(c - g * a) for c, a in zip(row, along, strict=False))
             for row, g in zip(self.covariance, gain, strict=True)
         )
         return Calibration(factors, covariance, self.noise, self.reports + 1)
 
+    def coarse(self) -> Calibration:
+        """The same in steps that most reports do not change, for what is kept between calculations."""
+        return (
+            self if not self.reports else replace(self, factors=tuple(round(f / GRAIN) * GRAIN for f in self.factors))
+        )
+
     def _known(self, terms: Sequence[float]) -> tuple[list[float], float]:
         """The covariance times the terms, and the variance that the factors' errors bring."""
-        along = [sum(c * t for c, t in zip(row, terms, strict=True)) for row in self.covariance]
-        return along, max(0.0, sum(a * t for a, t in zip(along, terms, strict=True)))
+        along = [sum(map(mul, row, terms)) for row in self.covariance]
+        for place, row in enumerate(self.covariance):
+            if term := terms[place]:
+                for before in range(place):
+                    along[before] += row[before] * term
+        return along, max(0.0, sum(map(mul, along, terms)))
 
     def _own(self, content: Content) -> float:
         return self.noise * self.noise * content.squares + content.rough
 
 
+def _rounded(value: float) -> float:
+    """As it is stored: to nine digits."""
+    return float(f"{value:.9g}")
+
+
+def usable(known: Calibration | None) -> Calibration | None:
+    """What was learned before; None where another version knew other kinds of text."""
+    return known if known is not None and len(known.factors) == len(TERMS) else None
+
+
 def beginning(factors: Sequence[float], deviations: Sequence[float]) -> Calibration:
     """The calibration before any report: the family's factors and their standard deviations."""
-    size = range(len(TERMS))
-    rows = tuple(tuple(deviations[i] ** 2 if i == j else 0.0 for j in size) for i in size)
+    rows = tuple((0.0,) * i + (deviation**2,) for i, deviation in enumerate(deviations))
     return Calibration(tuple(factors), rows)
