@@ -7,14 +7,13 @@ from collections.abc import Callable
 
 from agent_tui.engine.about import Project
 from agent_tui.engine.binder import Binder
-from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.model_control import ModeControl, ModelControl
 from agent_tui.engine.questions import PermissionDesk, QuestionDesk
 from agent_tui.engine.runner import Runner, TurnRelay
-from agent_tui.engine.runtime import Runtime
+from agent_tui.engine.runtime import Runtime, SpendingBudget
 from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
 from agent_tui.engine.state import AgentParts, AgentState, RunState
 from agent_tui.engine.toolbox import Background, Toolbox

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import reserve_problem
-from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.models import DEMO, recalled_calibration, recalled_rule, setting_problem, with_learned
 from agent_tui.engine.request_prefix import RequestPrefix
-from agent_tui.engine.runtime import Runtime
+from agent_tui.engine.runtime import Runtime, SpendingBudget
 from agent_tui.engine.state import AgentState, Binding, RunState
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice

@@ -18,9 +18,8 @@ from agent_tui.context.anchor import runs_of
 from agent_tui.context.cache_misses import compared
 from agent_tui.context.past import given_of
 from agent_tui.context.view import active_prune_ids
-from agent_tui.engine.budget import OverBudgetError
 from agent_tui.engine.conversation import patiently
-from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.runtime import Emit, OverBudgetError, Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import RetryWaiting
 from agent_tui.models.failure import NOT_BILLED, Failure, Overflow

@@ -28,6 +28,7 @@ from agent_tui.models.requests import (
     Target,
     UsageReport,
 )
+from agent_tui.models.usage import own_limit
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.catalog import Called, Key, dialect_of, is_direct, missing_key_line, resolve_key
 from agent_tui.providers.counting import encoding
@@ -37,7 +38,7 @@ from agent_tui.providers.errors import NotAnAnswerError, StreamError, classify
 from agent_tui.providers.failure_lines import bound_failure, failure
 from agent_tui.providers.litellm import import_quietly, lean_arguments, listen, said_why
 from agent_tui.providers.net import BODY_LIMIT, BoundError
-from agent_tui.providers.request import WireCall, build_call, own_limit
+from agent_tui.providers.request import WireCall, build_call
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class Length:
     provider may send for them."""
 
     def __init__(self, request: ModelRequest, info: ModelInfo) -> None:
-        named = None if request.capped else own_limit(request.spec)
+        named = None if request.capped else own_limit(request.spec.extra)
         self._asked = named or request.max_output or info.limits.max_output or DEFAULT_TOKENS
         self._room = answer_limit(self._asked)
         self.stream_limit = BODY_LIMIT + BODY_PER_TOKEN * self._asked

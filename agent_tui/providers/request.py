@@ -18,7 +18,8 @@ from agent_tui.models.messages import (
     ToolCallPart,
     base64_size,
 )
-from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, SentMessage, SystemBlock, Target
+from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, SystemBlock, Target
+from agent_tui.models.usage import OWN_LIMITS
 from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, takes_markers
 from agent_tui.providers.dialects.anthropic import add_breakpoints
 from agent_tui.providers.dialects.chat import is_tagged, with_tags
@@ -378,21 +379,8 @@ def call_arguments(
             kwargs[name] = value
     if request.capped and request.max_output is not None:
         for place in (kwargs, kwargs.get("extra_body") or {}):
-            place.update({name: min(place[name], request.max_output) for name in OWN_LIMITS if _number(place, name)})
+            place.update({name: min(place[name], request.max_output) for name in OWN_LIMITS if place.get(name)})
     return method, kwargs
-
-
-OWN_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Limits of the answer that a model's own settings send instead of ours."""
-
-
-def _number(place: Metadata, name: str) -> bool:
-    return isinstance(place.get(name), int) and place[name] > 0
-
-
-def own_limit(spec: ModelSpec) -> int | None:
-    """Tokens of the longest answer that the model's own settings ask for; None where they say nothing of it."""
-    return max((spec.extra[name] for name in OWN_LIMITS if _number(spec.extra, name)), default=None)
 
 
 def _hold_to(kwargs: Metadata, request: ModelRequest, info: ModelInfo) -> None:

@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from agent_tui.context.skills import UserCommand as AnyCommand
     from agent_tui.engine.about import Project
     from agent_tui.engine.agent import Agent
-    from agent_tui.engine.budget import SpendingBudget
     from agent_tui.engine.context_control import ContextControl
     from agent_tui.engine.conversation import Conversation
     from agent_tui.engine.model_control import ModeControl, ModelControl
     from agent_tui.engine.questions import PermissionDesk, QuestionDesk
     from agent_tui.engine.runner import Runner
+    from agent_tui.engine.runtime import SpendingBudget
     from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
     from agent_tui.engine.toolbox import Background
     from agent_tui.engine.waiting import Waiting

@@ -24,7 +24,6 @@ from agent_tui.context.compaction.summary import (
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.compaction.summary_call import (
     Ledger,
-    NoLedger,
     StreamFunction,
     SummaryAnswer,
     SummaryCall,
@@ -93,7 +92,7 @@ class Compactor:
         clock: Callable[[], float] = time.time,
         ledger: Ledger | None = None,
     ) -> None:
-        self._call = SummaryCall(stream, clock, ledger or NoLedger())
+        self._call = SummaryCall(stream, clock, ledger or Ledger())
         self._counter = counter
         self._clock = clock
         self._started = 0.0

@@ -16,7 +16,7 @@ from agent_tui.context.compaction.planning import plan_compaction
 from agent_tui.engine.calls import BegunCall, begin_call, stream_with_retries
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
-from agent_tui.engine.compaction.summary_call import MakeStep
+from agent_tui.engine.compaction.summary_call import Ledger, MakeStep
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.models import with_learned
 from agent_tui.engine.runtime import Emit, Runtime
@@ -28,7 +28,7 @@ from agent_tui.models.steps import Step
 log = logging.getLogger(__name__)
 
 
-class CompactionService:
+class CompactionService(Ledger):
     """Compaction of one runtime's conversation: decides with the policy, runs the compactor, commits and tells.
 
     ``prepare`` is awaited wherever the numbers must be final: it counts what is uncounted. ``find`` looks up the model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from agent_tui.context.accounting.next_input import output_room
 from agent_tui.context.accounting.spending import ExpectedCall, priced_call
@@ -34,7 +34,7 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.steps import Step
-from agent_tui.providers.request import own_limit
+from agent_tui.models.usage import own_limit
 from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
@@ -43,28 +43,17 @@ StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[StreamItem]]
 MakeStep: TypeAlias = Callable[[int | None], Step]
 
 
-class Ledger(Protocol):
-    """Where the calls of a compaction are written down, and held against what may be spent."""
+class Ledger:
+    """Where the calls of a compaction are written down, and held against what may be spent; here nobody pays them."""
 
     async def begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
         """Begins a call for an answer of at most ``most`` tokens, with the step that ``make`` makes for as many as it
         may be asked for. Returns why it is not made, where it is not."""
-        ...
-
-    def ended(self, step: Step, came: int) -> None:
-        """The call has ended; ``came`` are the tokens of its answer that were seen."""
-        ...
-
-
-class NoLedger:
-    """For calls that nobody pays."""
-
-    async def begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
         make(most)
         return None
 
     def ended(self, step: Step, came: int) -> None:
-        """Nothing was held."""
+        """The call has ended; ``came`` are the tokens of its answer that were seen."""
 
 
 MAX_TRIMS = 3
@@ -179,7 +168,7 @@ class SummaryCall:
 
         def make(output: int | None) -> Step:
             asked = request.max_output
-            request.capped = output is not None and (asked is None or output < (own_limit(model.spec) or asked))
+            request.capped = output is not None and (asked is None or output < (own_limit(model.spec.extra) or asked))
             request.max_output = output if request.capped else asked
             step = Step(
                 new_id("step"),

@@ -10,7 +10,7 @@ from agent_tui.context.compaction.plan import message_tokens, undo_target
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.compaction.compactor import Compactor
-from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_TRIMS, NoLedger
+from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_TRIMS, Ledger
 from agent_tui.errors import WorkerError
 from agent_tui.models.events import CompactionStarted, Event
 from agent_tui.models.failure import Failure, Overflow
@@ -226,7 +226,7 @@ async def test_cancelling_the_caller_closes_the_call_and_is_raised() -> None:
     world, stalled = chat_world(), Stalled()
     ended: list[Step] = []
 
-    class Kept(NoLedger):
+    class Kept(Ledger):
         def ended(self, step: Step, came: int) -> None:
             ended.append(step)
 
