@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.support.spender import Outcome, random_run
+from tests.engine.accounts.spender import Outcome, random_run
 
 
 async def measure(seeds: range) -> list[Outcome]:

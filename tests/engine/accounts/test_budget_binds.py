@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.accounts.spender import random_run
 from tests.support.forms import examples
-from tests.support.spender import random_run
 
 
 @pytest.mark.parametrize("seed", range(examples(16, 1_000)))
