@@ -127,7 +127,7 @@ def test_a_request_is_compared_where_that_is_asked_for_and_nowhere_else() -> Non
 )
 def test_diagnostics_that_cannot_be_had_are_refused_in_one_line(model: ModelConfig) -> None:
     settings = Settings(default_model="m", models={"m": replace(model, cache_diagnostics=True)})
-    with pytest.raises(ConfigError, match="models.m: cache_diagnostics: only Anthropic's own API, called directly"):
+    with pytest.raises(ConfigError, match=r"models\.m: cache_diagnostics: only Anthropic's own API, called directly"):
         ModelCatalogue(settings).default()
 
 
