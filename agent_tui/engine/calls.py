@@ -13,6 +13,7 @@ from dataclasses import field
 
 from agent_tui.context.accounting.next_input import max_output_for, min_output
 from agent_tui.context.anchor import runs_of
+from agent_tui.context.cache_misses import compared
 from agent_tui.context.past import given_of
 from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.runtime import Emit, Runtime
@@ -93,6 +94,8 @@ def next_call(
         output_schema=None if runtime.schema_refused else runtime.output_schema,
         output_due=runtime.output_due,
     )
+    if info.spec.cache_diagnostics and (base := compared(runtime.conversation.steps, info.target.provider)) is not None:
+        request.compared_with = base.response_id
     return NextCall(step, request, info)
 
 

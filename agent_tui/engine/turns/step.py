@@ -166,6 +166,7 @@ class StepRunner:
         self._in_parent: Step | None = None
         self._view: list[SentMessage] = []
         self._unsent: NextCall | None = None
+        self._diagnosis: str | None = None
 
     async def run(self, max_output: int | None = None) -> StepResult:
         """One call. ``max_output`` is what is asked for where a refusal has said how much there is room for."""
@@ -290,8 +291,10 @@ class StepRunner:
                             if note not in result.notes:
                                 result.notes.append(note)
                                 self._emit(Notice("info", note, "step_note"))
-                    case Finished(reason, metadata, dropped):
+                    case Finished(reason, metadata, dropped, response_id, diagnosis):
                         result.finish = reason
+                        if runtime.info.spec.cache_diagnostics:
+                            step.response_id, self._diagnosis = response_id, diagnosis
                         if dropped:
                             self._note_dropped(request, dropped, result)
                         if metadata is not None:
@@ -310,7 +313,9 @@ class StepRunner:
         runtime, conversation = self._runtime, self._runtime.conversation
         try:
             self._store_sent()
-            runtime.sent_log.judge(step, conversation.steps, self._view, runtime.info, conversation.summaries)
+            runtime.sent_log.judge(
+                step, conversation.steps, self._view, runtime.info, conversation.summaries, self._diagnosis
+            )
         except Exception:
             log.exception("What step %s read from the cache cannot be judged", step.id)
 
