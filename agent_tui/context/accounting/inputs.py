@@ -214,6 +214,8 @@ def fixed_scale_at(number: int, step: Step, target: Target, family: Family, adde
 
 def _in_conversation(step: Step, view: Sequence[SentMessage], records: Sequence[CompactionRecord]) -> bool:
     at, answer = step.sent_count, step.message_id
+    if step.kind == "count":
+        return True
     if at < len(view) and view[at].message.id == answer:
         return True
     if any(r.active and r.kind == "summary" and answer in r.message_ids for r in records):

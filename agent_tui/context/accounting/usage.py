@@ -119,6 +119,9 @@ def _fit(ground: Ground, sizes: Sizes, total: int) -> _Fit:
     absorb = min(max(0, -tally.misfit), tally.total)
     rest = total - fixed - (tally.total - absorb) - new
     wanted = sizes.head
+    if ground.chain and not head and fixed + rest >= 0:
+        # The prefix was counted by itself: its rows are what was measured of it.
+        return _Fit(fixed + rest, 0, absorb)
     if head and rest >= wanted:
         return _Fit(fixed, rest, absorb)
     missing = wanted - rest
