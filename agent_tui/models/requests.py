@@ -161,9 +161,6 @@ class ModelRequest:
     with; None: there is none yet."""
     capped: bool = False
     """``max_output`` is what a budget has room for: it holds over what the model's own settings ask for."""
-    compared_with: str | None = None
-    """Where the model's ``cache_diagnostics`` are asked for, the id of the answer whose request this one is compared
-    with; None: there is none yet."""
     reckoned: Reckoned | None = field(default=None, metadata=LOCAL)
     """None while its parts are still being counted, and outside this process."""
 

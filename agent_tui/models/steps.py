@@ -321,10 +321,6 @@ class Step:
     """Tokens that it may take at most, sent and answered."""
     tried_usd: float = 0.0
     """Dollars that attempts before the last one may have cost: they broke off before anything of the answer came."""
-    response_id: str | None = None
-    """The provider's name of the answer, by which a later request can be compared with this one."""
-    diagnosis: CacheDiagnosis | None = None
-    """Of this request and the newest one before it that has a ``response_id``."""
 
     @property
     def counted(self) -> TokenUsage | None:
