@@ -12,6 +12,7 @@ from contextlib import aclosing
 from dataclasses import field
 
 from agent_tui.context.accounting.next_input import max_output_for, min_output
+from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.anchor import runs_of
 from agent_tui.context.past import given_of
 from agent_tui.context.tokens import estimate_message, family_of
@@ -164,7 +165,8 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
     usage = runtime.usage()
     call = next_call(runtime, usage, "count")
     step, beside = call.step, 0
-    step.estimated_input = usage.total
+    if not usage.pending:
+        before_step(step, usage)
     if not view or view[-1].message.role == "assistant":
         message, beside = stand_in(runtime.info.target)
         call.request.messages.append(message)
@@ -178,10 +180,10 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
         log.info("An exact count of %s came too late: the conversation has changed", tokens)
         return None
     step.usage = TokenUsage(input=tokens, output=0)
-    step.actual_input = tokens
-    step.estimated_messages = None if view else 0
     step.status, step.finished = "complete", time.time()
+    after_step(step)
     runtime.conversation.add_step(step)
+    runtime.learn_growth(step)
     return tokens
 
 
