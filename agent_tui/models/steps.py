@@ -289,6 +289,12 @@ class Step:
     """What else its estimate was made with."""
     expected_usd: float | None = None
     """Dollars that it was expected to cost."""
+    most_usd: float | None = None
+    """Dollars that it may cost at most, as far as it does not say what it cost; None where there is no price."""
+    most_tokens: int | None = None
+    """Tokens that it may take at most, sent and answered."""
+    tried_usd: float = 0.0
+    """Dollars that attempts before the last one may have cost: they broke off before anything of the answer came."""
 
     @property
     def counted(self) -> TokenUsage | None:
@@ -314,11 +320,19 @@ class Step:
     @property
     def held_usd(self) -> float:
         """Dollars that a budget holds back for this call beyond what is known of its cost: while it runs, and where it
-        never said what it cost, or is not believed, those it was expected to cost."""
+        never said what it cost, or is not believed, those it may cost at most."""
         sure = self.status != "running" and not self.cost.unpriced and self.believed is None
-        if self.expected_usd is None or sure:
-            return 0.0
-        return max(0.0, self.expected_usd - self.cost.known)
+        # Steps of versions before know only what was expected.
+        most = self.expected_usd if self.most_usd is None else self.most_usd
+        return self.tried_usd + (0.0 if most is None or sure else max(0.0, most - self.cost.known))
+
+    @property
+    def held_tokens(self) -> int:
+        """Tokens that a budget holds back for it beyond those that it reported."""
+        if self.most_tokens is None or (self.status != "running" and (self._ended or self._refused)):
+            return 0
+        known = 0 if self.usage is None else self.usage.input + self.usage.output
+        return max(0, self.most_tokens - known)
 
     def end_as(self, step: Step) -> None:
         """This step stands for ``step`` in another session and was begun as a copy of it: it ends as that one did."""
@@ -327,6 +341,7 @@ class Step:
         self.usage, self.believed, self.doubt = step.usage, step.believed, step.doubt
         self.actual_input, self.cost_usd = step.actual_input, step.cost_usd
         self.finish_reason, self.failure = step.finish_reason, step.failure
+        self.most_usd, self.most_tokens, self.tried_usd = step.most_usd, step.most_tokens, step.tried_usd
         self.expected_read, self.miss, self.cache_life = step.expected_read, step.miss, step.cache_life
 
     @property
