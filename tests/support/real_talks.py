@@ -62,8 +62,8 @@ def requests(spec: ModelSpec) -> Iterator[tuple[str, ModelRequest]]:
     yield "held to a schema", replace(plain, output_schema={**schema, "additionalProperties": False})
 
 
-def body_of(request: ModelRequest, images: bool | None = True) -> dict[str, Any]:
-    info = replace(recorded.info_for(request.spec), images=images)
+def body_of(request: ModelRequest, images: bool | None = True, reasoning: bool | None = True) -> dict[str, Any]:
+    info = replace(recorded.info_for(request.spec, reasoning=reasoning), images=images)
     return encode(build_call(request, info), request.spec, info.target, "k").body
 
 
@@ -76,14 +76,16 @@ class Came:
     items: list[StreamItem]
 
 
-async def send(request: ModelRequest, connections: Connections, *, images: bool | None = False) -> Came:
+async def send(
+    request: ModelRequest, connections: Connections, *, images: bool | None = False, reasoning: bool | None = True
+) -> Came:
     """Sends a request as the product does, by no way but the direct one."""
 
     async def load() -> Any:
         raise AssertionError("it was to be called directly")
 
     items: list[StreamItem] = []
-    info = replace(recorded.info_for(request.spec), images=images)
+    info = replace(recorded.info_for(request.spec, reasoning=reasoning), images=images)
     await calling.run(request, info, items.append, load, connections)
     last = items[-1]
     usage = [item.usage for item in items if isinstance(item, UsageReport)]

@@ -209,8 +209,6 @@ class ChatStream(StreamReader):
             elif reason:
                 self._tags.interrupt()
                 finish = _STOP.get(str(reason), "unknown")
-                if finish in ("stop", "unknown") and self.out.has_tool_calls:
-                    finish = "tool_calls"
                 if self.out.finish != "refused":
                     self.out.finish = finish
 
