@@ -25,7 +25,7 @@ import json, sys
 for line in sys.stdin.buffer:
     message = json.loads(line)
     if message["op"] == "count":
-        counts = {"counts": [[1, 0, 0, 0, 0, 0, 0, 0]] * len(message["v"]["texts"])}
+        counts = {"counts": [[1, *[0] * 10]] * len(message["v"]["texts"])}
         print(json.dumps({"op": "counts", "id": message["id"], "v": counts}), flush=True)
     if message["op"] == "ping":
         print('{"op":"pong","id":0,"v":{}}', flush=True)
