@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_tui.commands.report import ContextReport, miss_words
 from agent_tui.commands.report_json import context_json
+from agent_tui.context.accounting.believed import DOUBTS
 from agent_tui.context.past import History, PastMoment
 from agent_tui.context.past_reasons import Difference, Leaf, Reason, difference, pairs
 from agent_tui.errors import ConfigError
@@ -93,7 +94,7 @@ def outcome(moment: PastMoment) -> str:
     if usage.cache_read is not None:
         words += f", {usage.cache_read:,} of it read from the cache" if usage.cache_read else ", none of it cached"
     if step.believed is not None:
-        words += "; this report is not believed"
+        words += "; this report is not believed" + (f": {DOUBTS[step.doubt]}" if step.doubt else "")
     if step.miss is not None:
         words += f"; {grouped(step.miss.tokens)} paid anew: {miss_words(step.miss)}"
     cost = f" It cost {money(step.cost)}." if step.cost.known else ""

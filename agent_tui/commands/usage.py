@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import CommandResult, Text, command
+from agent_tui.context.accounting.believed import DOUBTS
 from agent_tui.context.accounting.spending import SETTINGS, BudgetLine, BudgetName, amount, rest_of
 from agent_tui.context.cache_forecast import miss_sums, whole
 from agent_tui.errors import OPEN_ELSEWHERE
@@ -102,7 +103,9 @@ def usage_text(totals: SessionTotals, steps: Sequence[Step]) -> str:
     """Returns the text of ``/usage``: what a session used and cost, as the providers reported it."""
     rows = [*_used(totals), ("Cost", money(totals.cost)), *_by_kind(totals)]
     if totals.doubted:
-        rows.append(("Doubted", f"{plural(totals.doubted, 'report')}  not believed, but counted as reported"))
+        why = "; ".join(dict.fromkeys(DOUBTS[step.doubt] for step in steps if step.doubt and step.believed is not None))
+        words = f"{plural(totals.doubted, 'report')}  not believed, but counted as reported"
+        rows.append(("Doubted", f"{words}: {why}" if why else words))
     rows += [
         *sum_rows(steps),
         ("Calls", plural(totals.steps, "step")),

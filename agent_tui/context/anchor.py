@@ -73,7 +73,7 @@ def anchor_problem(step: Step, prefixes: SentPrefixes, target: Target, window: i
         return problem
     ids, count = prefixes.ids, step.sent_count
     own = 1 if step.kind == "turn" else 0
-    if count < 1 or count + own > len(ids) or prefixes.at(count) != step.sent_fingerprint:
+    if count < own or count + own > len(ids) or prefixes.at(count) != step.sent_fingerprint:
         return "the conversation before it has changed"
     if own and ids[count] != step.message_id:
         return "its answer is not part of the conversation"

@@ -44,6 +44,7 @@ from agent_tui.context.accounting.tally import Tally
 from agent_tui.context.accounting.usage import usage_of
 from agent_tui.context.anchor import ResultStates, SentPrefixes, common_prefix, extend_chain
 from agent_tui.context.tokens import Family, MessageEstimate, estimate_message, family_of
+from agent_tui.models.calibration import REQUESTS
 from agent_tui.models.context import ContextUsage, SessionTotals
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
@@ -95,7 +96,7 @@ class FollowedScale:
         self._measured: list[FixedScale] = []
         self._seen = 0
         self._last = ""
-        self._target: Target | None = None
+        self._target: tuple[Target, float] | None = None
 
     def follow(
         self,
@@ -104,12 +105,13 @@ class FollowedScale:
         family: Family,
         view: Sequence[SentMessage],
         records: Sequence[CompactionRecord],
+        added: float,
     ) -> float | None:
         known = self._seen <= len(steps) and (self._seen == 0 or steps[self._seen - 1].id == self._last)
-        if target != self._target or not known:
-            self._measured, self._seen, self._target = [], 0, target
+        if (target, added) != self._target or not known:
+            self._measured, self._seen, self._target = [], 0, (target, added)
         for step in ended(steps[self._seen :]):
-            made = fixed_scale_at(self._seen, step, target, family)
+            made = fixed_scale_at(self._seen, step, target, family, added)
             if made is not None:
                 bisect.insort(self._measured, made, key=order)
             self._seen += 1
@@ -234,8 +236,9 @@ class FollowedGround:
             self._setting = setting
             self._estimates.clear()
             self._keys, self._chain, self._seen, self._reach = [], [], [], 0
-        scale = self._scale.follow(inputs.steps, target, family, view, inputs.records)
-        coarse = (inputs.calibration or family.beginning).coarse()
+        calibration = inputs.calibration or family.beginning
+        added, coarse = calibration.factors[REQUESTS], calibration.coarse()
+        scale = self._scale.follow(inputs.steps, target, family, view, inputs.records, added)
         self.basis = setting, scale, coarse.factors, tuple(r.id for r in inputs.records)
         known = len(self._prefixes.ids)
         self._prefixes, kept = self._prefixes.moved_to(view)

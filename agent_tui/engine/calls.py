@@ -13,15 +13,25 @@ from dataclasses import field
 
 from agent_tui.context.accounting.next_input import max_output_for, min_output
 from agent_tui.context.anchor import runs_of
-from agent_tui.context.cache_misses import compared
 from agent_tui.context.past import given_of
+from agent_tui.context.tokens import estimate_message, family_of
 from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import RetryWaiting
 from agent_tui.models.failure import Failure, Overflow
-from agent_tui.models.messages import fingerprint, new_id
-from agent_tui.models.requests import Delta, Effort, Failed, ModelInfo, ModelRequest, Provider, StreamItem
+from agent_tui.models.messages import fingerprint, new_id, user_message
+from agent_tui.models.requests import (
+    Delta,
+    Effort,
+    Failed,
+    ModelInfo,
+    ModelRequest,
+    Provider,
+    SentMessage,
+    StreamItem,
+    Target,
+)
 from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
@@ -94,8 +104,6 @@ def next_call(
         output_schema=None if runtime.schema_refused else runtime.output_schema,
         output_due=runtime.output_due,
     )
-    if info.spec.cache_diagnostics and (base := compared(runtime.conversation.steps, info.target.provider)) is not None:
-        request.compared_with = base.response_id
     return NextCall(step, request, info)
 
 
@@ -125,32 +133,53 @@ def new_step(runtime: Runtime, kind: StepKind) -> Step:
 
 
 WORTH_TOKENS = 8_000
-"""Below this an estimate is off by less than anybody acts on, and the first step measures it anyway."""
+"""Below so many estimated tokens an estimate is off by less than anybody acts on, and the first step measures it
+anyway."""
+
+WORTH_NEAR = 16
+"""The same for a server that counts by itself, which costs it milliseconds."""
+
+
+def stand_in(target: Target) -> tuple[SentMessage, int]:
+    """What stands for the user's next message where a request is counted before there is one, and its tokens: without
+    it many models refuse to begin, or take an answer at the end for one that they are to go on with."""
+    message = user_message(".")
+    message.raw_tokens = 1
+    return SentMessage(message, message.id), estimate_message(message, family_of(target)).tokens
 
 
 async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | None:
-    """Asks the provider how long the next request is; stored as a step of kind ``count``, which anchors.
+    """Asks the provider how long the next request is, without the user's message that is still to come; stored as a
+    step of kind ``count``, which anchors.
 
     None where it is switched off, the provider has no such endpoint, the call failed, or what would be sent changed
     while it was under way: the answer is then about a request that nobody will send. ``current`` says whether the
-    runtime is still the session's.
+    runtime is still the session's. Before anything was said only a server that counts by itself is asked: what the
+    user has not sent yet is told to nobody else.
     """
-    off = runtime.settings.context.exact_counting == "off"
-    if off or not runtime.conversation.view() or runtime.conversation.read_only:
+    conversation = runtime.conversation
+    view, off = conversation.view(), runtime.settings.context.exact_counting == "off"
+    if off or conversation.read_only or not (view or runtime.info.counting):
         return None
     usage = runtime.usage()
     call = next_call(runtime, usage, "count")
-    step = call.step
+    step, beside = call.step, 0
     step.estimated_input = usage.total
+    if not view or view[-1].message.role == "assistant":
+        message, beside = stand_in(runtime.info.target)
+        call.request.messages.append(message)
+        call.decide()
     asked = _subject(runtime)
     tokens = await runtime.provider.count_exact(call.request)
-    if tokens is None or tokens <= 0:
+    if tokens is None or tokens <= beside:
         return None
+    tokens -= beside
     if not current() or _subject(runtime) != asked:
         log.info("An exact count of %s came too late: the conversation has changed", tokens)
         return None
     step.usage = TokenUsage(input=tokens, output=0)
     step.actual_input = tokens
+    step.estimated_messages = None if view else 0
     step.status, step.finished = "complete", time.time()
     runtime.conversation.add_step(step)
     return tokens
@@ -164,12 +193,16 @@ def _subject(runtime: Runtime) -> tuple[object, ...]:
     return keys, measured, runtime.info.target, runtime.request_prefix.fingerprint, runtime.effort
 
 
-def worth_counting(runtime: Runtime) -> bool:
-    """Returns whether an exact count is called for: allowed, nothing to build on, and long enough to matter."""
+def undecided(usage: ContextUsage) -> bool:
+    """Returns whether the next request may be on either side of the limit."""
+    return usage.limit is not None and usage.low <= usage.limit < usage.high
+
+
+def worth_counting(runtime: Runtime, least: int = WORTH_TOKENS) -> bool:
+    """Returns whether an exact count is called for: allowed, and enough of the next request is estimated."""
     if runtime.settings.context.exact_counting == "off":
         return False
-    usage = runtime.usage()
-    return usage.anchor_step is None and usage.total >= WORTH_TOKENS
+    return runtime.usage().estimated_tokens >= least
 
 
 BACKOFF_SECONDS = 1.0

@@ -15,7 +15,7 @@ from agent_tui.context.compaction.notices import EXACT_OFF
 from agent_tui.context.past import History, Session
 from agent_tui.context.prompt import Stamp
 from agent_tui.context.tokens import TokenCounterMetrics
-from agent_tui.engine.calls import count_exactly, worth_counting
+from agent_tui.engine.calls import WORTH_NEAR, WORTH_TOKENS, count_exactly, undecided, worth_counting
 from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.request_prefix import (
     FILE_ROWS,
@@ -162,6 +162,10 @@ DECISION_SHARE = 1 / 3
 character rule guesses a third of what random base64 and the like come to, which is the worst of what people paste."""
 
 
+EXACT_PATIENCE = 1.0
+"""Seconds a step waits for a count by the server itself where it decides whether to compact."""
+
+
 _UNDER_WAY = (RunState.TURN, RunState.INTERRUPTED, RunState.COMPACTING)
 """States in which another request is under way than the one the user would send."""
 
@@ -262,6 +266,17 @@ class ContextControl:
             counting.cancel()
             raise
         self._state.events.keep(counting)
+        if runtime.info.counting and worth_counting(runtime, WORTH_NEAR):
+            await self._count_before_step(runtime.usage())
+
+    async def _count_before_step(self, usage: ContextUsage) -> None:
+        """Has a server that counts by itself do so where no message is measured yet, or where the decision to compact
+        hangs on an estimate. That takes it milliseconds; one that takes longer is not waited for."""
+        decides = undecided(usage)
+        if decides or usage.calculation.all_messages is not None:
+            exact = asyncio.create_task(self.count_exact(), name="exact count")
+            self._state.events.keep(exact)
+            await asyncio.wait([exact], timeout=EXACT_PATIENCE if decides else COUNT_PATIENCE)
 
     async def count(self) -> None:
         """Counts what has no count yet, and tells the numbers when that changed them."""
@@ -293,6 +308,8 @@ class ContextControl:
         """Shows the numbers as they are now and counts what has no count yet."""
         self.tell()
         self._state.events.spawn(self.count(), "count")
+        if self._state.runtime.info.counting:
+            self.count_exact_soon()
 
     async def ready(self) -> None:
         """Waits until the model's window and limits are known and everything is counted: the numbers are final."""
@@ -342,9 +359,14 @@ class ContextControl:
         return tokens
 
     def count_exact_soon(self) -> None:
-        """Starts an exact count, off the hot path, where there is nothing to build on and the context is long."""
+        """Starts an exact count, off the hot path, where much of the next request is estimated."""
         binding = self._state.binding
-        if binding.described and not binding.conversation.read_only and worth_counting(binding.runtime):
+        near = binding.runtime.info.counting is not None
+        if near and self._state.run.busy:
+            # It is asked before each step that needs it.
+            return
+        least = WORTH_NEAR if near else WORTH_TOKENS
+        if binding.described and not binding.conversation.read_only and worth_counting(binding.runtime, least):
             self._state.events.spawn(self.count_exact(), "exact count")
 
     def _noticed(self, event: Event) -> None:

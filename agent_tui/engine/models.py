@@ -19,7 +19,7 @@ from agent_tui.models.failure import Failure, Overflow
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Provider, ReplayRule, StreamItem
 from agent_tui.models.steps import ColdRequest, Step
 from agent_tui.models.usage import LearnedLimit, Limits
-from agent_tui.providers.catalog import cache_problem, dialect_of, needs_no_key, resolve_target
+from agent_tui.providers.catalog import dialect_of, needs_no_key, resolve_target, ttl_problem
 from agent_tui.providers.dialects.record import least
 from agent_tui.providers.dialects.shared import Thinking
 from agent_tui.providers.failure_lines import replay_fact
@@ -84,7 +84,7 @@ class ModelCatalogue:
     def _with_key(self, spec: ModelSpec) -> ModelSpec:
         """Adds the key from the keyring where one is needed and the environment has none. Raises ConfigError for a
         setting that the model's provider does not have."""
-        if (problem := cache_problem(spec, resolve_target(spec))) is not None:
+        if (problem := ttl_problem(spec, resolve_target(spec))) is not None:
             raise ConfigError(problem)
         provider = spec.model.split("/", 1)[0]
         names = (spec.api_key_env,) if spec.api_key_env else dialect_of(provider).keys
@@ -126,6 +126,20 @@ def learned_calibration(store: Store, info: ModelInfo, step: Step, known: Calibr
         # The numbers stay right without it.
         log.warning("The calibration could not be stored: %s", error)
         return known
+
+
+def learned_prompt(store: Store, info: ModelInfo, added: int, known: Calibration | None) -> Calibration:
+    """The calibration with so many tokens more that the server adds to each request."""
+
+    def taught(before: Calibration | None) -> Calibration:
+        return (usable(before) or family_of(info.target).beginning).adding(added)
+
+    try:
+        return store.measured.learn(calibration_key(info), info.spec.api_base or "", taught)
+    except StoreError as error:
+        # It holds for this session; the next one learns it again.
+        log.warning("What the server adds to requests could not be stored: %s", error)
+        return taught(known)
 
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)

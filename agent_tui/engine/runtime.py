@@ -9,8 +9,9 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import BudgetConfig, Settings
+from agent_tui.context.accounting.believed import Verdict, believe
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
-from agent_tui.context.accounting.reports import Judged, Surplus, judge_usage
+from agent_tui.context.accounting.reports import after_step
 from agent_tui.context.accounting.spending import (
     SETTINGS,
     BudgetLine,
@@ -27,16 +28,17 @@ from agent_tui.context.accounting.spending import (
 from agent_tui.context.incremental import FollowedTotals, Incremental
 from agent_tui.context.tokens import TokenCounterMetrics, message_text_for_count
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.models import learned_calibration, recalled_calibration
+from agent_tui.engine.models import learn, learned_calibration, learned_prompt, recalled_calibration
 from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.errors import AgentError, StoreError, WorkerError
 from agent_tui.models.calibration import Calibration, raw_total
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event, Notice
+from agent_tui.models.failure import Overflow
 from agent_tui.models.messages import Metadata, new_id
 from agent_tui.models.requests import Counter, Effort, ModelInfo, Provider, ReplayRule
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import NO_COST, Cost, TokenUsage
+from agent_tui.models.usage import NO_COST, Cost
 from agent_tui.records import dataclass
 from agent_tui.store.steps import day_of
 
@@ -215,10 +217,6 @@ class Runtime:
     """A subagent's: its steps are counted in the parent's cost."""
     in_flight: int = 0
     """Estimated tokens of the answer that is streaming."""
-    usage_doubted: bool = False
-    """The user knows that this model's reports are not always believed."""
-    surplus: Surplus | None = None
-    """What the model's reports are larger by than our estimates."""
     replay: ReplayRule = field(default_factory=ReplayRule)
     """What was learned of how its server takes reasoning back."""
     output_schema: Metadata | None = None
@@ -328,17 +326,26 @@ class Runtime:
     def streaming(self, tokens: int) -> None:
         self.in_flight = tokens
 
-    def judge(self, reported: TokenUsage, before: ContextUsage, answer: int) -> Judged:
-        """Returns what to believe of the provider's report of a call that was sent at ``before`` and answered with
-        about ``answer`` tokens."""
-        judged = judge_usage(reported, before, answer, self.surplus)
-        self.surplus = judged.surplus
-        return judged
-
-    def doubt_usage(self) -> bool:
-        """A report is not believed; True the first time, when the user is to be told."""
-        first, self.usage_doubted = not self.usage_doubted, True
-        return first
+    def judge(self, step: Step, answer: int) -> tuple[Verdict, bool]:
+        """Judges the report of a step that has ended, answered with about ``answer`` tokens; True where the user is to
+        be told: what is wrong with it was not so before in this session."""
+        conversation, info = self.conversation, self.info
+        every = conversation.steps
+        steps = every[: next(n for n in range(len(every), 0, -1) if every[n - 1] is step)]
+        known = {other.doubt for other in steps[:-1] if other.model == step.model}
+        verdict = believe(steps, info.target, info.limits.window, answer)
+        for other in steps[:-1]:
+            if other.id in verdict.truth:
+                after_step(other)
+                conversation.save_step(other)
+        if verdict.truth:
+            self.calculator = Incremental()
+        if verdict.always is not None and not conversation.read_only:
+            self.calibration = learned_prompt(conversation.store, info, verdict.always, self.calibration)
+        if verdict.keeps is not None and not conversation.read_only:
+            told = Overflow(window=verdict.keeps, text=f"The server keeps about {verdict.keeps:,} tokens.")
+            self.info = learn(conversation.store, info, told, steps) or info
+        return verdict, verdict.doubt is not None and verdict.doubt not in known
 
     def policy(self) -> CompactionSettings:
         """When to compact, from the configuration and the session's own state (paused, off)."""

@@ -51,6 +51,9 @@ GRAIN = 0.02
 SMALL = 60
 """Tokens that are added to those of a text for its own error: the shortest has one, too."""
 
+ADDED_LEAST = 30
+"""Fewer tokens than this are no prompt that a server adds."""
+
 FREEDOM = 4
 BOUND = 1.96
 """Standard deviations on each side of an estimate that hold 95 % of a normal distribution."""
@@ -141,6 +144,14 @@ class Calibration:
         missed = (surprise > BOUND * BOUND) - MISSED
         noise = self.noise * math.exp(WIDEN * missed * self._own(content) / variance)
         return Calibration(factors, covariance, _rounded(min(MOST_NOISE, max(LEAST_NOISE, noise))), self.reports + 1)
+
+    def adding(self, tokens: float) -> Calibration:
+        """With so many tokens more, or less, that the server adds to each request, as its reports have shown: no other
+        factor is to learn from that."""
+        added = self.factors[REQUESTS] + tokens
+        factors = *self.factors[:REQUESTS], added if added >= ADDED_LEAST else 0.0
+        own = (0.0,) * REQUESTS + (self.covariance[REQUESTS][REQUESTS],)
+        return replace(self, factors=factors, covariance=(*self.covariance[:REQUESTS], own))
 
     def coarse(self) -> Calibration:
         """The same in steps that most reports do not change, for what is kept between calculations."""

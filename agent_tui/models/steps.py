@@ -37,27 +37,6 @@ class CacheMiss:
         return max(0, self.expected - self.read)
 
 
-@dataclass(slots=True, frozen=True)
-class CacheDiagnosis:
-    """The provider's own comparison of a request with an earlier one, and ours of the same two, in its words:
-    ``model_changed``, ``system_changed``, ``tools_changed``, ``messages_changed``, and ``unavailable`` where a setting
-    differs (platform.claude.com/docs/en/build-with-claude/cache-diagnostics)."""
-
-    said: str
-    """Empty: nothing had changed but what was added."""
-    ours: str
-    """All that differs, with blanks between; empty: nothing."""
-
-    @property
-    def agrees(self) -> bool | None:
-        """None where the provider could not compare."""
-        if not self.said:
-            return not self.ours
-        if self.said in self.ours.split():
-            return True
-        return None if self.said in ("unavailable", "previous_message_not_found") else False
-
-
 @dataclass(slots=True)
 class Sent:
     """The content that one step sent, beside its fixed parts (``Step.fixed``): stored as the difference to an earlier
@@ -127,7 +106,6 @@ class CacheEntry:
     told: tuple[tuple[str, float], ...] = ()
     subagent: bool = False
     """Its request was a subagent's, which begins with another prompt."""
-    diagnosis: CacheDiagnosis | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -138,6 +116,12 @@ class MissSum:
     tokens: int
     cost: Cost
 
+
+Doubt = Literal[
+    "doubted", "truncated", "cached twice", "cached left out", "summed", "another model", "unsteady", "absurd", "none"
+]
+"""Why a report is not believed (``context.accounting.believed``). ``doubted``: it does not fit, and only the next one
+shows why; ``none``: there is no report."""
 
 StepKind = Literal["turn", "compaction", "subagent", "count"]
 StepStatus = Literal["running", "complete", "stopped", "failed"]
@@ -249,6 +233,12 @@ class Step:
     """As the provider reported it; our estimate (``source``) where it reported nothing."""
     believed: TokenUsage | None = None
     """What the calculator goes on with instead; None where the report is believed."""
+    doubt: Doubt | None = None
+    """Why it is not."""
+    shown_added: int | None = None
+    """Tokens by which it and the one before have shown that the server adds more to each request."""
+    answered_by: str | None = None
+    """The model as the answer names it."""
     sent_count: int = 0
     sent_fingerprint: str = ""
     """Of the ids of the messages that were sent (``models.messages.fingerprint``)."""
@@ -265,6 +255,8 @@ class Step:
     """By how much the input was said to differ from that at most, 95 times of 100."""
     estimated_growth: int | None = None
     """Of the new messages, by what is known of the family alone."""
+    built_on: int | None = None
+    """The input of the step that its estimate was built on, as it was believed then."""
     estimated_messages: int | None = None
     """Of the messages alone, where none of them was measured."""
     known_input: int | None = None
@@ -297,10 +289,6 @@ class Step:
     """What else its estimate was made with."""
     expected_usd: float | None = None
     """Dollars that it was expected to cost."""
-    response_id: str | None = None
-    """The provider's name of the answer, by which a later request can be compared with this one."""
-    diagnosis: CacheDiagnosis | None = None
-    """Of this request and the newest one before it that has a ``response_id``."""
 
     @property
     def counted(self) -> TokenUsage | None:
@@ -336,11 +324,10 @@ class Step:
         """This step stands for ``step`` in another session and was begun as a copy of it: it ends as that one did."""
         self.status, self.finished, self.message_id = step.status, step.finished, step.message_id
         self.provider, self.api, self.model = step.provider, step.api, step.model
-        self.usage, self.believed = step.usage, step.believed
+        self.usage, self.believed, self.doubt = step.usage, step.believed, step.doubt
         self.actual_input, self.cost_usd = step.actual_input, step.cost_usd
         self.finish_reason, self.failure = step.finish_reason, step.failure
         self.expected_read, self.miss, self.cache_life = step.expected_read, step.miss, step.cache_life
-        self.diagnosis = step.diagnosis
 
     @property
     def _ended(self) -> bool:

@@ -78,6 +78,7 @@ class Accumulator:
         self._made_up: dict[str, Any] | None = None
         self._reported: TokenUsage | None = None
         self._chars = 0
+        self._model = ""
 
     @property
     def complete(self) -> bool:
@@ -119,11 +120,12 @@ class Accumulator:
             said = reported(self._out.usage, self._hidden_thoughts)
             usage = replace(made, raw=as_it_came(self._out.usage)) if said is None else said
             self._reported = usage
-            items.append(UsageReport(usage, self._cost(usage), problem, made if said is not None else None))
+            items.append(
+                UsageReport(usage, self._cost(usage), problem, made if said is not None else None, self._model)
+            )
         if self._out.finish is not None:
             reason = "tool_calls" if self._out.finish == "stop" and self._out.has_tool_calls else self._out.finish
-            out = self._out
-            items.append(Finished(reason, out.message_metadata, out.dropped, *out.compared))
+            items.append(Finished(reason, self._out.message_metadata, self._out.dropped))
         return items
 
     def _drain(self) -> None:
@@ -139,6 +141,7 @@ class Accumulator:
             self._out.end()
 
     def _take_event(self, event: Event) -> None:
+        self._model = self._model or _model_of(event)
         try:
             if self._stream is None:
                 self._stream = self._recognise(event)
@@ -191,12 +194,20 @@ class Accumulator:
             before = self._reported
             if usage is not None and (before is None or (usage, usage.raw) != (before, before.raw)):
                 self._reported = usage
-                items.append(UsageReport(usage, self._cost(usage)))
+                items.append(UsageReport(usage, self._cost(usage), model=self._model))
         return items
 
     def _cost(self, usage: TokenUsage) -> float | None:
         told = billed(self._out.usage)
         return told if told is not None or self._prices is None else self._prices.cost(usage)
+
+
+def _model_of(event: Event) -> str:
+    """The model that an event says it comes from: of chat completions, Messages, Responses and Gemini."""
+    for holder in (event, event.get("message"), event.get("response")):
+        if isinstance(holder, dict) and isinstance(name := holder.get("model") or holder.get("modelVersion"), str):
+            return name[:_LONGEST_NAME]
+    return ""
 
 
 def _as_event(chunk: Any) -> Event:
@@ -209,6 +220,7 @@ def _as_event(chunk: Any) -> Event:
 _ABSURD_TOKENS = 20_000_000
 _MOST_TOLD = 8
 _LONGEST = 8_000
+_LONGEST_NAME = 200
 
 
 def normalise(

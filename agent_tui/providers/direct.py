@@ -16,9 +16,10 @@ from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies
 
 from agent_tui.models.messages import Metadata
-from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Target
+from agent_tui.models.requests import Counting, ModelInfo, ModelRequest, ModelSpec, Target
 from agent_tui.providers import net
 from agent_tui.providers.catalog import dialect_of, near_url, resolve_key, shown_address, variable_base, wire_of
+from agent_tui.providers.dialects.chat import WIRE as CHAT
 from agent_tui.providers.dialects.record import Dialect, ExactCount
 from agent_tui.providers.failure_lines import words_of
 from agent_tui.providers.net import BoundError, Tap, Unpacker, is_loopback, is_of_httpx
@@ -241,32 +242,70 @@ async def exchange(connections: Connections, call: HttpCall, tap: Tap) -> None:
 log = logging.getLogger(__name__)
 
 TIMEOUT = 20.0
-ANSWER_LIMIT = 1_000_000
-"""Bytes of an answer that is one number."""
+ANSWER_LIMIT = 16_000_000
+"""Bytes of an answer that is one number, or the tokens themselves."""
 
 
 async def count(request: ModelRequest, info: ModelInfo, connections: Connections) -> int | None:
     """Input tokens by the provider's count; None without an endpoint, a key, or an answer."""
     target = info.target
     wire, key = wire_of(target), resolve_key(request.spec, target.provider)
-    if wire is None or wire.count is None or not dialect_of(target.provider).counts or not key.value:
+    counts = wire is not None and wire.count is not None and dialect_of(target.provider).counts and bool(key.value)
+    if wire is None or not (counts or (wire is CHAT and info.counting is not None)):
         return None
+    secrets = [key.value] if key.value else []
     try:
-        call = _question(encode(build_call(request, info), request.spec, target, key.value), target, wire.count)
-        async with asyncio.timeout(TIMEOUT), connections.post(call.url, call.headers, call.content) as response:
-            pieces = [piece async for piece in net.body(response, ANSWER_LIMIT)]
-        answer = json.loads(b"".join(pieces))
-        value = answer.get("input_tokens", answer.get("totalTokens")) if isinstance(answer, dict) else None
+        call = encode(build_call(request, info), request.spec, target, key.value)
+        async with asyncio.timeout(TIMEOUT):
+            if wire.count is not None:
+                answer = await _asked(_question(call, target, wire.count), connections)
+                value = answer.get("input_tokens", answer.get("totalTokens"))
+            else:
+                value = await _by_its_own(call, info.counting, connections)
         return value if isinstance(value, int) and value > 0 else None
     except HttpError as error:
-        log.info("Exact count refused: %s %s", error.status_code, redact(str(error), [key.value])[:500])
+        log.info("Exact count refused: %s %s", error.status_code, redact(str(error), secrets)[:500])
     except (OSError, ValueError, BoundError, RecursionError, NoAddressError, NetworkSettingsError) as error:
-        log.info("Exact count failed: %s", redact(str(error), [key.value]))
+        log.info("Exact count failed: %s", redact(str(error), secrets))
     except Exception as error:
         if not is_of_httpx(error):
             raise
-        log.info("Exact count failed: %s %s", type(error).__name__, redact(str(error), [key.value]))
+        log.info("Exact count failed: %s %s", type(error).__name__, redact(str(error), secrets))
     return None
+
+
+async def _asked(call: HttpCall, connections: Connections) -> Metadata:
+    """The object that a question is answered with; an empty one for anything else."""
+    async with connections.post(call.url, call.headers, call.content) as response:
+        answer = json.loads(b"".join([piece async for piece in net.body(response, ANSWER_LIMIT)]))
+    return answer if isinstance(answer, dict) else {}
+
+
+_RENDERED = ("model", "messages", "tools", "chat_template", "chat_template_kwargs", "mm_processor_kwargs")
+"""What vLLM makes a prompt of (vllm/entrypoints/serve/tokenize/protocol.py)."""
+
+
+async def _by_its_own(call: HttpCall, counting: Counting | None, connections: Connections) -> Any:
+    """The tokens of a chat completion by the tokenizer and template of the server it is for. llama.cpp counts the very
+    body; before it could, it rendered one and tokenized a text (github.com/ggml-org/llama.cpp, tools/server/README.md).
+    """
+
+    async def ask(url: str, body: Metadata) -> Metadata:
+        return await _asked(replace(call, url=url, body=body), connections)
+
+    root = re.sub(r"(?:/v1)?/chat/completions$", "", call.url)
+    if counting == "vllm":
+        return (await ask(f"{root}/tokenize", {n: call.body[n] for n in _RENDERED if n in call.body})).get("count")
+    body = {name: value for name, value in call.body.items() if not name.startswith("stream")}
+    try:
+        return (await ask(f"{call.url}/input_tokens", body)).get("input_tokens")
+    except HttpError as error:
+        if error.status_code != 404:
+            raise
+    text = (await ask(f"{root}/apply-template", body)).get("prompt")
+    tokenized = await ask(f"{root}/tokenize", {"content": text, "add_special": True, "parse_special": True})
+    tokens = tokenized.get("tokens")
+    return len(tokens) if isinstance(text, str) and isinstance(tokens, list) else None
 
 
 def _question(call: HttpCall, target: Target, endpoint: ExactCount) -> HttpCall:

@@ -31,7 +31,8 @@ pytestmark = [needs_recordings, pytest.mark.asyncio(loop_scope="session")]
 def recorded_numbers_are_of_other_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is served here was counted for another system prompt and other tools than those that are sent: that a report
     is several times off the estimate proves nothing. Whether it is believed otherwise is tested with the calculator."""
-    monkeypatch.setattr("agent_tui.context.accounting.reports.TIMES_OFF", 1_000_000)
+    monkeypatch.setattr("agent_tui.context.accounting.believed.DOUBTED", 1_000_000)
+    monkeypatch.setattr("agent_tui.context.accounting.believed.WAYS", ())
 
 
 class Way(NamedTuple):

@@ -7,7 +7,7 @@ import pytest
 from agent_tui.models.messages import Message, TextPart, ToolCallPart, ToolResultPart, user_message
 from agent_tui.models.requests import ModelSpec, ToolSchema
 from agent_tui.providers.worker.client import WorkerClient
-from tests.support.loopback import Loopback, Reply, json_reply
+from tests.support.loopback import Loopback, Reply, chat_stream, json_reply
 from tests.support.model_calls import KEY, make_request
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -57,6 +57,47 @@ async def test_openai_responses(worker: WorkerClient, server: Loopback) -> None:
     assert request.json["tools"][0]["name"] == "read"
     assert request.json["instructions"] == "Be brief."
     assert "max_output_tokens" not in request.json
+
+
+LLAMA = {"data": [{"id": "local", "owned_by": "llamacpp", "meta": {"n_ctx": 4096}}]}
+VLLM = {"data": [{"id": "local", "owned_by": "vllm", "max_model_len": 4096}]}
+
+
+@pytest.mark.parametrize(
+    ("listed", "answers"),
+    [
+        pytest.param(LLAMA, {"/v1/chat/completions/input_tokens": {"input_tokens": 5}}, id="llama.cpp"),
+        pytest.param(
+            LLAMA,
+            {"/apply-template": {"prompt": "<s>hi"}, "/tokenize": {"tokens": [1, 2, 3, 4, 5]}},
+            id="llama.cpp before it counted",
+        ),
+        pytest.param(VLLM, {"/tokenize": {"count": 5, "max_model_len": 4096, "tokens": [1, 2, 3, 4, 5]}}, id="vLLM"),
+    ],
+)
+async def test_a_server_that_counts_by_itself(
+    worker: WorkerClient, server: Loopback, listed: dict[str, object], answers: dict[str, object]
+) -> None:
+    server.serve("/v1/models", json_reply(listed))
+    for path, said in answers.items():
+        server.serve(path, json_reply(said))
+    spec = ModelSpec("l", "openai/local", api_base=server.url, api_key=KEY)
+    assert (await worker.describe(spec)).counting
+    request = make_request(spec, messages=CONVERSATION, tools=[TOOL])
+    assert await worker.count_exact(request) == 5
+    asked = [r for r in server.requests if r.method == "POST"]
+    assert {r.header("authorization") for r in asked} == {f"Bearer {KEY}"}
+    server.serve("/v1/chat/completions", chat_stream(["ok"]))
+    async for _ in worker.stream(request):
+        pass
+    # What is counted is what is sent.
+    [sent] = [r.json for r in server.requests if r.path == "/v1/chat/completions"]
+    counted = next(r.json for r in asked if r.path in answers)
+    assert sent["tools"] and sent["messages"]
+    assert counted == {name: sent[name] for name in counted}
+    assert {"model", "messages", "tools"} <= counted.keys()
+    if "/apply-template" in answers:
+        assert asked[-1].json == {"content": "<s>hi", "add_special": True, "parse_special": True}
 
 
 @pytest.mark.parametrize(

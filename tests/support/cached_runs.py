@@ -64,10 +64,7 @@ def _script(files: Sequence[ProjectFile], window: int) -> Script:
 
 
 class CachedRun:
-    """One conversation with one provider, with ``plan`` (turn → what is done before it). ``diagnosed``: the provider is
-    asked to compare the requests itself."""
-
-    diagnosed = False
+    """One conversation with one provider, with ``plan`` (turn → what is done before it)."""
 
     def __init__(
         self,
@@ -105,7 +102,6 @@ class CachedRun:
                 context_window=self.window,
                 api=flavour.api,
                 reasoning_effort="medium",
-                cache_diagnostics=self.diagnosed,
             )
         settings = Settings(
             default_model="m",

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 
 from agent_tui.context.anchor import common_prefix
 from agent_tui.context.tokens import ROUGH, Family, estimate_fixed, round_up
-from agent_tui.models.calibration import Calibration, Content
+from agent_tui.models.calibration import REQUESTS, Calibration, Content
 from agent_tui.models.context import ContextRow
 from agent_tui.models.rows import FIXED_ROWS, RowId, RowKind
 from agent_tui.models.steps import FixedPart, Step
@@ -17,6 +17,9 @@ from agent_tui.text.numbers import largest_remainder
 
 PREAMBLE = FixedPart("tools", "preamble", "tool use preamble", 0, "preamble", 0, 0)
 """Stands for the instructions about tools that a provider adds by itself."""
+
+ADDED = FixedPart("system", "server", "added by the server", 0, "added by the server", 0)
+"""Stands for what a server, or a gateway before it, adds to each request by itself, as its reports have shown."""
 
 Reach = tuple[int, int, int] | str | None
 
@@ -98,7 +101,7 @@ class Reading:
         coverage = self._coverage
         if coverage.read is None:
             return None
-        if _same_part(part) not in coverage.sent:
+        if part is not ADDED and _same_part(part) not in coverage.sent:
             return 0
         return tokens if coverage.whole else self._take(tokens)
 
@@ -166,16 +169,23 @@ class FixedEstimate:
 
 
 def estimate_fixed_parts(
-    parts: Sequence[FixedPart], family: Family, calibration: Calibration | None = None, scale: float = 1.0
+    parts: Sequence[FixedPart],
+    family: Family,
+    calibration: Calibration | None = None,
+    scale: float = 1.0,
+    added: float = 0.0,
 ) -> FixedEstimate:
     """Estimate all parts, each rounded up once, by the calibration (None: what is known of the family alone). What the
-    family adds when any tool is sent is a part of its own."""
+    family adds when any tool is sent is a part of its own, and so are the tokens ``added`` by the server."""
     known, result = calibration or family.beginning, FixedEstimate(with_preamble(parts) if family.tools else parts)
+    if added:
+        result.parts = [ADDED, *result.parts]
     for part in result.parts:
         content, approximate = _preamble(family) if part is PREAMBLE else estimate_fixed(part, family)
-        result.tokens.append(round_up(max(0.0, known.tokens(content) * scale)))
+        result.tokens.append(round_up(added if part is ADDED else max(0.0, known.tokens(content) * scale)))
         result.approximate.append(approximate)
         result.content.add(content)
+    result.content.terms[REQUESTS] = 1.0
     return result
 
 
@@ -244,7 +254,7 @@ def fixed_rows(estimate: FixedEstimate, reading: Reading, scaled_to: int | None 
             cached=covered(tokens[i], read[i]),
             cached_tokens=read[i],
             approximate=estimate.approximate[i],
-            fingerprint=None if part is PREAMBLE else part.fingerprint,
+            fingerprint=None if part in (PREAMBLE, ADDED) else part.fingerprint,
         )
         leaves[part.row].append((part.group, leaf))
     return [_row(kind, leaves[row_id]) for row_id, kind in FIXED_ROWS.items() if kind.always or leaves[row_id]]

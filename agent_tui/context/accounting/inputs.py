@@ -10,7 +10,7 @@ from typing import NamedTuple
 from agent_tui.context.accounting.fixed import Coverage, estimate_fixed_parts
 from agent_tui.context.anchor import ResultStates, SentPrefixes, chain_of, left_out, prefixes_of
 from agent_tui.context.tokens import Family, MessageEstimate, char_tokens, estimate_message, family_of
-from agent_tui.models.calibration import Calibration
+from agent_tui.models.calibration import REQUESTS, Calibration
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import Effort, ModelInfo, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
@@ -164,14 +164,16 @@ def fixed_scale_of(
     family: Family,
     view: Sequence[SentMessage],
     records: Sequence[CompactionRecord],
+    added: float = 0.0,
 ) -> float | None:
-    """Measured / estimated tokens of the prefix parts; None where nothing was measured.
+    """Measured / estimated tokens of the prefix parts; None where nothing was measured. What the server ``added`` is
+    none of them.
 
     A step that had nothing to build on measures them: what was sent, less the estimate of its messages. The one with
     the least beside the parts counts, of those whose answer is in the conversation: a copy of it has the same steps,
     and must show the same numbers.
     """
-    made = [fixed_scale_at(number, step, target, family) for number, step in enumerate(ended(steps))]
+    made = [fixed_scale_at(number, step, target, family, added) for number, step in enumerate(ended(steps))]
     return best_scale(sorted((m for m in made if m is not None), key=order), view, records)
 
 
@@ -195,7 +197,7 @@ def best_scale(
     return next((m.scale for m in measured if _in_conversation(m.step, view, records)), None)
 
 
-def fixed_scale_at(number: int, step: Step, target: Target, family: Family) -> FixedScale | None:
+def fixed_scale_at(number: int, step: Step, target: Target, family: Family, added: float) -> FixedScale | None:
     """Returns the scale of the prefix parts that the step at ``number`` measured; None where it did not measure
     them."""
     usage, messages = step.counted, step.estimated_messages
@@ -206,12 +208,14 @@ def fixed_scale_at(number: int, step: Step, target: Target, family: Family) -> F
     parts = estimate_fixed_parts(step.fixed, family)
     if not parts.total or any(parts.approximate):
         return None
-    share, scale = messages / parts.total, (usage.input - messages) / parts.total
+    share, scale = messages / parts.total, (usage.input - messages - added) / parts.total
     return FixedScale(share, -number, scale, step) if share <= MOST_MESSAGES and LOW <= scale <= HIGH else None
 
 
 def _in_conversation(step: Step, view: Sequence[SentMessage], records: Sequence[CompactionRecord]) -> bool:
     at, answer = step.sent_count, step.message_id
+    if step.kind == "count":
+        return True
     if at < len(view) and view[at].message.id == answer:
         return True
     if any(r.active and r.kind == "summary" and answer in r.message_ids for r in records):
@@ -247,6 +251,11 @@ class Ground:
     @cached_property
     def calibration(self) -> Calibration:
         return self.inputs.calibration or self.family.beginning
+
+    @property
+    def added(self) -> float:
+        """Tokens that the server adds to each request."""
+        return self.calibration.factors[REQUESTS]
 
     @cached_property
     def coarse(self) -> Calibration:
@@ -286,13 +295,14 @@ def ground_of(inputs: ContextInputs) -> Ground:
     target, family = model.target, family_of(model.target)
     prefixes, results = prefixes_of(view), ResultStates(inputs.records)
     rule = rule_of(inputs, prefixes, results)
+    added = inputs.calibration.factors[REQUESTS] if inputs.calibration is not None else 0.0
     return Ground(
         inputs=inputs,
         family=family,
         prefixes=prefixes,
         chain=chain_of(steps, prefixes, target, model.limits.window),
         answered={s.message_id: s for s in steps if s.message_id is not None},
-        measured_scale=fixed_scale_of(steps, target, family, view, inputs.records),
+        measured_scale=fixed_scale_of(steps, target, family, view, inputs.records, added),
         results=results,
         rule=rule,
         reasoning=reasoning_now(view, target, inputs.fixed_fingerprint, inputs.effort, rule),

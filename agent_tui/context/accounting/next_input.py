@@ -72,8 +72,8 @@ def estimated_fixed(ground: Ground) -> FixedEstimate:
     """The prefix parts, at the scale that was measured of them; the calibration stands in where nothing was."""
     scale, fixed, family = ground.measured_scale, ground.inputs.fixed, ground.family
     if scale is None:
-        return estimate_fixed_parts(fixed, family, ground.calibration)
-    return estimate_fixed_parts(fixed, family, None, scale)
+        return estimate_fixed_parts(fixed, family, ground.calibration, added=ground.added)
+    return estimate_fixed_parts(fixed, family, None, scale, ground.added)
 
 
 def next_input(ground: Ground, sizes: Sizes) -> NextInput:

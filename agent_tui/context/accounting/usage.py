@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from agent_tui.context.accounting.fixed import (
+    ADDED,
     NOTHING_KNOWN,
     PREAMBLE,
     Reading,
@@ -118,6 +119,9 @@ def _fit(ground: Ground, sizes: Sizes, total: int) -> _Fit:
     absorb = min(max(0, -tally.misfit), tally.total)
     rest = total - fixed - (tally.total - absorb) - new
     wanted = sizes.head
+    if ground.chain and not head and fixed + rest >= 0:
+        # The prefix was counted by itself: its rows are what was measured of it.
+        return _Fit(fixed + rest, 0, absorb)
     if head and rest >= wanted:
         return _Fit(fixed, rest, absorb)
     missing = wanted - rest
@@ -239,7 +243,8 @@ def _expected_read(ground: Ground, sizes: Sizes, total: int) -> int | None:
     step, tokens, fixed = ground.coverage.step, ground.coverage.expected(), sizes.fixed
     if step is None or tokens is None:
         return None
-    order = unchanged(fixed.parts, with_preamble(step.fixed) if PREAMBLE in fixed.parts else step.fixed)
+    then = with_preamble(step.fixed) if PREAMBLE in fixed.parts else step.fixed
+    order = unchanged(fixed.parts, [ADDED, *then] if ADDED in fixed.parts else then)
     if order is not None:
         tokens = min(tokens, sum(fixed.tokens[i] for i in order))
     elif set(step.prune_ids) != set(active_prune_ids(ground.inputs.records)):

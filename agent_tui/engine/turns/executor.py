@@ -9,8 +9,8 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 
+from agent_tui.context.accounting.believed import far_off
 from agent_tui.context.accounting.next_input import max_output_for
-from agent_tui.context.accounting.reports import far_off
 from agent_tui.context.accounting.spending import session_totals
 from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.compaction.service import CompactionService

@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import field, replace
 from typing import Literal
 
+from agent_tui.context.accounting.believed import DOUBTS, told_text
 from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
 from agent_tui.context.tokens import char_tokens, family_of, round_up
@@ -165,7 +166,6 @@ class StepRunner:
         self._in_parent: Step | None = None
         self._view: list[SentMessage] = []
         self._unsent: NextCall | None = None
-        self._diagnosis: str | None = None
 
     async def run(self, max_output: int | None = None) -> StepResult:
         """One call. ``max_output`` is what is asked for where a refusal has said how much there is room for."""
@@ -276,8 +276,9 @@ class StepRunner:
                         self._keep(processor, result)
                         self._emit(PartDelta(result.message.id, item))
                         self._meter(processor)
-                    case UsageReport(usage, cost, problem, believed):
+                    case UsageReport(usage, cost, problem, believed, model):
                         result.usage_problem = problem
+                        step.answered_by = model or None
                         step.usage = _with_input(usage, step)
                         step.believed = None if believed is None else _with_input(believed, step)
                         step.cost_usd = cost if cost is not None else runtime.info.prices.cost(usage)
@@ -289,10 +290,8 @@ class StepRunner:
                             if note not in result.notes:
                                 result.notes.append(note)
                                 self._emit(Notice("info", note, "step_note"))
-                    case Finished(reason, metadata, dropped, response_id, diagnosis):
+                    case Finished(reason, metadata, dropped):
                         result.finish = reason
-                        if runtime.info.spec.cache_diagnostics:
-                            step.response_id, self._diagnosis = response_id, diagnosis
                         if dropped:
                             self._note_dropped(request, dropped, result)
                         if metadata is not None:
@@ -311,9 +310,7 @@ class StepRunner:
         runtime, conversation = self._runtime, self._runtime.conversation
         try:
             self._store_sent()
-            runtime.sent_log.judge(
-                step, conversation.steps, self._view, runtime.info, conversation.summaries, self._diagnosis
-            )
+            runtime.sent_log.judge(step, conversation.steps, self._view, runtime.info, conversation.summaries)
         except Exception:
             log.exception("What step %s read from the cache cannot be judged", step.id)
 
@@ -421,20 +418,15 @@ class StepRunner:
                 step.believed = made
 
     def _judge_usage(self, processor: StreamProcessor, result: StepResult) -> None:
-        """Takes what cannot be true for what it is: one line in the log, and once for the user."""
+        """Takes what cannot be true for what it is: a line in the log, and for the user where it is news."""
         runtime, step = self._runtime, result.step
-        problem = result.usage_problem
-        if step.usage is not None and step.believed is None:
-            answer = round_up(processor.tokens * self._char_factor)
-            judged = runtime.judge(step.usage, result.usage_before, answer)
-            if judged.problem is not None:
-                step.believed, problem = judged.usage, judged.problem
-        if problem is not None and runtime.doubt_usage():
-            text = f"The provider's report of this call is not believed: {problem}. Estimates stand in for it."
-            self._emit(Notice("warning", text, "usage"))
-        why = problem or usage_problem(step.counted, runtime.info.limits.window)
+        verdict, news = runtime.judge(step, round_up(processor.tokens * self._char_factor))
+        if news:
+            self._emit(Notice("warning", told_text(step, verdict, result.usage_problem), "usage"))
+        why = DOUBTS.get(verdict.doubt) if verdict.doubt else usage_problem(step.counted, runtime.info.limits.window)
         if why is not None:
-            log.warning("Usage of step %s is not built on: %s", step.id, why)
+            said = result.usage_problem or f"it says {step.usage.input:,} tokens of input" if step.usage else ""
+            log.warning("Usage of step %s is not built on: %s (%s)", step.id, why, said)
 
 
 def _with_input(usage: TokenUsage, step: Step) -> TokenUsage:

@@ -5,18 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.context.tokens import format_metrics
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.calls import stand_in
 from agent_tui.models.events import ContextChanged, Event, Notice
-from agent_tui.models.requests import Counter, ModelRequest
+from agent_tui.models.requests import Counter, ModelInfo, ModelRequest, ModelSpec
+from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import Recorder, parts_for, running
 
 LONG = "word " * 10_000
 """Longer than what an estimate is good enough for, well inside the demo model's window."""
+
+
+COUNTED = 12_345 - stand_in(resolve_target(ModelSpec("demo", "demo")))[1]
+"""What the provider counts, less what stood for the user's next message."""
 
 
 class Counting(DemoProvider):
@@ -44,14 +51,29 @@ class Counting(DemoProvider):
         await asyncio.sleep(0)
 
 
+class OwnServer(Counting):
+    """A server that counts by itself: ten tokens a message and 4 000 for what is before them."""
+
+    def __init__(self, counter: Counter) -> None:
+        super().__init__(counter)
+        self.answer.set()
+
+    async def describe(self, spec: ModelSpec) -> ModelInfo:
+        return replace(await super().describe(spec), counting="llama.cpp")
+
+    async def count_exact(self, request: ModelRequest) -> int | None:
+        self.tokens = 4_000 + 10 * len(request.messages)
+        return await super().count_exact(request)
+
+
 @asynccontextmanager
 async def counting(
-    tmp_path: Path, exact: str = "auto", resume: str | None = None
+    tmp_path: Path, exact: str = "auto", resume: str | None = None, kind: type[Counting] = Counting
 ) -> AsyncIterator[tuple[Agent, Recorder, Counting]]:
     made: list[Counting] = []
 
     def provider(counter: Counter) -> Counting:
-        made.append(Counting(counter))
+        made.append(kind(counter))
         return made[0]
 
     context = ContextConfig(exact_counting=exact)  # type: ignore[arg-type]
@@ -78,8 +100,9 @@ async def test_a_count_of_what_is_sent_now_anchors(tmp_path: Path) -> None:
         agent.turns.submit("hello")
         await agent.turns.join()
         provider.answer.set()
-        assert await agent.context.count_exact() == 12_345
-        assert agent.context.usage().total == 12_345 and counts(agent) == [12_345]
+        assert await agent.context.count_exact() == COUNTED
+        assert agent.context.usage().total == COUNTED and counts(agent) == [COUNTED]
+        assert provider.asked[-1].messages[-1].message.role == "user", "what goes out next ends with the user's words"
 
 
 async def test_a_count_is_discarded_when_the_conversation_moved_on(tmp_path: Path) -> None:
@@ -160,10 +183,10 @@ async def test_a_session_without_an_anchor_is_counted_when_it_is_resumed(tmp_pat
         agent.conversation.save_step(agent.conversation.steps[0])
         session = agent.conversation.info.id
     async with counting(tmp_path, resume=session) as (agent, _, provider):
-        changed = when(agent, lambda e: isinstance(e, ContextChanged) and e.usage.total == 12_345)
+        changed = when(agent, lambda e: isinstance(e, ContextChanged) and e.usage.total == COUNTED)
         provider.answer.set()
         await changed.wait()
-        assert counts(agent) == [12_345]
+        assert counts(agent) == [COUNTED]
 
 
 async def test_what_changes_the_conversation_at_its_root_is_a_recalculation(tmp_path: Path) -> None:
@@ -183,3 +206,44 @@ async def test_what_changes_the_conversation_at_its_root_is_a_recalculation(tmp_
         assert agent.context.metrics.recalculations == 4
         assert "Recalculations: 4" in format_metrics(agent.context.metrics)
         assert agent.context.metrics.hits > 0 and agent.context.metrics.misses > 0
+
+
+async def test_ones_own_server_counts_before_the_first_word_and_the_first_request(tmp_path: Path) -> None:
+    async with counting(tmp_path, kind=OwnServer) as (agent, _, provider):
+        await agent.events.settled()
+        fixed = 4_010 - (12_345 - COUNTED)
+        usage = agent.context.usage()
+        assert (usage.total, usage.basis) == (fixed, "measured"), "system and tools, before anything was said"
+        assert sum(row.tokens for row in usage.rows) == fixed
+        agent.turns.submit("row,12345\n" * 300)
+        await agent.turns.join()
+        first = next(s for s in agent.conversation.steps if s.kind == "turn")
+        assert first.estimated_input == 4_010
+        assert [m.message.role for m in provider.asked[-1].messages] == ["user"]
+        asked = len(provider.asked)
+        agent.turns.submit("and now?")
+        await agent.turns.join()
+        assert len(provider.asked) == asked, "what was measured is not counted again"
+        session = agent.conversation.info.id
+    async with counting(tmp_path, resume=session, kind=OwnServer) as (agent, _, provider):
+        assert [s.kind for s in agent.conversation.steps] == ["count", "count", "turn", "turn"]
+
+
+async def test_a_server_that_counts_slowly_is_not_waited_for(tmp_path: Path) -> None:
+    async with counting(tmp_path, kind=OwnServer) as (agent, seen, provider):
+        await agent.events.settled()
+        provider.answer.clear()
+        agent.turns.submit("row,12345\n" * 300)
+        await agent.turns.join()
+        assert seen.last_end.stop_reason == "end"
+        provider.answer.set()
+        await agent.events.settled()
+        total = agent.context.usage().total
+        assert agent.context.usage().anchor_step == agent.conversation.steps[-1].id, total
+
+
+async def test_what_was_not_sent_yet_is_told_to_no_provider(tmp_path: Path) -> None:
+    async with counting(tmp_path) as (agent, _, provider):
+        provider.answer.set()
+        assert await agent.context.count_exact() is None
+        assert provider.asked == []

@@ -1,0 +1,394 @@
+"""Judges a report of a call's input by what was expected of it and by the reports before: whether it can be true, and
+where a server counts in a way of its own, in which.
+
+Each way (``WAYS``) is a formula of what the input is in truth. One that explains two reports in a row which the truth
+does not explain is named; a report that nothing explains is only doubted until the next one. Our own estimate
+never refuses a second report that grew as the conversation did.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from agent_tui.models.requests import Target
+from agent_tui.models.steps import Doubt, Step
+from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
+from agent_tui.records import dataclass
+
+LOOKED_AT = 6
+"""Reports that the newest is compared with, itself included."""
+
+SPREADS = 3
+LEAST_OFF = 32
+"""A report is as expected up to so many spreads, and so many tokens, which templates may put around anything."""
+
+DOUBTED = 0.2
+"""A single report that nothing explains is believed when it is off by less than this share of what was expected: an
+estimate that was wrong once is likelier than a server that is."""
+
+FLAT = 0.3
+FLAT_LEAST = 40
+"""Reports that grow by less than this share of what was added, which is at least so many tokens, stand still."""
+
+HALF = 0.5
+"""No vocabulary makes so little of a text, compared with its estimate."""
+
+AROUND = 0.1
+"""Where our account is off by more than this share of what a report is away from it, chance may explain that."""
+
+TIMES_OFF, TOKENS_OFF = 3, 2_000
+"""An output, and what a refusal states, is not believed when our own count is over so many times, and tokens, off."""
+
+SHARP = 0.4
+"""A report is far off from this share of our account on."""
+
+GUESSED = 0.15
+"""The spread of what versions before estimated, who stored none, as a share of it."""
+
+
+@dataclass(slots=True, frozen=True)
+class Report:
+    """A report and our own account. ``own``: the whole input, which goes on from earlier reports that were as expected
+    by what was added since; ``spread``: half the interval of what was ``expected``; ``measured``: ``own`` begins at a
+    report, not at an estimate of the whole. ``text``: new text in it, as estimated; ``grown``: what was surely added
+    since the report before (reasoning may have been left out), 0 where that is not known. ``model``: as the answer
+    names it; ``doubt``: why it was not believed; ``shown``: tokens that it has shown the server to add."""
+
+    step_id: str
+    reported: int
+    expected: int
+    own: int
+    spread: int
+    measured: bool
+    text: int = 0
+    grown: int = 0
+    cached: int = 0
+    model: str = ""
+    doubt: Doubt | None = None
+    shown: int = 0
+
+    @property
+    def room(self) -> int:
+        """By how much a number may differ from what was expected and still be as expected."""
+        return SPREADS * self.spread + LEAST_OFF
+
+    @property
+    def odd(self) -> bool:
+        return not self.like(self.reported)
+
+    @property
+    def sharp(self) -> bool:
+        """True where the report is so far off, and our account so sure, that what explains it does not by chance."""
+        away = abs(self.reported - self.own)
+        return away >= SHARP * self.own and self.room <= AROUND * away
+
+    def like(self, tokens: int) -> bool:
+        """Returns whether so many tokens are our account of the input."""
+        return abs(tokens - self.own) <= self.room
+
+
+@dataclass(slots=True, frozen=True)
+class Verdict:
+    """``doubt``: why the newest report is not believed; None when it is. ``truth``: the true inputs of it and of
+    earlier reports, by step, where they are known better now: None is as it was reported; ``counted``: they are made of
+    the provider's numbers alone. ``keeps``: tokens that a server keeps which leaves out the rest. ``always``: tokens by
+    which it adds more to each request than was known."""
+
+    doubt: Doubt | None
+    truth: Mapping[str, int | None]
+    counted: bool = False
+    keeps: int | None = None
+    always: int | None = None
+
+
+TRUE = Verdict(None, {})
+
+
+def judge(reports: Sequence[Report]) -> Verdict:
+    """The verdict on the newest of the reports, which are in their order."""
+    newest, before = reports[-1], reports[-2] if len(reports) > 1 else None
+    grew = before is not None and _grew(before, newest)
+    named, cut = _named(reports), _cut(reports)
+    known = before.doubt if before is not None else None
+    again = named is not None and known == named.doubt != "doubted"
+    unsure = known in (None, "doubted") and (named is None or named.doubt == "doubted")
+    if cut and (unsure or known == "truncated"):
+        return Verdict("truncated", {r.step_id: r.own for r in cut}, keeps=max(r.reported for r in reports))
+    if abs(newest.reported - newest.expected) <= newest.room:
+        return _shifted(reports) if grew else TRUE
+    if grew and not newest.measured and not again:
+        return _shifted(reports)
+    if named is not None and (again or not grew or (newest.sharp and named.doubt != "doubted")):
+        return named
+    if known not in (None, "doubted", "another model") and not (grew and len(reports) > 2 and _grew(*reports[-3:-1])):
+        return Verdict(known, {newest.step_id: newest.own})
+    if grew:
+        return _shifted(reports)
+    if before is not None and newest.model and before.model and newest.model != before.model:
+        return Verdict("another model", {newest.step_id: newest.expected})
+    off = newest.reported - newest.expected
+    # A server may count less than we think for reasons of its own; only what it said before is held against it.
+    if abs(off) <= DOUBTED * newest.expected or (off < 0 and not newest.measured):
+        return TRUE
+    unsteady = len(reports) > 2 and all(r.odd for r in reports[-3:])
+    return Verdict("unsteady" if unsteady else "doubted", {newest.step_id: newest.expected})
+
+
+def _named(reports: Sequence[Report]) -> Verdict | None:
+    """The first way of counting that explains the newest reports, and they are not true; one alone is doubted."""
+    for way in WAYS:
+        run: dict[str, int | None] = {}
+        for number in range(len(reports) - 1, -1, -1):
+            truth = way.truth(reports[number], reports[number - 1] if number else None)
+            if truth is None or not reports[number].odd:
+                break
+            run[reports[number].step_id] = truth
+        if run:
+            return Verdict(way.doubt if len(run) > 1 else "doubted", run, way.counted)
+    return None
+
+
+def _cached_twice(report: Report, before: Report | None) -> int | None:
+    truth = report.reported - report.cached
+    return truth if report.cached > 2 * report.room and report.like(truth) else None
+
+
+def _cached_left_out(report: Report, before: Report | None) -> int | None:
+    truth = report.reported + report.cached
+    return truth if report.cached > 2 * report.room and report.like(truth) else None
+
+
+def _only_new(report: Report, before: Report | None) -> int | None:
+    return report.own if report.measured and report.reported < FLAT * report.own else None
+
+
+def _several(report: Report, before: Report | None) -> int | None:
+    """So many calls of the same size, or the sum of all calls until now."""
+    times = round(report.reported / max(1, report.own))
+    if times >= 2 and abs(report.reported - times * report.own) <= min(times * report.room, report.own // 4):
+        return report.own
+    more = report.reported - before.reported if before is not None else 0
+    return report.own if more > 0 and report.like(more) else None
+
+
+class _Way(NamedTuple):
+    """A way of counting: ``truth`` gives the true input of a report that was counted so, None of others."""
+
+    doubt: Doubt
+    truth: Callable[[Report, Report | None], int | None]
+    counted: bool = False
+
+
+WAYS = (
+    _Way("cached twice", _cached_twice, counted=True),
+    _Way("cached left out", _cached_left_out, counted=True),
+    _Way("cached left out", _only_new),
+    _Way("summed", _several),
+)
+
+
+def _grew(before: Report, newest: Report) -> bool:
+    """Returns whether the second report is more than the first by what was added, and not merely as large."""
+    more, added = newest.reported - before.reported, newest.own - before.own
+    spread = newest.spread if newest.measured else newest.spread * min(1.0, abs(added) / max(1, newest.own))
+    return abs(more - added) <= SPREADS * spread + LEAST_OFF and (more > 0) == (added > 0)
+
+
+def _shifted(reports: Sequence[Report]) -> Verdict:
+    """Both of the newest reports are true: what is always more, or less, than expected is the server's own."""
+    before, newest = reports[-2:]
+    always = before.reported - before.own
+    # What the texts may make, were they counted otherwise, is no constant of the server.
+    sure = before.odd and not before.measured and not before.shown and abs(always) > 2 * before.text
+    return Verdict(None, {before.step_id: None, newest.step_id: None}, always=always if sure else None)
+
+
+def _cut(reports: Sequence[Report]) -> list[Report]:
+    """The newest reports in which text that was sent is missing, where two in a row show it; else none.
+
+    Either they stand still while text is added; or one grew by less than what was added can have, and the next has not
+    caught up. What a server keeps is never far below what it took before.
+    """
+    newest, pairs = reports[-1], list(itertools.pairwise(reports))
+    if newest.reported < FLAT * max(r.reported for r in reports):
+        return []
+    behind = [after for _, after in itertools.takewhile(_is_behind, reversed(pairs))]
+    odd = list(itertools.takewhile(lambda r: r.odd, reversed(reports)))
+    for count in range(2, len(behind) + 1):
+        run, first = behind[:count], reports[-count - 1]
+        added, more = sum(r.grown for r in run), newest.reported - first.reported
+        still = abs(more) <= FLAT * first.reported and more <= FLAT * added
+        if still and added >= max(FLAT_LEAST, 2 * math.hypot(*(r.spread for r in run))):
+            return max(run, odd, key=len)
+    for before, report in pairs[:-1]:
+        missing = HALF * report.grown - (report.reported - before.reported)
+        if report.grown and report in odd and missing > report.spread and newest.own - newest.reported >= missing:
+            return odd
+    return []
+
+
+def _is_behind(pair: tuple[Report, Report]) -> bool:
+    before, report = pair
+    return report.grown > 0 and report.reported - before.reported < report.grown - report.spread
+
+
+def reports_of(steps: Sequence[Step], target: Target) -> list[Report]:
+    """The newest reports of a model's calls in a session, with our account of each; the last is that of the newest
+    step."""
+    chosen = list(itertools.islice((s for s in reversed(steps) if _reports(s, target)), LOOKED_AT))[::-1]
+    found: dict[str, Report] = {}
+    accounts: dict[str, int] = {}
+    before: Step | None = None
+    for step in chosen:
+        usage, expected = step.usage, step.estimated_input
+        assert usage is not None and expected is not None, "only such steps are chosen"
+        base = found.get(step.anchor_step or "") if step.built_on is not None else None
+        added = expected - (step.built_on or 0)
+        spread = step.estimated_spread if step.estimated_spread is not None else round(GUESSED * added)
+        own = expected if base is None else base.own + added
+        accounts[step.id] = expected if base is None else accounts[base.step_id] + added
+        grown = 0
+        alike = step.anchor_step is None and before is not None and before.anchor_step is None
+        if before is not None and (base is not None or alike):
+            grown = max(0, accounts[step.id] - accounts[before.id] - _may_be_gone(before))
+        report = Report(
+            step.id,
+            usage.input,
+            expected,
+            own,
+            spread,
+            step.anchor_step is not None,
+            step.estimated_growth or 0,
+            grown,
+            usage.cache_read or 0,
+            step.answered_by or "",
+            step.doubt,
+            step.shown_added or 0,
+        )
+        # Our account goes on from what is believed: small errors must not add up.
+        if not report.odd:
+            report = replace(report, own=usage.input)
+        elif step is not chosen[-1] and step.doubt is not None and step.counted is not None and step.counted.anchors:
+            report = replace(report, own=step.counted.input)
+        found[step.id] = report
+        before = step
+    return list(found.values())
+
+
+def _reports(step: Step, target: Target) -> bool:
+    usage, complete = step.usage, step.kind == "turn" and step.status == "complete"
+    if not complete or usage is None or usage.source != "provider" or not usage.context or usage.input <= 0:
+        return False
+    same = (step.model, step.provider, step.api) == (target.model, target.provider, target.api)
+    return same and step.estimated_input is not None
+
+
+def _may_be_gone(step: Step | None) -> int:
+    """Tokens of an answer that the next request may not hold: its reasoning."""
+    usage = step.counted if step is not None else None
+    if step is None or usage is None:
+        return 0
+    thought = usage.output if step.thinking not in (None, "off") and usage.reasoning is None else 0
+    return usage.reasoning or thought
+
+
+def believe(steps: Sequence[Step], target: Target, window: int | None, answer: int) -> Verdict:
+    """Judge the report of the newest step, which has ended, and store with it and those before what is believed.
+
+    ``answer`` is our estimate of what came back, in tokens. A report that did not come, and more than the window can
+    hold, are of no use to any account.
+    """
+    step = steps[-1]
+    usage = step.usage
+    if usage is None or usage.source != "provider":
+        step.doubt = "none" if usage is not None else None
+        return Verdict(step.doubt, {})
+    if step.believed is not None or absurd(usage, window):
+        step.believed = step.believed or _estimate(step.estimated_input or 0, answer)
+        step.doubt = "absurd"
+        return Verdict(step.doubt, {})
+    step.believed, step.doubt = _with_output(usage, answer), None
+    if not _reports(step, target):
+        return TRUE
+    verdict = judge(reports_of(steps, target))
+    by_id = {s.id: s for s in steps if s.id in verdict.truth}
+    for step_id, truth in verdict.truth.items():
+        told = by_id[step_id]
+        assert told.usage is not None, "only steps with a report are judged"
+        made = told.believed if told.believed is not None and told.believed.output_source == "estimated" else told.usage
+        if truth is None:
+            told.believed = made if made is not told.usage and told.doubt is None else None
+            told.doubt = None
+        else:
+            told.believed = replace(made, input=truth) if verdict.counted else _estimate(truth, made.output)
+            told.doubt = verdict.doubt
+    step.shown_added = verdict.always
+    return verdict
+
+
+def far_off(estimate: int, stated: int) -> bool:
+    """Returns whether a number of tokens that a refusal states is too far from our own to be believed."""
+    low, high = sorted((estimate, stated))
+    return high > TIMES_OFF * low and high - low > TOKENS_OFF
+
+
+def absurd(usage: TokenUsage, window: int | None) -> bool:
+    """Returns whether so much cannot have been sent at all."""
+    return bool(window) and usage.input + usage.output > ABSURD_WINDOWS * (window or 0)
+
+
+def _estimate(tokens: int, output: int) -> TokenUsage:
+    return TokenUsage(tokens, output, source="estimated", reasoning_source="estimated", output_source="estimated")
+
+
+def _with_output(usage: TokenUsage, answer: int) -> TokenUsage | None:
+    """The report with our estimate of the output where it says next to nothing of a full answer; else None."""
+    if not answer or (usage.output and not (answer > usage.output and far_off(answer, usage.output))):
+        return None
+    reasoning = usage.reasoning or None
+    return replace(usage, output=max(answer, reasoning or 0), reasoning=reasoning, output_source="estimated")
+
+
+DOUBTS: Mapping[Doubt, str] = {
+    "truncated": "the server leaves out the oldest text",
+    "cached twice": "it counts cached tokens twice",
+    "cached left out": "it leaves cached tokens out",
+    "summed": "it adds up several calls",
+    "another model": "another model answered",
+    "unsteady": "it does not follow what was sent",
+    "doubted": "it does not fit what was sent",
+    "absurd": "so much cannot have been sent",
+    "none": "there is none",
+}
+"""Why a report is not believed, in words for people."""
+
+
+def told_text(step: Step, verdict: Verdict, problem: str | None = None) -> str:
+    """What a user is told of a doubt, with what to do about it. ``problem``: what shows from the report itself."""
+    said = step.usage.input if step.usage is not None else 0
+    match verdict.doubt:
+        case "truncated":
+            return (
+                f"This server keeps about {verdict.keeps or said:,} tokens of a request and leaves out the oldest text "
+                "without a word: its reports stand still while the conversation grows. That is taken for its window "
+                "from now on; start it with a larger context, or set context_window for this model."
+            )
+        case "cached twice":
+            return "This provider counts what it read from its cache twice. It is taken out once."
+        case "cached left out":
+            return "This provider leaves out of its count what it read from its cache. It is added again."
+        case "summed":
+            return "This provider adds up several calls in one report. Our own estimates stand in for it."
+        case "another model":
+            return f"{step.answered_by} answered instead, and counts otherwise. Our own estimate stands in for it."
+        case "unsteady":
+            return "This provider's reports do not follow what is sent. Our own estimates stand in for them."
+        case "none":
+            return "This provider reports no usage. All numbers are our own estimates."
+    problem = problem or f"it says {said:,} tokens of input where ~{step.estimated_input or 0:,} were sent"
+    until = " until the next one shows why" if verdict.doubt == "doubted" else ""
+    return f"The provider's report of this call is not believed: {problem}. Estimates stand in for it{until}."

@@ -1,0 +1,248 @@
+"""A talk with a server that counts by a real vocabulary, and says something else: the ways in which servers and
+gateways report an input that is not the input."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+
+import tiktoken
+from tokenizers import Tokenizer
+
+from agent_tui.context.accounting.believed import Verdict, believe
+from agent_tui.context.accounting.reports import after_step, before_step, verified_growth
+from agent_tui.context.incremental import Incremental
+from agent_tui.context.tokens import family_of, message_text_for_count
+from agent_tui.models.calibration import Calibration, raw_total
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.messages import Message, SummaryPart
+from agent_tui.models.requests import Target
+from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.models.usage import Limits, TokenUsage
+from agent_tui.providers.counting import by_kind, use_bundled_vocabulary
+from tests.support.contexts import Conversation
+
+LOCAL = Target("openai", "chat", "unheard-of", "unknown")
+AROUND = 5
+"""Tokens of this server's template around each message."""
+
+
+@cache
+def vocabularies() -> dict[str, Callable[[str], int]]:
+    """How many tokens a text has by vocabularies that packages ship."""
+    use_bundled_vocabulary()
+    claude = Tokenizer.from_file(str(Path(os.environ["TIKTOKEN_CACHE_DIR"]) / "anthropic_tokenizer.json"))
+    older = tiktoken.get_encoding("cl100k_base")
+    return {
+        "claude": lru_cache(None)(lambda text: len(claude.encode(text).ids)),
+        "cl100k": lru_cache(None)(lambda text: len(older.encode(text, disallowed_special=()))),
+        "o200k": raw,
+    }
+
+
+counts = cache(by_kind)
+
+
+def raw(text: str) -> int:
+    return raw_total(counts(text))
+
+
+@cache
+def _sources() -> list[list[str]]:
+    """Lines of real files: code, prose, configuration."""
+    root = Path(__file__).parents[2]
+    names = ("ARCHITECTURE.md", "README.md", "pyproject.toml", "agent_tui/context/anchor.py", "tests/support/soak.py")
+    return [(root / name).read_text("utf-8").splitlines() for name in names]
+
+
+def texts(seed: int) -> Iterator[str]:
+    """Texts as agents send them, without end: of 1 to 4,000 tokens, now and then a table of numbers."""
+    chance = random.Random(seed)
+    while True:
+        if chance.random() < 0.08:
+            rows = chance.choice([5, 40])
+            yield "\n".join(",".join(str(chance.randint(0, 99_999)) for _ in range(8)) for _ in range(rows))
+            continue
+        lines = chance.choice(_sources())
+        count = chance.choice([1, 3, 20, 120])
+        start = chance.randrange(max(1, len(lines) - count))
+        yield "\n".join(lines[start : start + count]) or "Go on."
+
+
+@dataclass
+class Exchange:
+    """One request: what it held in truth, what the server said, what was expected and is believed, and the verdict."""
+
+    true: int
+    said: int
+    usage: ContextUsage
+    verdict: Verdict
+
+
+Lie = Callable[["Talk", int, int], TokenUsage]
+"""Of the true input and output; what a server reports."""
+
+
+@dataclass
+class Talk:
+    """``lie`` makes the report; ``hidden`` tokens are added to each request by the server."""
+
+    lie: Lie
+    seed: int = 1
+    vocabulary: str = "claude"
+    hidden: int = 0
+    window: int = 200_000
+    conversation: Conversation = field(init=False)
+    accounts: Incremental = field(default_factory=Incremental)
+    exchanges: list[Exchange] = field(default_factory=list)
+    model: str = "unheard-of"
+    calibration: Calibration | None = None
+    sent: list[str] = field(default_factory=list)
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        self.count = vocabularies()[self.vocabulary]
+        self.random = random.Random(self.seed)
+        self.texts = texts(self.seed)
+        self.contents: dict[str, str] = {}
+        self.conversation = Conversation(target=LOCAL)
+        self.use("system", "\n".join(_sources()[0][:60]), *("\n".join(_sources()[3][n : n + 20]) for n in (0, 50, 90)))
+
+    def use(self, *texts: str) -> None:
+        """These fixed parts go with every request from now on: a system prompt, tools."""
+        self.conversation.fixed = [self.part("system" if n < 2 else "tools", text) for n, text in enumerate(texts)]
+
+    def part(self, row: str, text: str) -> FixedPart:
+        name = f"{row} {hash(text)}"
+        self.contents[name] = text
+        return FixedPart(row, "base", name, len(text), name, raw(text), counts=counts(text))  # type: ignore[arg-type]
+
+    def usage(self) -> ContextUsage:
+        limits = Limits(self.window, None, 8_000)
+        return self.conversation.usage(self.accounts, limits=limits, effort="off", calibration=self.calibration)
+
+    def true(self) -> int:
+        """What the next request holds, by the server's vocabulary."""
+        parts = sum(self.count(self.contents[part.fingerprint]) for part in self.conversation.fixed)
+        messages = (i.message for i in self.conversation.view())
+        return self.hidden + parts + sum(self.weight(message) for message in messages)
+
+    def weight(self, message: Message) -> int:
+        return self.count(message_text_for_count(message)) + AROUND
+
+    def say(self, text: str | None = None) -> None:
+        text = next(self.texts) if text is None else text
+        self.count_up(self.conversation.say(text, raw=raw(text)))
+
+    def step(self, calls: int = 0) -> Exchange:
+        """One request and its answer, judged as the engine does."""
+        usage, true = self.usage(), self.true()
+        text = next(self.texts)
+        self.number += 1
+        names = tuple(f"c{self.number}_{n}" for n in range(calls))
+        output = self.count(text) + 20 * calls
+        self.sent = [item.message.id for item in self.conversation.view()]
+        said = self.lie(self, true, output)
+        step = self.conversation.answer(said, text=text, calls=names, raw=raw(text) + 12 * calls)
+        self.count_up(self.conversation.path[-1])
+        step.answered_by, step.thinking = self.model, "off"
+        before_step(step, usage)
+        verdict = believe(self.conversation.steps, LOCAL, self.window, output)
+        if verdict.truth:
+            self.accounts = Incremental()
+        after_step(step)
+        self.learn(step, verdict)
+        for name in names:
+            text = next(self.texts)
+            self.count_up(self.conversation.result(name, text, raw(text)))
+        self.exchanges.append(Exchange(true, said.input, usage, verdict))
+        return self.exchanges[-1]
+
+    def learn(self, step: Step, verdict: Verdict) -> None:
+        known, growth = self.calibration or family_of(LOCAL).beginning, verified_growth(step)
+        if growth is not None:
+            self.calibration = known = known.learned(*growth)
+        if verdict.always is not None:
+            self.calibration = known.adding(verdict.always)
+
+    @staticmethod
+    def count_up(message: Message) -> None:
+        text = message_text_for_count(message)
+        message.raw_tokens, message.counts = raw(text), counts(text)
+
+    def turn(self, tool_steps: int = 0) -> None:
+        self.say()
+        for _ in range(tool_steps):
+            self.step(1)
+        self.step()
+
+    def summarise(self) -> None:
+        """A summary in the place of all but the newest turn."""
+        path = self.conversation.path
+        last = max(n for n, message in enumerate(path) if message.role == "user")
+        if last:
+            name = f"summary{self.number}"
+            part = SummaryPart("\n".join(_sources()[1][:30]), name)
+            summary = self.conversation.summaries[name] = Message(name, "user", [part])
+            self.count_up(summary)
+            record = CompactionRecord(
+                name, name, "summary", [m.id for m in path[:last]], summary_id=name, created=float(len(path))
+            )
+            self.conversation.records.append(record)
+
+    def doubts(self) -> list[str]:
+        return [e.verdict.doubt or "" for e in self.exchanges]
+
+
+def honest(talk: Talk, true: int, output: int) -> TokenUsage:
+    before = talk.exchanges[-1] if talk.exchanges else None
+    return TokenUsage(true, output, cache_read=min(true, before.true) if before else 0)
+
+
+def silent_of_cache(talk: Talk, true: int, output: int) -> TokenUsage:
+    return TokenUsage(true, output)
+
+
+def cached_twice(talk: Talk, true: int, output: int) -> TokenUsage:
+    usage = honest(talk, true, output)
+    return TokenUsage(true + (usage.cache_read or 0), output, cache_read=usage.cache_read)
+
+
+def cached_left_out(talk: Talk, true: int, output: int) -> TokenUsage:
+    usage = honest(talk, true, output)
+    return TokenUsage(true - (usage.cache_read or 0), output, cache_read=usage.cache_read)
+
+
+def only_new(talk: Talk, true: int, output: int) -> TokenUsage:
+    usage = honest(talk, true, output)
+    return TokenUsage(true - (usage.cache_read or 0), output)
+
+
+def summed(talk: Talk, true: int, output: int) -> TokenUsage:
+    """A gateway that asks again and again by itself, and adds that up."""
+    return TokenUsage(true * (3 if talk.exchanges else 1), output)
+
+
+def all_summed(talk: Talk, true: int, output: int) -> TokenUsage:
+    return TokenUsage(true + sum(e.true for e in talk.exchanges), output)
+
+
+def keeps(window: int) -> Lie:
+    """A server that leaves out the oldest messages until the rest fits, and says nothing."""
+
+    def lie(talk: Talk, true: int, output: int) -> TokenUsage:
+        weights = [talk.weight(i.message) for i in talk.conversation.view()]
+        while true > window and len(weights) > 1:
+            true -= weights.pop(0)
+        return TokenUsage(min(true, window), output)
+
+    return lie
+
+
+def cuts(window: int) -> Lie:
+    """One that cuts to the token."""
+    return lambda talk, true, output: TokenUsage(min(true, window), output)
