@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from functools import cache, lru_cache
+from operator import mul
 
-from agent_tui.models.calibration import MESSAGES, SCHEMAS, Calibration, Content, beginning, text_content
+from agent_tui.models.calibration import MESSAGES, SCHEMAS, USUAL, Calibration, Content, beginning, text_content
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -43,12 +44,17 @@ MESSAGE_DEVIATION, SCHEMA_DEVIATION, REQUEST_DEVIATION = 3.0, 0.1, 30.0
 to a request, in tokens."""
 
 
+WHOLE = 0.1
+"""Standard deviation of all factors together, as a share of them."""
+
+
 def facts(factors: Sequence[float], deviations: Sequence[float], noise: float = 0.03) -> Calibration:
     """What is known of a vocabulary before any report: factors of ``KINDS`` and their standard deviations. Of what is
-    no text there is the family's template, and how sure that is. Tool definitions are counted like words."""
-    rest = 0.0, factors[0], 0.0
-    spread = MESSAGE_DEVIATION, SCHEMA_DEVIATION * factors[0], REQUEST_DEVIATION
-    return beginning([*factors, *rest], [*deviations, *spread], noise)
+    no text there is the family's template, and how sure that is. Tool definitions are counted like most texts."""
+    usual = sum(map(mul, factors, USUAL))
+    rest = 0.0, usual, 0.0
+    spread = MESSAGE_DEVIATION, SCHEMA_DEVIATION * usual, REQUEST_DEVIATION
+    return beginning([*factors, *rest], [*deviations, *spread], noise, WHOLE)
 
 
 _FITTED = (0.03, 0.08, 0.08, 0.05, 0.05, 0.12, 0.25, 0.4, 0.1, 0.06, 0.06)
@@ -77,7 +83,7 @@ LLAMA = _fitted(0.012, 1.01, 0.97, 0.0, 0.95, 0.02, 0.99, 1.13, 1.42, 1.02, 1.0,
 MISTRAL = _fitted(0.025, 0.98, 1.15, 0.14, 0.98, 1.01, 1.07, 1.09, 1.05, 1.0, 0.99, 1.09)
 QWEN = _fitted(0.015, 1.0, 0.98, 0.0, 1.0, 0.99, 0.95, 1.94, 1.81, 1.0, 1.0, 1.04)
 QWEN_3_5 = _fitted(0.035, 1.05, 1.0, 0.0, 0.89, 0.98, 0.79, 1.0, 1.12, 1.11, 1.14, 1.06)
-UNSURE = facts([1.03, 1.15, 0.12, 1.0, 0.45, 1.05, 1.4, 1.5, 0.95, 1.03, 1.06], _NOT_FITTED, 0.04)
+UNSURE = facts([1.0, 1.03, 0.05, 1.0, 0.4, 1.0, 1.3, 1.4, 0.97, 1.01, 1.05], _NOT_FITTED, 0.04)
 
 
 @dataclass(slots=True, frozen=True)

@@ -43,6 +43,9 @@ write in their own way, and 1 for a whole request: what a server adds to each by
 CAPITALS, MORE = KINDS.index("capitals"), KINDS.index("more digits")
 """The kinds whose counts are no tokens of o200k_base."""
 
+USUAL = (0.36, 0.23, 0.125, 0.035, 0.015, 0.0, 0.005, 0.0, 0.02, 0.28, 0.07)
+"""Shares of the kinds in code, its documents and what commands print, in tokens of the whole."""
+
 MESSAGES, SCHEMAS, REQUESTS = (TERMS.index(term) for term in TERMS[len(KINDS) :])
 
 GRAIN = 0.02
@@ -98,8 +101,8 @@ def words_only(tokens: int) -> tuple[int, ...]:
 
 
 def text_content(counts: Sequence[int] | None, tokens: int) -> Content:
-    """What a text of so many o200k_base tokens consists of. Without ``counts`` all of it is words."""
-    known = counts if counts is not None and len(counts) == len(KINDS) else words_only(tokens)
+    """What a text of so many o200k_base tokens consists of. Without ``counts`` it is taken for what most texts are."""
+    known = counts if counts is not None and len(counts) == len(KINDS) else [share * tokens for share in USUAL]
     return Content([*map(float, known), *(0.0,) * (len(TERMS) - len(KINDS))], squares=float((tokens + SMALL) ** 2))
 
 
@@ -182,7 +185,13 @@ def usable(known: Calibration | None) -> Calibration | None:
     return known if known is not None and len(known.factors) == len(TERMS) else None
 
 
-def beginning(factors: Sequence[float], deviations: Sequence[float], noise: float = 0.03) -> Calibration:
-    """The calibration before any report: the family's factors and their standard deviations."""
-    rows = tuple((0.0,) * i + (deviation**2,) for i, deviation in enumerate(deviations))
+def beginning(
+    factors: Sequence[float], deviations: Sequence[float], noise: float = 0.03, whole: float = 0.0
+) -> Calibration:
+    """The calibration before any report: the family's factors and their standard deviations. ``whole``: that of all
+    together, as a share of them: the model may not have the vocabulary that its name tells of."""
+    rows = tuple(
+        tuple(whole * whole * f * g + (deviation**2 if i == j else 0.0) for j, g in enumerate(factors[: i + 1]))
+        for i, (f, deviation) in enumerate(zip(factors, deviations, strict=True))
+    )
     return Calibration(tuple(factors), rows, noise)
