@@ -49,7 +49,8 @@ async def budget(agent: Agent, args: str) -> CommandResult:
     """Shows what may be spent and what is left, or sets it for this session.
 
     /budget session 5 allows this session $5, /budget tokens 500k so many tokens, /budget turn off takes a limit away.
-    A call that would break a budget is not made. The lasting ones are in the configuration, under [budget].
+    A call that could break a budget is asked for a shorter answer, or not made. The lasting ones are in the
+    configuration, under [budget].
     """
     name, _, wanted = args.partition(" ")
     if not args:
@@ -80,7 +81,7 @@ def _limit(text: str, counts_tokens: bool) -> float | None:
 def _amounts(line: BudgetLine) -> str:
     """Spent, limit and what is left: ``$0.42 of $5.00, $4.58 left``."""
     spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
-    held = f" and ~{amount(line, line.held)} held back" if line.held else ""
+    held = f" and up to {amount(line, line.held)} held back" if line.held else ""
     if line.limit is None:
         return f"{spent}{held}, no limit ({SETTINGS[line.name]})"
     return f"{spent}{held} of {amount(line, line.limit)}, {rest_of(line)}"

@@ -8,18 +8,22 @@ import logging
 import random
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
-from dataclasses import field
+from contextlib import aclosing, nullcontext
+from dataclasses import field, replace
+from functools import partial
 
 from agent_tui.context.accounting.next_input import max_output_for, min_output
+from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall, give_back, hold_back
 from agent_tui.context.anchor import runs_of
+from agent_tui.context.cache_misses import compared
 from agent_tui.context.past import given_of
 from agent_tui.context.tokens import estimate_message, family_of
 from agent_tui.context.view import active_prune_ids
-from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.conversation import patiently
+from agent_tui.engine.runtime import Emit, OverBudgetError, Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import RetryWaiting
-from agent_tui.models.failure import Failure, Overflow
+from agent_tui.models.failure import NOT_BILLED, Failure, Overflow
 from agent_tui.models.messages import fingerprint, new_id, user_message
 from agent_tui.models.requests import (
     Delta,
@@ -27,6 +31,7 @@ from agent_tui.models.requests import (
     Failed,
     ModelInfo,
     ModelRequest,
+    ModelSpec,
     Provider,
     SentMessage,
     StreamItem,
@@ -85,7 +90,9 @@ def next_call(
     """
     prefix, agent, info = runtime.request_prefix, runtime.settings.agent, runtime.info
     step = new_step(runtime, kind)
-    step.max_output = max_output_for(usage, info.limits) if max_output is None else max_output
+    most = max_output_for(usage, info.limits) if max_output is None else max_output
+    room, budget = runtime.longest_answer(runtime.expected(usage, most), most, info.spec)
+    step.max_output = most if budget is None else room
     request = ModelRequest(
         id=step.id,
         spec=info.spec,
@@ -103,7 +110,10 @@ def next_call(
         replay=runtime.rule(),
         output_schema=None if runtime.schema_refused else runtime.output_schema,
         output_due=runtime.output_due,
+        capped=budget is not None,
     )
+    if info.spec.cache_diagnostics and (base := compared(runtime.conversation.steps, info.target.provider)) is not None:
+        request.compared_with = base.response_id
     return NextCall(step, request, info)
 
 
@@ -130,6 +140,73 @@ def new_step(runtime: Runtime, kind: StepKind) -> Step:
         window=info.limits.window,
         given=given_of(runtime.inputs(), conversation.info.head_id),
     )
+
+
+@dataclass(slots=True)
+class BegunCall:
+    """A call whose step is stored: budgets hold back what it may cost at most until it has ended."""
+
+    runtime: Runtime
+    step: Step
+    expected: ExpectedCall
+    budget: BudgetLine | None
+    """That which left room for a shorter answer than the model gives."""
+    in_parent: Step | None
+
+    def may_repeat(self, failure: Failure) -> bool:
+        """Returns whether it may be made again after a failure: what it may have cost is held back from now on."""
+        budget, step = self.runtime.budget, self.step
+        if failure.kind in NOT_BILLED or budget is None or step.most_usd is None:
+            return True
+        before, ended = step.tried_usd, replace(step, finished=time.time())
+        give_back(ended, self.expected, 0)
+        step.tried_usd += ended.most_usd or 0.0
+        self._tell()
+        if not budget.overdrawn:
+            return True
+        # It was the last attempt then, which is held back as such.
+        step.tried_usd = before
+        self._tell()
+        return False
+
+    def ended(self, came: int) -> None:
+        """The step has ended; ``came`` are the tokens of its answer that were seen."""
+        give_back(self.step, self.expected, came)
+        self._tell()
+        if self.runtime.budget is not None:
+            self.runtime.budget.gave_back()
+
+    def _tell(self) -> None:
+        """Stored at once: other sessions and processes see it in the day's spending."""
+        self.runtime.conversation.save_step(self.step)
+        self.runtime.conversation.save_if_possible()
+        self.runtime.end_in_parent(self.in_parent, self.step)
+
+
+async def begin_call(
+    runtime: Runtime,
+    call: ExpectedCall,
+    most: int | None,
+    make: Callable[[int | None], Step],
+    told: tuple[Emit, ModelSpec, str],
+) -> BegunCall | str:
+    """Begins a call for an answer of at most ``most`` tokens (None: nobody knows) where no budget is in its way;
+    ``make`` makes its step, for as many tokens as it may be asked for. ``told`` are who hears of it, the model and what
+    the call is for. Returns why it is not made, else. Raises StoreError."""
+    budget, conversation, (emit, spec, what) = runtime.budget, runtime.conversation, told
+    if budget is not None and (notice := budget.unpriced(spec.key, call)) is not None:
+        emit(notice)
+    async with nullcontext() if budget is None else budget.one_by_one:
+        while budget is None or (refused := await budget.room_for(call, what)) is None:
+            output, line = runtime.longest_answer(call, most, spec)
+            step = make(output)
+            hold_back(step, call, output)
+            try:
+                await patiently(partial(conversation.add_step, step, None if budget is None else budget.require))
+            except OverBudgetError:
+                continue
+            return BegunCall(runtime, step, call, line, runtime.begin_in_parent(step))
+    return refused
 
 
 WORTH_TOKENS = 8_000
@@ -212,10 +289,11 @@ PATIENCE_SECONDS = 300.0
 
 
 async def stream_with_retries(
-    provider: Provider, request: ModelRequest, attempts: int, emit: Emit
+    provider: Provider, request: ModelRequest, attempts: int, emit: Emit, again: Callable[[Failure], bool]
 ) -> AsyncGenerator[StreamItem, None]:
     """The items of the call. A retryable failure before the first delta is not passed on: after a wait, told as
-    ``RetryWaiting``, the call is made again, at most ``attempts`` times in all. Closing it ends call and wait."""
+    ``RetryWaiting``, the call is made again where ``again`` allows it, at most ``attempts`` times in all. Closing it
+    ends call and wait."""
     for attempt in range(1, max(1, attempts) + 1):
         received, failure = False, None
         async with aclosing(provider.stream(request)) as items:
@@ -228,7 +306,8 @@ async def stream_with_retries(
         if failure is None:
             return
         seconds = retry_delay(failure, attempt)
-        if received or not failure.retryable or attempt >= attempts or seconds > PATIENCE_SECONDS:
+        last = received or not failure.retryable or attempt >= attempts or seconds > PATIENCE_SECONDS
+        if last or not again(failure):
             yield Failed(failure)
             return
         log.info("Attempt %d of %d failed (%s), again in %.1f s", attempt, attempts, failure.kind, seconds)

@@ -19,6 +19,7 @@ from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart,
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.session import SessionInfo, SessionState
 from agent_tui.models.steps import CompactionRecord, FixedSets, Step, inherited
+from agent_tui.store.salvage import Content
 from agent_tui.store.store import Store
 from agent_tui.text.clean import printable_line
 
@@ -123,12 +124,7 @@ class Conversation:
 
     def stop_unfinished(self) -> None:
         """Takes drafts and running steps as ended: nobody is at work on them any more."""
-        for message in self.messages.values():
-            if message.status == "streaming":
-                message.status = "stopped"
-        for step in self.steps:
-            if step.status == "running":
-                step.status = "stopped"
+        Content(self.messages, steps=self.steps).stop_unfinished()
         self.changed()
 
     def view(self) -> list[SentMessage]:
@@ -259,11 +255,15 @@ class Conversation:
                 break
             step.fixed = self.fixed_sets.one(counted)
 
-    def add_step(self, step: Step) -> None:
-        """Adds a step that begins. Raises StoreError when it cannot be stored; then nothing has changed."""
+    def add_step(self, step: Step, check: Callable[[Step], None] | None = None) -> None:
+        """Adds a step that begins. Raises StoreError when it cannot be stored, and what ``check`` raises, which no
+        other process spends beside; then nothing has changed."""
         self.require_writable()
         self.save()
-        self.store.steps.add(self.info.id, step)
+        with self.store.spending.still():
+            if check is not None:
+                check(step)
+            self.store.steps.add(self.info.id, step)
         self.steps.append(step)
 
     def keep_step(self, step: Step) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -36,9 +37,9 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event, Notice
 from agent_tui.models.failure import Overflow
 from agent_tui.models.messages import Metadata, new_id
-from agent_tui.models.requests import Counter, Effort, ModelInfo, Provider, ReplayRule
+from agent_tui.models.requests import Counter, Effort, ModelInfo, ModelSpec, Provider, ReplayRule
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import NO_COST, Cost
+from agent_tui.models.usage import NO_COST, Cost, own_limit
 from agent_tui.records import dataclass
 from agent_tui.store.steps import day_of
 
@@ -47,6 +48,10 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
+
+
+class OverBudgetError(AgentError):
+    """Another process has taken of the day's budget what was there a moment ago."""
 
 
 class SpendingBudget:
@@ -71,6 +76,9 @@ class SpendingBudget:
         self._run_from = self._turn_from = len(conversation.steps)
         self._totals = FollowedTotals()
         self._told: set[str] = set()
+        self.one_by_one = asyncio.Lock()
+        """Held while a call is measured against what is left and begun."""
+        self._given_back = asyncio.Event()
 
     def begin_turn(self) -> None:
         """Begins a turn: what is spent from here on is the turn's."""
@@ -127,12 +135,53 @@ class SpendingBudget:
         said = {**conversation.info.state.budget, name: limit}
         conversation.set_state(replace(conversation.info.state, budget=said))
 
-    def refusal(self, call: ExpectedCall, what: str) -> str | None:
-        """Why the call is not to be made, when it would break a budget."""
-        if all(self.limit(name) is None for name in SETTINGS):
-            return None
-        broken = first_broken(self.lines(), call)
-        return None if broken is None else stop_text(broken, call, what)
+    @property
+    def limited(self) -> bool:
+        return any(self.limit(name) is not None for name in SETTINGS)
+
+    async def room_for(self, call: ExpectedCall, what: str) -> str | None:
+        """Why the call is not to be made, when it could break a budget; ``what`` it is for. Where only what is held
+        back for calls under way stands in its way, they are waited for."""
+        while self.limited:
+            self._given_back.clear()
+            lines = self.lines()
+            if first_broken(lines, call) is None:
+                break
+            usd, tokens = self._under_way()
+            later = [replace(line, held=line.held - (tokens if line.name == "tokens" else usd)) for line in lines]
+            if (broken := first_broken(later, call)) is not None:
+                return stop_text(broken, call, what)
+            await self._given_back.wait()
+        return None
+
+    def _under_way(self) -> tuple[float, int]:
+        """Dollars and tokens held back for this session's calls that run."""
+        running = [step for step in self.conversation.steps if step.status == "running"]
+        return sum(step.held_usd for step in running), sum(step.held_tokens for step in running)
+
+    def longest(self, call: ExpectedCall, most: int | None) -> tuple[int | None, BudgetLine | None]:
+        """The longest answer to ask for, where the model gives one of ``most`` tokens (None: nobody knows), and the
+        budget for which that is less."""
+        found: tuple[int | None, BudgetLine | None] = (most, None)
+        for line in self.lines() if self.limited else ():
+            room = line.longest(call)
+            if room is not None and (found[0] is None or room < found[0]):
+                found = (room, line)
+        return found
+
+    def require(self, step: Step) -> None:
+        """Raises OverBudgetError where not all that the call may cost is left."""
+        if self.limited and not all(line.takes(step) for line in self.lines()):
+            raise OverBudgetError
+
+    @property
+    def overdrawn(self) -> bool:
+        """More is spent or held back than a budget has."""
+        return self.limited and any((line.left or 0.0) < -1e-6 for line in self.lines())
+
+    def gave_back(self) -> None:
+        """A call has ended: what was held back for it, and not used, is there again."""
+        self._given_back.set()
 
     def unpriced(self, model: str, call: ExpectedCall) -> Notice | None:
         """Returns the notice to give, once for each model, when a budget in dollars cannot be held for it."""
@@ -255,18 +304,19 @@ class Runtime:
         if not self.conversation.read_only:
             self.calibration = learned_calibration(self.conversation.store, self.info, step, self.calibration)
 
+    def longest_answer(
+        self, call: ExpectedCall, most: int | None, spec: ModelSpec
+    ) -> tuple[int | None, BudgetLine | None]:
+        """Tokens of the longest answer of a call where the model gives one of ``most`` (None: nobody knows), and the
+        budget for which that is less. What the model's own settings ask for stands over ``most``."""
+        own = own_limit(spec.extra)
+        most = most if own is None else own
+        return (most, None) if self.budget is None else self.budget.longest(call, most)
+
     def expected(self, usage: ContextUsage, most: int | None) -> ExpectedCall:
         """Returns what the next request is expected to cost; ``most`` is the longest answer that is asked for."""
         hour = self.info.spec.cache_ttl == "1h"
         return expected_call(usage, self.info.prices, self.conversation.steps, most, hour)
-
-    def refusal(self, call: ExpectedCall, model: str, emit: Emit, what: str = "the next call") -> str | None:
-        """Why the call is not to be made, when it would break a budget; None when it may."""
-        if self.budget is None:
-            return None
-        if (notice := self.budget.unpriced(model, call)) is not None:
-            emit(notice)
-        return self.budget.refusal(call, what)
 
     def begin_in_parent(self, step: Step) -> Step | None:
         """A subagent's call counts in the parent's session from its beginning: a copy of the step, of kind
@@ -281,7 +331,7 @@ class Runtime:
         return copy
 
     def end_in_parent(self, copy: Step | None, step: Step) -> None:
-        """The call has ended; ``copy`` is what ``begin_in_parent`` returned."""
+        """The call has ended, or went on; ``copy`` is what ``begin_in_parent`` returned."""
         if self.parent is not None and copy is not None:
             copy.end_as(step)
             self.parent.save_step(copy)

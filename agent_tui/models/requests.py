@@ -156,6 +156,11 @@ class ModelRequest:
     """The JSON Schema that the last answer of the run has to fit."""
     output_due: bool = False
     """This request is for that answer, no tool is needed for it."""
+    capped: bool = False
+    """``max_output`` is what a budget has room for: it holds over what the model's own settings ask for."""
+    compared_with: str | None = None
+    """Where the model's ``cache_diagnostics`` are asked for, the id of the answer whose request this one is compared
+    with; None: there is none yet."""
     reckoned: Reckoned | None = field(default=None, metadata=LOCAL)
     """None while its parts are still being counted, and outside this process."""
 
@@ -204,11 +209,14 @@ class Started:
 @dataclass(slots=True, frozen=True)
 class Finished:
     """The answer ended as the provider meant it to. ``dropped`` are the places of reasoning blocks that it says it left
-    out of the request (``messages.1.content.0``), none where it says nothing."""
+    out of the request (``messages.1.content.0``), none where it says nothing. ``response_id`` and ``diagnosis`` are
+    given where requests are compared: see ``models.steps.CacheDiagnosis``."""
 
     reason: FinishReason
     message_metadata: Metadata | None = None
     dropped: list[str] = field(default_factory=list)
+    response_id: str | None = None
+    diagnosis: str | None = None
 
 
 @dataclass(slots=True, frozen=True)

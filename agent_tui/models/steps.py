@@ -37,6 +37,27 @@ class CacheMiss:
         return max(0, self.expected - self.read)
 
 
+@dataclass(slots=True, frozen=True)
+class CacheDiagnosis:
+    """The provider's own comparison of a request with an earlier one, and ours of the same two, in its words:
+    ``model_changed``, ``system_changed``, ``tools_changed``, ``messages_changed``, and ``unavailable`` where a setting
+    differs (platform.claude.com/docs/en/build-with-claude/cache-diagnostics)."""
+
+    said: str
+    """Empty: nothing had changed but what was added."""
+    ours: str
+    """All that differs, with blanks between; empty: nothing."""
+
+    @property
+    def agrees(self) -> bool | None:
+        """None where the provider could not compare."""
+        if not self.said:
+            return not self.ours
+        if self.said in self.ours.split():
+            return True
+        return None if self.said in ("unavailable", "previous_message_not_found") else False
+
+
 @dataclass(slots=True)
 class Sent:
     """The content that one step sent, beside its fixed parts (``Step.fixed``): stored as the difference to an earlier
@@ -106,6 +127,7 @@ class CacheEntry:
     told: tuple[tuple[str, float], ...] = ()
     subagent: bool = False
     """Its request was a subagent's, which begins with another prompt."""
+    diagnosis: CacheDiagnosis | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -289,6 +311,16 @@ class Step:
     """What else its estimate was made with."""
     expected_usd: float | None = None
     """Dollars that it was expected to cost."""
+    most_usd: float | None = None
+    """Dollars that it may cost at most, as far as it does not say what it cost; None where there is no price."""
+    most_tokens: int | None = None
+    """Tokens that it may take at most, sent and answered."""
+    tried_usd: float = 0.0
+    """Dollars that attempts before the last one may have cost: they broke off before anything of the answer came."""
+    response_id: str | None = None
+    """The provider's name of the answer, by which a later request can be compared with this one."""
+    diagnosis: CacheDiagnosis | None = None
+    """Of this request and the newest one before it that has a ``response_id``."""
 
     @property
     def counted(self) -> TokenUsage | None:
@@ -314,11 +346,19 @@ class Step:
     @property
     def held_usd(self) -> float:
         """Dollars that a budget holds back for this call beyond what is known of its cost: while it runs, and where it
-        never said what it cost, or is not believed, those it was expected to cost."""
+        never said what it cost, or is not believed, those it may cost at most."""
         sure = self.status != "running" and not self.cost.unpriced and self.believed is None
-        if self.expected_usd is None or sure:
-            return 0.0
-        return max(0.0, self.expected_usd - self.cost.known)
+        # Steps of versions before know only what was expected.
+        most = self.expected_usd if self.most_usd is None else self.most_usd
+        return self.tried_usd + (0.0 if most is None or sure else max(0.0, most - self.cost.known))
+
+    @property
+    def held_tokens(self) -> int:
+        """Tokens that a budget holds back for it beyond those that it reported."""
+        if self.most_tokens is None or (self.status != "running" and (self._ended or self._refused)):
+            return 0
+        known = 0 if self.usage is None else self.usage.input + self.usage.output
+        return max(0, self.most_tokens - known)
 
     def end_as(self, step: Step) -> None:
         """This step stands for ``step`` in another session and was begun as a copy of it: it ends as that one did."""
@@ -327,7 +367,9 @@ class Step:
         self.usage, self.believed, self.doubt = step.usage, step.believed, step.doubt
         self.actual_input, self.cost_usd = step.actual_input, step.cost_usd
         self.finish_reason, self.failure = step.finish_reason, step.failure
+        self.most_usd, self.most_tokens, self.tried_usd = step.most_usd, step.most_tokens, step.tried_usd
         self.expected_read, self.miss, self.cache_life = step.expected_read, step.miss, step.cache_life
+        self.diagnosis = step.diagnosis
 
     @property
     def _ended(self) -> bool:

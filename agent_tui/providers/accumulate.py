@@ -125,7 +125,8 @@ class Accumulator:
             )
         if self._out.finish is not None:
             reason = "tool_calls" if self._out.finish == "stop" and self._out.has_tool_calls else self._out.finish
-            items.append(Finished(reason, self._out.message_metadata, self._out.dropped))
+            out = self._out
+            items.append(Finished(reason, out.message_metadata, out.dropped, *out.compared))
         return items
 
     def _drain(self) -> None:

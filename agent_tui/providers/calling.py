@@ -28,6 +28,7 @@ from agent_tui.models.requests import (
     Target,
     UsageReport,
 )
+from agent_tui.models.usage import own_limit
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.catalog import Called, Key, dialect_of, is_direct, missing_key_line, resolve_key
 from agent_tui.providers.counting import encoding
@@ -57,9 +58,6 @@ model's usual limit."""
 _CALL_SIZE = 64
 """Characters of an answer that one tool call stands for, empty as it may be."""
 
-_OWN_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Limits of the answer that a model's own settings send instead of ours."""
-
 
 def answer_limit(tokens: int) -> int:
     return ANSWER_SLACK + ANSWER_PER_TOKEN * tokens
@@ -70,8 +68,8 @@ class Length:
     provider may send for them."""
 
     def __init__(self, request: ModelRequest, info: ModelInfo) -> None:
-        named = [value for name in _OWN_LIMITS if isinstance(value := request.spec.extra.get(name), int) and value > 0]
-        self._asked = max(named, default=0) or request.max_output or info.limits.max_output or DEFAULT_TOKENS
+        named = None if request.capped else own_limit(request.spec.extra)
+        self._asked = named or request.max_output or info.limits.max_output or DEFAULT_TOKENS
         self._room = answer_limit(self._asked)
         self.stream_limit = BODY_LIMIT + BODY_PER_TOKEN * self._asked
 

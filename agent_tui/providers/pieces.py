@@ -14,7 +14,7 @@ from operator import is_
 from typing import Any
 
 from agent_tui import __version__
-from agent_tui.models.messages import AttachmentPart, Message, Metadata, ToolCallPart
+from agent_tui.models.messages import Message, Metadata, ToolCallPart, images_in
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, Target
 from agent_tui.providers.catalog import (
     Called,
@@ -43,7 +43,7 @@ _NO_MATTER = frozenset(
     {"stream", "stream_options", "max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"}
     | {"num_predict", "temperature", "top_p", "top_k", "topP", "topK", "min_p", "seed", "stop", "stop_sequences"}
     | {"stopSequences", "presence_penalty", "frequency_penalty", "repeat_penalty", "user", "metadata", "store"}
-    | {"include", "usage", "n", "drop_params", "max_retries", "num_retries"}
+    | {"include", "usage", "n", "drop_params", "max_retries", "num_retries", "diagnostics"}
 )
 """Fields that say what becomes of the answer: nobody reads them before the prompt."""
 _NAMED = {
@@ -106,7 +106,9 @@ class PieceMaker:
             items = sendable(items, images_of(info.target))
         _, kwargs = call_arguments(replace(request, messages=[]), info, plan, thinking)
         settings = _settings(request, info, kwargs)
-        if "images" in caching_of(info.target).loses and (images := _image_count(items)):
+        if "images" in caching_of(info.target).loses and (
+            images := sum(len(images_in(item.message.parts)) for item in items)
+        ):
             settings["images"] = str(images)
         wire = direct_wire(request.spec, info.target)
         form = (info.target, info.images, wire is None, settings.get("thinking"))
@@ -189,10 +191,6 @@ def _carrier(item: SentMessage) -> SentMessage:
     result = item.message.tool_result
     call = ToolCallPart(result.call_id if result else "", result.name if result else "", "{}")
     return SentMessage(Message(_CARRIER, "assistant", [call]), _CARRIER)
-
-
-def _image_count(items: Sequence[SentMessage]) -> int:
-    return sum(isinstance(part, AttachmentPart) and part.is_image for item in items for part in item.message.parts)
 
 
 def _block_count(message: Metadata) -> int:

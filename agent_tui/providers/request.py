@@ -19,6 +19,7 @@ from agent_tui.models.messages import (
     base64_size,
 )
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, SystemBlock, Target
+from agent_tui.models.usage import OWN_LIMITS
 from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, takes_markers
 from agent_tui.providers.dialects.anthropic import add_breakpoints
 from agent_tui.providers.dialects.chat import is_tagged, with_tags
@@ -376,6 +377,9 @@ def call_arguments(
             kwargs[name] = {**kwargs[name], **value}
         else:
             kwargs[name] = value
+    if request.capped and request.max_output is not None:
+        for place in (kwargs, kwargs.get("extra_body") or {}):
+            place.update({name: min(place[name], request.max_output) for name in OWN_LIMITS if place.get(name)})
     return method, kwargs
 
 
@@ -438,6 +442,8 @@ def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str
         kwargs["max_tokens"] = min(info.limits.max_output or output, _MOST_UNASKED)
     if dialect.cache == family.cache == "key":
         kwargs["prompt_cache_key"] = request.session_id
+    if dialect.diagnoses and request.spec.cache_diagnostics and request.kind == "turn":
+        kwargs["diagnostics"] = {"previous_message_id": request.compared_with}
     if dialect.pins_context and info.limits.window:
         # Else it loads the model anew with its own small default, and cuts the prompt off silently.
         kwargs["num_ctx"] = info.limits.window

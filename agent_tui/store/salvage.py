@@ -33,6 +33,15 @@ class Content:
     head_id: str | None = None
     missing: list[str] = field(default_factory=list)
 
+    def stop_unfinished(self) -> None:
+        """Takes drafts and running steps as ended: nobody is at work on them any more."""
+        for message in self.messages.values():
+            if message.status == "streaming":
+                message.status = "stopped"
+        for step in self.steps:
+            if step.status == "running":
+                step.status = "stopped"
+
 
 def scan(
     connection: sqlite3.Connection, table: str, columns: str, keys: Sequence[str], where: str = "1", *values: Any

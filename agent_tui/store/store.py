@@ -284,10 +284,12 @@ class Store:
 
     def export(self, session_id: str) -> Metadata:
         """Everything stored of a session, as ``export --format json`` prints it. What a damaged one lacks is listed
-        under ``missing``."""
+        under ``missing``; what a crash cut in it counts as it will when it is continued."""
         info = self.sessions.get(session_id)
         content = self.content(info.id)
         info.head_id = content.head_id
+        if self.locks.held(info.id) is None and not self.locks.in_use(info.id):
+            content.stop_unfinished()
         export = export_session(info, content.messages, content.summaries, content.steps, content.records)
         return {**export, "missing": content.missing} if content.missing else export
 

@@ -131,7 +131,7 @@ def test_the_upper_end_compacts_where_it_would_leave_no_room_for_an_answer() -> 
     assert usage.limit is not None and usage.total <= usage.limit and fits_to_send(usage)
     assert usage.would_compact and f"its upper end of {usage.high:,} would leave no room for an answer" in usage.why
     held = calculate_context_usage(replace(unsure.inputs(limits=limits), settings=CompactionSettings(paused=True)))
-    assert not held.would_compact and "paused since an undo" in held.why
+    assert not held.would_compact and "paused since an undo" in held.why, "it may well fit"
     most = Limits(400_000, usage.high - 1, 1_500)
     over = full_conversation(98_400, estimated=30_000).usage(limits=most)
     assert over.would_compact and f"more than the {most.max_input:,} of input that the model takes" in over.why

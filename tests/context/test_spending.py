@@ -79,28 +79,46 @@ def test_an_answer_is_expected_as_long_as_the_newest_ones_but_not_shorter_than_t
     ],
 )
 def test_a_call_breaks_what_it_would_go_beyond(line: BudgetLine, usd: float | None, breaks: bool) -> None:
-    call = ExpectedCall(usd, 1_000, 0, 600)
+    call = ExpectedCall(usd, 1_000, 0, 600, usd or 0.0)
     assert line.breaks(call) is breaks
     assert first_broken([BudgetLine("turn", None), line], call) == (line if breaks else None)
 
 
 def test_the_stop_names_the_budget_the_numbers_and_three_ways_on() -> None:
-    text = stop_text(BudgetLine("turn", 0.5, Cost(0.48)), ExpectedCall(0.051, 21_400, 18_000, 600))
+    text = stop_text(BudgetLine("turn", 0.5, Cost(0.48)), ExpectedCall(0.051, 21_400, 18_000, 600, 0.1, 1e-5))
     for said in (
         "budget.turn_usd = $0.5000",
         "has taken $0.4800",
-        "~$0.0510",
+        "may take $0.1060 where nothing is cached, ~$0.0510 else",
         "~21.4k in, ~18k of it cached, ~600 out",
     ):
         assert said in text
     assert all(way in text for way in ("/budget turn", "/model", "/compact"))
     assert "\n" not in text
     held = stop_text(BudgetLine("day", 20.0, Cost(19.5, 2), 0.4), ExpectedCall(None, 9, 0, 9))
-    assert "today has taken ≥ $19.50 and ~$0.40 for calls that did not say" in held and "has no known price" in held
+    assert (
+        "today has taken ≥ $19.50 and up to $0.40 for calls that did not say" in held and "has no known price" in held
+    )
     run = stop_text(BudgetLine("run", 2.0, Cost(2.0)), ExpectedCall(0.1, 9, 0, 9))
     assert "--budget" in run and "/budget" not in run
     counted = stop_text(BudgetLine("tokens", 2_000_000, tokens=1_999_000), ExpectedCall(None, 900, 0, 600))
-    assert "budget.session_tokens = 2M" in counted and "has taken 2M" in counted and "~1.5k" in counted
+    assert "budget.session_tokens = 2M" in counted and "has taken 2M" in counted and "1.5k" in counted
+
+
+@given(st.floats(1e-7, 1e-4), st.floats(1.0, 12.0), st.floats(0.001, 5.0), st.integers(0, 900_000), st.floats(0.1, 2.0))
+def test_the_longest_answer_leaves_nothing_over_whatever_the_cache_gives(
+    price: float, writes: float, limit: float, input_: int, share: float
+) -> None:
+    prices = Prices(price, 5 * price, price / 10, price * writes, reasoning=5 * price * share)
+    call = priced_call(prices, input_, 0, LEAST_OUTPUT)
+    line = BudgetLine("session", limit)
+    longest = line.longest(call)
+    assert longest is not None
+    if not line.breaks(call):
+        written = TokenUsage(input_, longest, cache_write=input_)
+        thought = replace(written, cache_write=0, reasoning=longest)
+        assert max(prices.cost(written) or 0.0, prices.cost(thought) or 0.0) <= limit * (1 + 1e-9)
+        assert call.most_usd(longest + 1) > limit * (1 - 1e-9)  # type: ignore[operator]
 
 
 def test_an_unpriced_model_is_told_of_with_what_can_hold_it() -> None:

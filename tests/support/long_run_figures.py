@@ -79,6 +79,8 @@ class Outcome:
     invalid: list[str] = field(default_factory=list)
     differs: list[str] = field(default_factory=list)
     errors: list[tuple[int, int, int]] = field(default_factory=list)
+    spreads: list[int] = field(default_factory=list)
+    """What each of them was said to be at most, 95 times of 100."""
     unthinking: list[str] = field(default_factory=list)
     may_think: int = 0
     compactions: dict[str, int] = field(default_factory=dict)
@@ -97,6 +99,12 @@ class Outcome:
         if len(found) < 2:
             return float(found[0]) if found else 0.0
         return quantiles(found, n=100, method="inclusive")[share - 1]
+
+    @property
+    def inside(self) -> float:
+        """The share of all steps whose input was within the interval that was shown before them."""
+        held = [abs(e) <= s for (_, _, e), s in zip(self.errors, self.spreads, strict=True)]
+        return sum(held) / len(held) if held else 1.0
 
     @property
     def thinking_share(self) -> float:
@@ -140,6 +148,8 @@ class Outcome:
             "p50": round(self.percentile(50)),
             "p95": round(self.percentile(95)),
             "p95_percent": round(100 * self.percentile(95) / self.window, 2),
+            "inside_percent": round(100 * self.inside, 1),
+            "spread": round(sum(self.spreads) / len(self.spreads)) if self.spreads else 0,
             "thinking_percent": round(100 * self.thinking_share, 1),
             "cached_percent": round(100 * self.cached / self.input, 1) if self.input else 0.0,
             **{name: self.compactions.get(name, 0) for name in ("prune", "clip", "summary", "drop", "not_done")},

@@ -201,7 +201,7 @@ class LongRun:
                         f"turn {self.server.turn}: shown {self._shown}, sent {step.estimated_input}"
                     )
             case StepEnded(step, _) if step.kind == "turn" and step.status == "complete":
-                self._check_step(step.estimated_input or 0)
+                self._check_step(step.estimated_input or 0, step.estimated_spread or 0)
             case CompactionEnded():
                 self._check_compaction(event)
             case Notice(level, text, code):
@@ -213,7 +213,7 @@ class LongRun:
             case _:
                 pass
 
-    def _check_step(self, estimated: int) -> None:
+    def _check_step(self, estimated: int, spread: int) -> None:
         done = self.server.truth.turns()
         if not done:
             self.outcome.failed.append(f"{self.server.turn}: a step ended that was never answered")
@@ -221,6 +221,7 @@ class LongRun:
         last, outcome = done[-1], self.outcome
         outcome.steps += 1
         outcome.errors.append((last.turn, outcome.steps, estimated - last.input))
+        outcome.spreads.append(spread)
 
     def _check_rows(self, usage: ContextUsage) -> None:
         rows = {row.id: row.tokens for row in usage.rows}

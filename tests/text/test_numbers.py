@@ -14,6 +14,7 @@ from agent_tui.text.numbers import (
     duration,
     factor,
     grouped,
+    interval,
     largest_remainder,
     money,
     percent,
@@ -25,6 +26,32 @@ from agent_tui.text.numbers import (
     tokens,
     whole_percent,
 )
+
+
+@pytest.mark.parametrize(
+    ("count", "spread", "text"),
+    [
+        (45_200, 900, "45.2k ± 0.9k"),
+        (45_200, 49, "45.2k"),
+        (950, 12, "950 ± 12"),
+        (45_000, 1_200, "45k ± 1.2k"),
+        (1_200_000, 60_000, "1.2M ± 0.1M"),
+        (1_200_000, 20_000, "1.2M"),
+        (7, 0, "7"),
+    ],
+)
+def test_intervals(count: int, spread: int, text: str) -> None:
+    assert interval(count, spread, False) == text
+
+
+@given(st.integers(0, 3_000_000), st.integers(0, 3_000_000), st.booleans())
+def test_an_interval_is_never_shown_as_wide_as_nothing(count: int, spread: int, approximate: bool) -> None:
+    text = interval(count, spread, approximate)
+    shown = text.partition(" ± ")[2]
+    assert not shown or float(shown.rstrip("kM").replace(",", "")) > 0
+    assert shown or text == tokens(count, approximate)
+    full = interval(count, spread, approximate, full=True)
+    assert full == (f"{count:,} ± {spread:,}" if spread else tokens(count, approximate, full=True))
 
 
 def test_counts() -> None:

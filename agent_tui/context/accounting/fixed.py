@@ -195,9 +195,10 @@ def _preamble(family: Family) -> tuple[Content, bool]:
 
 def fixed_delta(
     now: Sequence[FixedPart], then: Sequence[FixedPart], family: Family, known: Calibration, scale: float | None = None
-) -> tuple[int, bool]:
-    """Tokens by which the prefix parts grew since ``then``, estimated by the calibration, and whether a count is still
-    missing. ``scale`` is what was measured of tools before, against what is known of the family alone.
+) -> tuple[int, bool, Content]:
+    """Tokens by which the prefix parts grew since ``then``, estimated by the calibration, whether a count is still
+    missing, and what the estimate consists of. ``scale`` is what was measured of tools before, against what is known
+    of the family alone.
 
     Parts with the same content cancel out exactly, also when one of them was not counted yet at the time.
     """
@@ -213,8 +214,8 @@ def fixed_delta(
             added.append(part)
     gone = [p for parts in waiting.values() for p in parts]
     if not added and not gone:
-        return 0, False
-    delta, approximate = 0, False
+        return 0, False, Content()
+    delta, approximate, whole = 0, False, Content()
     for sign, parts in ((1, added), (-1, gone)):
         for part in parts:
             content, rough = estimate_fixed(part, family)
@@ -222,8 +223,9 @@ def fixed_delta(
             tokens = family.beginning.tokens(content) * (scale or 1.0) if scaled else known.tokens(content)
             delta += sign * round_up(max(0.0, tokens))
             approximate = approximate or rough
+            whole.add(content, sign)
     delta += round(family.tools * (scale or 1.0)) * (_has_tools(now) - _has_tools(then))
-    return delta, approximate
+    return delta, approximate, whole
 
 
 def fixed_rows(estimate: FixedEstimate, reading: Reading, scaled_to: int | None = None) -> list[ContextRow]:

@@ -8,9 +8,17 @@ from dataclasses import field
 
 from agent_tui.context.accounting.fixed import Reading, fixed_delta
 from agent_tui.context.accounting.inputs import Ground, counted_at, end_of
-from agent_tui.context.accounting.tally import Tally, Weighed, add_group, add_message, reasoning_of, weigh
+from agent_tui.context.accounting.tally import (
+    Tally,
+    Weighed,
+    add_group,
+    add_message,
+    reasoning_content,
+    reasoning_of,
+    weigh,
+)
 from agent_tui.context.anchor import differences, share_at
-from agent_tui.models.calibration import Calibration
+from agent_tui.models.calibration import Calibration, Content
 from agent_tui.models.context import Basis
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage
@@ -56,13 +64,19 @@ def split_messages(ground: Ground, end: int, cost: int, reading: Reading) -> Tal
 
 @dataclass(slots=True, frozen=True)
 class Change:
-    """Tokens by which something is smaller than it was; ``estimated``: not only provider numbers are in it."""
+    """Tokens by which something is smaller than it was; ``estimated``: not only provider numbers are in it; ``content``
+    is what the error of those that are estimated consists of. None of it is changed."""
 
     tokens: int = 0
     estimated: bool = False
+    content: Content = field(default_factory=Content)
 
     def __add__(self, other: Change) -> Change:
-        return Change(self.tokens + other.tokens, self.estimated or other.estimated)
+        if not other.tokens and not other.estimated:
+            return self
+        content = self.content.copy()
+        content.add(other.content)
+        return Change(self.tokens + other.tokens, self.estimated or other.estimated, content)
 
 
 NO_CHANGE = Change()
@@ -183,8 +197,8 @@ def _share_of(ground: Ground, message_id: str, share: float) -> Change:
 def _share(ground: Ground, message: Message, share: float) -> Change:
     if share == 0.0:
         return NO_CHANGE
-    tokens, reported = reasoning_of(ground, message)
-    return Change(round(tokens * share), tokens > 0 and not reported)
+    content = reasoning_content(ground, message, share)
+    return Change(round(content.plain), content.rough > 0, content)
 
 
 def _message(ground: Ground, message_id: str) -> Message | None:
@@ -306,7 +320,7 @@ def _difference(ground: Ground, measured: Measured, before: Step, step: Step, us
     dropped = dropped_between(ground, before, step, measured.turn, user)
     end, known = measured.tally.end, ground.coarse
     gone = _removed_from(ground, measured, end, before.prune_ids, step.prune_ids, known)
-    delta, _ = fixed_delta(step.fixed, before.fixed, ground.family, known, ground.measured_scale)
+    delta, _, _ = fixed_delta(step.fixed, before.fixed, ground.family, known, ground.measured_scale)
     output = first.output if before.kind == "turn" else 0
     value = second.input - first.input - output + dropped.tokens + gone.tokens - delta
     return value, delta == 0 and not dropped.estimated and not gone.tokens
@@ -320,24 +334,29 @@ def _removed_from(
     results = ground.results
     if results.same(then, now):
         return NO_CHANGE
-    tokens, estimated = 0, False
+    tokens, estimated, content = 0, False, Content()
     for index, item in enumerate(ground.view[:end]):
         message_id = item.message.id
         if message_id not in results.mentioned:
             continue
         old, new = results.state(then, message_id), results.state(now, message_id)
         if old != new:
-            costs = [_cost(ground, measured.tally, index, state, known) for state in (old, new)]
-            tokens += costs[0] - costs[1]
+            for state, sign in ((old, 1), (new, -1)):
+                cost, of = _cost(ground, measured.tally, index, state, known)
+                tokens += sign * cost
+                content.add(of, sign)
             estimated = True
-    return Change(tokens, estimated)
+    return Change(tokens, estimated, content)
 
 
-def _cost(ground: Ground, tally: Tally, index: int, state: str, calibration: Calibration) -> int:
-    """Cost of a message in a state: as measured where it was measured so, else estimated at a calibration."""
+def _cost(ground: Ground, tally: Tally, index: int, state: str, calibration: Calibration) -> tuple[int, Content]:
+    """Cost of a message in a state, and what its error consists of: as measured where it was measured so, else
+    estimated at a calibration."""
     weighed = weigh(ground, index, state)
     known = tally.values.get(weighed.message.id)
-    return known[0] if known is not None and known[1] == weighed.key else weighed.corrected(calibration)
+    if known is not None and known[1] == weighed.key:
+        return known[0], known[2]
+    return weighed.corrected(calibration), weighed.content
 
 
 def _open_answers(ground: Ground, end: int) -> list[str]:

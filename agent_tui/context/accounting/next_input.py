@@ -17,6 +17,8 @@ from agent_tui.context.accounting.messages import (
 )
 from agent_tui.context.accounting.tally import Tally
 from agent_tui.context.anchor import why_no_anchor
+from agent_tui.context.tokens import ROUGH
+from agent_tui.models.calibration import REQUESTS, Content
 from agent_tui.models.context import Accuracy, Basis, Calculation, ContextUsage, Spreads
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.usage import Limits, TokenUsage
@@ -80,7 +82,7 @@ def next_input(ground: Ground, sizes: Sizes) -> NextInput:
     """The size of the next request, and how it is known."""
     anchor = ground.anchor
     if anchor is None or anchor.counted is None:
-        answer = _pure_estimate(sizes)
+        answer = _pure_estimate(ground, sizes)
     else:
         output = anchor.counted.output if anchor.kind == "turn" else 0
         answer = _from_anchor(ground, sizes, anchor.counted, output)
@@ -93,17 +95,22 @@ def next_input(ground: Ground, sizes: Sizes) -> NextInput:
     return answer
 
 
-def _pure_estimate(sizes: Sizes) -> NextInput:
+def _pure_estimate(ground: Ground, sizes: Sizes) -> NextInput:
     total = sizes.fixed.total + sizes.new.total
     pending = bool(sizes.new.approximate) or any(sizes.fixed.approximate)
-    spread = _spread(total)
+    whole = sizes.fixed.content.copy()
+    if ground.measured_scale is not None:
+        whole = Content(plain=sizes.fixed.total, rough=(MEASURED_FIXED * sizes.fixed.total) ** 2)
+    whole.add(sizes.new.content)
+    whole.terms[REQUESTS] += 1
+    spread = _spread(ground, whole, total, pending)
     terms = Calculation(None, None, 0, 0, 0, total, spreads=Spreads(new_messages=spread))
     return NextInput(total, terms, "estimated", total, pending, spread)
 
 
 def _from_anchor(ground: Ground, sizes: Sizes, anchor: TokenUsage, output: int) -> NextInput:
     dropped, removed, new = sizes.dropped, sizes.removed, sizes.new
-    delta, delta_uncounted = _delta(ground)
+    delta, delta_uncounted, changed = _delta(ground)
     base = anchor.input + output - dropped.tokens
     # What is taken away cannot be more than what was there: estimates of it may be.
     gone = min(removed.tokens, base)
@@ -116,26 +123,34 @@ def _from_anchor(ground: Ground, sizes: Sizes, anchor: TokenUsage, output: int) 
     calculation.others_sure = others <= OTHERS_SHARE * (new.total - new.given)
     single = total == anchor.input and output == 0 and not estimated
     pending = bool(new.approximate) or delta_uncounted
-    calculation.spreads = Spreads(
-        _spread(output if guessed else 0),
-        _spread(dropped.tokens if dropped.estimated else 0),
-        _spread(gone),
-        _spread(delta),
-        _spread(new.total),
-    )
+    answered = Content(plain=output, rough=(ROUGH * output) ** 2 if guessed else 0.0)
+    terms, whole = (answered, dropped.content, removed.content, changed, new.content), Content()
+    for content, sign in zip(terms, (1, -1, -1, 1, 1), strict=True):
+        whole.add(content, sign)
+    calculation.spreads = Spreads(*map(ground.calibration.spread, terms))
     basis: Basis = "measured" if single else "derived"
-    return NextInput(total, calculation, basis, min(estimated, total), pending, _spread(estimated))
+    spread = _spread(ground, whole, estimated, pending)
+    return NextInput(total, calculation, basis, min(estimated, total), pending, spread)
 
 
-def _spread(tokens: int) -> int:
-    return math.ceil(0.05 * abs(tokens) + 24) if tokens else 0
+def _spread(ground: Ground, content: Content, estimated: int, pending: bool) -> int:
+    """The spread of all that is estimated. Counts by characters are off for all texts alike."""
+    spread = ground.calibration.spread(content)
+    return max(spread, math.ceil(PENDING_SPREAD * estimated)) if pending else spread
 
 
-def _delta(ground: Ground) -> tuple[int, bool]:
-    """``fixed_delta``: the prefix parts now, less those of the anchor, and whether a count is still missing."""
+def _delta(ground: Ground) -> tuple[int, bool, Content]:
+    """``fixed_delta``: the prefix parts now, less those of the anchor, whether a count is still missing, and what it
+    consists of."""
     then = ground.chain[-1].fixed
     return fixed_delta(ground.inputs.fixed, then, ground.family, ground.calibration, ground.measured_scale)
 
+
+MEASURED_FIXED = 0.02
+"""Standard deviation of prefix parts that were measured together with the first messages, as a share of them."""
+
+PENDING_SPREAD = 0.3
+"""The spread of what is estimated while a part of it is not counted, as a share of it."""
 
 RESERVE_SHARE = 0.25
 """The reserve for the answer never takes more than this share of the window, so a small window stays usable."""
@@ -149,6 +164,9 @@ MIN_OUTPUT_SHARE = 16
 
 MARGIN_SPREADS = 2
 """What is kept free beside the next input, in spreads of it: one of 20 inputs is outside of one, hardly any of two."""
+
+SURE_SHARE = 0.005
+"""A request is only held for one that cannot be sent by as much of its spread as is within this share of the window."""
 
 ROUGH_SPREAD = 0.05
 """The spread of a count by characters, as a share of it."""
@@ -209,22 +227,27 @@ def send_margin(window: int, total: int, spread: int) -> int:
 
 def room_for_answer(usage: ContextUsage) -> int | None:
     """Output tokens that fit beside the next input and its margin; may be negative. None for an unknown window."""
+    return _room(usage, usage.margin)
+
+
+def _room(usage: ContextUsage, margin: int) -> int | None:
     if not usage.window:
         return None
     if usage.max_input and usage.total > usage.max_input:
         return usage.max_input - usage.total
-    return usage.window - usage.total - usage.margin
+    return usage.window - usage.total - margin
 
 
 def fits_to_send(usage: ContextUsage) -> bool:
-    """Returns whether the next request has room for the least answer; an unknown window is not held against it."""
-    room = room_for_answer(usage)
+    """Returns whether the next request has room for the least answer, as far as that is known well enough to lose or
+    stop anything for it; an unknown window is not held against it."""
+    room = _room(usage, min(usage.spread, int((usage.window or 0) * SURE_SHARE)))
     return room is None or room >= min_output(usage.window or 0)
 
 
 def may_be_refused(usage: ContextUsage) -> bool:
     """Returns whether the next request would have no room for the least answer if it were as long as it may be: the
-    upper end of its interval. It may still fit, so nothing that can be sent is held back for it."""
+    upper end of its interval. Room is made before that; where none can be made it is sent, as it may well fit."""
     if not usage.window:
         return False
     over = bool(usage.max_input) and usage.high > (usage.max_input or 0)
@@ -287,11 +310,10 @@ def _decision(usage: ContextUsage, settings: CompactionSettings) -> str:
     if not over_limit(usage):
         below = tokens(usage.limit - usage.total, usage.approximate, full=True)
         return f"Does not compact: the next input of {total} is {below} below the limit of {limit}."
+    above = f"the next input is {total}: its upper end of {usage.high:,} {_refusal(usage)}"
     if usage.total > usage.limit:
         away = tokens(usage.total - usage.limit, usage.approximate, full=True)
         above = f"the next input of {total} is {away} above the limit of {limit}"
-    else:
-        above = f"the next input is {total}: its upper end of {usage.high:,} {_refusal(usage)}"
     if not settings.auto_compact:
         return f"Does not compact although {above}: automatic compaction is off by setting."
     if settings.off:

@@ -1,4 +1,5 @@
-"""Sums over model calls, and budgets: what the next call is expected to cost, and whether that would break one."""
+"""Sums over model calls, and budgets: what the next call is expected to cost and what it may cost at most, whether that
+would break one, and how long an answer a budget leaves room for."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any, Literal
 
 from agent_tui.models.context import ContextUsage, KindTotals, SessionTotals
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
-from agent_tui.models.usage import COUNTS, NO_COST, Cost, Prices, TokenUsage
+from agent_tui.models.usage import COUNTS, NO_COST, Cost, Prices, Rates, TokenUsage
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import money, rounded_down, tokens, whole_percent
 
@@ -30,29 +31,48 @@ LEAST_OUTPUT = 500
 """An answer is expected to be as long as the median of the model's newest ten in the session, and at least so many
 tokens: the first ones are short calls of tools more often than not."""
 
+UNSEEN_A_SECOND = 1_000
+"""Tokens that an answer is taken to have grown by in a second, at most, where it was cut off and never said how long it
+was: thoughts need not be among what arrives."""
+
 _TOLERANCE = 1e-9
 
 
 @dataclass(slots=True, frozen=True)
 class ExpectedCall:
-    """A call before it is made. ``usd`` is None where the model has no price; tokens of ``input`` with those ``read``
-    from the cache, and the ``output`` that is allowed for."""
+    """A call before it is made. ``usd`` is what it is expected to cost, None where the model has no price; tokens of
+    ``input`` with those ``read`` from the cache, and the ``output`` that is expected. ``cold_usd`` are the dollars of
+    the input where nothing of it is read and it is as long as it may be, ``most_input`` tokens; ``rate`` those of a
+    token of the answer, thought or said, whichever is more."""
 
     usd: float | None
     input: int
     read: int
     output: int
+    cold_usd: float = 0.0
+    rate: float = 0.0
+    most_input: int = 0
 
     @property
     def tokens(self) -> int:
-        return self.input + self.output
+        return max(self.input, self.most_input) + self.output
+
+    def most_usd(self, output: int | None) -> float | None:
+        """Dollars at most, with an answer of so many tokens (None: nobody knows how many)."""
+        unbounded = output is None and self.rate > 0
+        return None if self.usd is None or unbounded else self.cold_usd + (output or 0) * self.rate
+
+    @property
+    def needed_usd(self) -> float:
+        """Dollars that have to be left: those of an answer as long as expected, whatever the cache gives."""
+        return self.cold_usd + self.output * self.rate
 
 
 @dataclass(slots=True, frozen=True)
 class BudgetLine:
     """A budget, or the absence of one (``limit`` None), and what was spent of it. ``spent`` are dollars, ``tokens`` the
-    tokens of the budget that counts those. ``held`` are dollars held back for calls that have not said what they cost.
-    """
+    tokens of the budget that counts those. ``held`` are dollars (or tokens) held back for calls that are under way, or
+    never said what they cost: what they may cost at most."""
 
     name: BudgetName
     limit: float | None
@@ -65,18 +85,32 @@ class BudgetLine:
         """The rest of the limit; less than 0 where more was spent."""
         if self.limit is None:
             return None
-        return self.limit - (self.tokens if self.name == "tokens" else self.spent.known + self.held)
+        return self.limit - (self.tokens if self.name == "tokens" else self.spent.known) - self.held
 
     def breaks(self, call: ExpectedCall) -> bool:
-        """Returns whether the call would go beyond the limit. One that costs nothing never does; one without a price
-        does when there is nothing left."""
+        """Returns whether the call could not be answered within the limit. One that costs nothing never breaks it; one
+        without a price does when there is nothing left."""
         if self.left is None:
             return False
         if self.name == "tokens":
             return call.tokens > self.left
         if call.usd is None:
             return self.left <= _TOLERANCE
-        return call.usd > 0 and call.usd > self.left + _TOLERANCE
+        return call.needed_usd > 0 and call.needed_usd > self.left + _TOLERANCE
+
+    def longest(self, call: ExpectedCall) -> int | None:
+        """Tokens of the longest answer with which the call stays within the limit; None where that sets none."""
+        if self.left is None or (self.name != "tokens" and (call.usd is None or not call.rate)):
+            return None
+        room = (
+            self.left - call.tokens + call.output if self.name == "tokens" else (self.left - call.cold_usd) / call.rate
+        )
+        return max(1, int(room))
+
+    def takes(self, step: Step) -> bool:
+        """Returns whether all that a call may cost is still left."""
+        most = step.most_tokens if self.name == "tokens" else step.most_usd
+        return self.left is None or not most or most <= self.left + 2 * _TOLERANCE
 
 
 def expected_call(
@@ -86,17 +120,49 @@ def expected_call(
     else at the full price, and at the price of writing it where writes cost more. ``most`` is the longest answer that
     is asked for; ``hour``: what is not read is kept for an hour, which may cost more."""
     read = min(usage.expected_read or 0, usage.total)
-    return priced_call(prices, usage.total, read, expected_output(steps, usage.model, most), hour)
+    return priced_call(prices, usage.total, read, expected_output(steps, usage.model, most), hour, usage.high)
 
 
-def priced_call(prices: Prices, input_: int, read: int, output: int, hour: bool = False) -> ExpectedCall:
-    """A call of so many tokens; ``hour`` as above."""
+def priced_call(
+    prices: Prices, input_: int, read: int, output: int, hour: bool = False, high: int | None = None
+) -> ExpectedCall:
+    """A call of so many tokens, of input ``high`` at most; ``hour`` as above."""
     rates = prices.rates(input_)
+    most = max(input_, high or 0)
     if rates.input is None or rates.output is None:
-        return ExpectedCall(None, input_, read, output)
-    fresh = max(rates.input, rates.cache_write or 0.0, (rates.cache_write_1h or 0.0) if hour else 0.0)
+        return ExpectedCall(None, input_, read, output, most_input=most)
+    fresh = _fresh(rates, hour)
     cached = rates.input if rates.cache_read is None else rates.cache_read
-    return ExpectedCall((input_ - read) * fresh + read * cached + output * rates.output, input_, read, output)
+    usd = (input_ - read) * fresh + read * cached + output * rates.output
+    # The longer input may be in a dearer tier.
+    dear = prices.rates(most)
+    dearest = max(
+        fresh, cached, dear.input or 0.0, dear.cache_write or 0.0, (dear.cache_write_1h or 0.0) if hour else 0.0
+    )
+    rate = max(rates.output, rates.reasoning or 0.0, dear.output or 0.0, dear.reasoning or 0.0)
+    return ExpectedCall(usd, input_, read, output, most * dearest, rate, most)
+
+
+def _fresh(rates: Rates, hour: bool) -> float:
+    """Dollars of a token of input that is not read from the cache."""
+    return max(rates.input or 0.0, rates.cache_write or 0.0, (rates.cache_write_1h or 0.0) if hour else 0.0)
+
+
+def hold_back(step: Step, call: ExpectedCall, asked: int | None) -> None:
+    """Notes with a step what budgets hold back for it while it runs: an answer of all the tokens that are asked for."""
+    step.expected_usd, step.most_usd = call.usd, call.most_usd(asked)
+    step.most_tokens = call.tokens - call.output + (call.output if asked is None else asked)
+
+
+def give_back(step: Step, call: ExpectedCall, came: int) -> None:
+    """A call has ended. Where it does not say what it cost, no more is held back than it can have cost in its time;
+    ``came`` are the tokens of the answer that were seen."""
+    unseen = round((max(0.0, (step.finished or 0.0) - step.created)) * UNSEEN_A_SECOND)
+    output = max(came, unseen) if step.max_output is None else min(max(came, unseen), step.max_output)
+    if step.most_usd is not None:
+        step.most_usd = min(step.most_usd, call.cold_usd + output * call.rate)
+    if step.most_tokens is not None:
+        step.most_tokens = min(step.most_tokens, call.tokens - call.output + output)
 
 
 def expected_output(steps: Sequence[Step], model: str, most: int | None) -> int:
@@ -118,7 +184,8 @@ def dollars_of(name: BudgetName, limit: float | None, totals: SessionTotals) -> 
 
 def tokens_of(limit: float | None, totals: SessionTotals) -> BudgetLine:
     """The line of the budget in tokens: those sent and those answered."""
-    return BudgetLine("tokens", limit, tokens=totals.usage.input + totals.usage.output if totals.usage else 0)
+    spent = totals.usage.input + totals.usage.output if totals.usage else 0
+    return BudgetLine("tokens", limit, held=totals.held_tokens, tokens=spent)
 
 
 def first_broken(lines: Sequence[BudgetLine], call: ExpectedCall) -> BudgetLine | None:
@@ -174,17 +241,28 @@ def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call")
     cached = f"{tokens(call.read, True)} of it cached, " if call.read else ""
     size = f"{tokens(call.input, True)} in, {cached}{tokens(call.output, True)} out"
     spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
-    held = f" and ~{amount(line, line.held)} for calls that did not say what they cost" if line.held else ""
-    next_ = call.tokens if line.name == "tokens" else call.usd
-    wanted = "has no known price" if next_ is None else f"is expected to take ~{amount(line, next_)}"
-    more = f"a higher {SETTINGS[line.name]} (/budget {line.name} N in this session)"
-    ways = f"{more}, a cheaper model (/model), a smaller input (/compact)"
-    if line.name == "run":
-        ways = "a higher --budget, -m with a cheaper model, a shorter session"
+    held = f" and up to {amount(line, line.held)} for calls that did not say what they cost" if line.held else ""
+    next_ = call.tokens if line.name == "tokens" else None if call.usd is None else call.needed_usd
+    wanted = "has no known price" if next_ is None else f"may take {amount(line, next_)}"
+    if call.usd is not None and call.usd < call.needed_usd and line.name != "tokens":
+        wanted += f" where nothing is cached, ~{amount(line, call.usd)} else"
     return (
-        f"Stopped before a call that would break {SETTINGS[line.name]} = {amount(line, line.limit or 0)}: "
-        f"{_SPAN[line.name]} has taken {spent}{held}, {what} {wanted} ({size}). Ways on: {ways}."
+        f"Stopped before a call that could break {SETTINGS[line.name]} = {amount(line, line.limit or 0)}: "
+        f"{_SPAN[line.name]} has taken {spent}{held}, {what} {wanted} ({size}). {_ways(line)}"
     )
+
+
+def _ways(line: BudgetLine) -> str:
+    if line.name == "run":
+        return "Ways on: a higher --budget, -m with a cheaper model, a shorter session."
+    more = f"a higher {SETTINGS[line.name]} (/budget {line.name} N in this session)"
+    return f"Ways on: {more}, a cheaper model (/model), a smaller input (/compact)."
+
+
+def cut_text(line: BudgetLine, output: int) -> str:
+    """Why an answer ended before its end: it was asked for with no more tokens than the budget had room for."""
+    limit = f"{SETTINGS[line.name]} = {amount(line, line.limit or 0)}"
+    return f"The answer was cut off at {output:,} tokens: {limit} has no room for more. {_ways(line)}"
 
 
 def unpriced_text(model: str, names: Sequence[BudgetName]) -> str:
@@ -224,6 +302,7 @@ class Sums:
             steps=sum(k.calls for k in of),
             by_kind=kinds,
             held_usd=sum(kind.held for kind in self._kinds.values()),
+            held_tokens=sum(kind.held_tokens for kind in self._kinds.values()),
             doubted=sum(k.doubted for k in of),
         )
 
@@ -259,6 +338,7 @@ class _Sum:
     known: float = 0.0
     unpriced: int = 0
     held: float = 0.0
+    held_tokens: int = 0
 
     def add(self, step: Step) -> None:
         cost, usage = step.cost, step.usage
@@ -266,6 +346,7 @@ class _Sum:
         self.known += cost.known
         self.unpriced += cost.unpriced
         self.held += step.held_usd
+        self.held_tokens += step.held_tokens
         self.doubted += step.believed is not None
         if usage is None or step.kind == "count":
             return

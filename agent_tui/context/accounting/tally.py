@@ -9,7 +9,7 @@ from dataclasses import field, replace
 
 from agent_tui.context.accounting.fixed import Reading, covered
 from agent_tui.context.accounting.inputs import Ground, reasoning_tokens
-from agent_tui.context.tokens import round_up
+from agent_tui.context.tokens import ROUGH, round_up
 from agent_tui.models.calibration import MESSAGES, Calibration, Content
 from agent_tui.models.context import Basis, ContextRow
 from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, SummaryPart, ToolCallPart
@@ -101,10 +101,11 @@ def weigh(ground: Ground, index: int, state: str | None = None) -> Weighed:
         tokens, _ = reasoning_of(ground, message)
         status = ground.reasoning.status(message.id)
         if status is not None and (tokens or any(isinstance(p, ReasoningPart) for p in message.parts)):
-            weights.append(("reasoning", round(tokens * status.counted)))
+            thought = reasoning_content(ground, message, status.counted)
+            weights.append(("reasoning", round(thought.plain)))
             content = content.copy()
-            content.plain += tokens * status.counted
-            given += tokens * status.counted
+            content.add(thought)
+            given += thought.plain
             note = status.reason
     return Weighed(message, key, weights, made.approximate, made.rough, note, content, given)
 
@@ -118,6 +119,20 @@ def reasoning_of(ground: Ground, message: Message) -> tuple[int, bool]:
         return max(0.0, known.tokens(content) - known.factors[MESSAGES] * content.terms[MESSAGES])
 
     return reasoning_tokens(message, ground.answered.get(message.id), spoken)
+
+
+def reasoning_content(ground: Ground, message: Message, share: float) -> Content:
+    """A share of the reasoning tokens of an answer. Where the provider did not say how many there are, they are what
+    the text and the calls leave of its output, and as sure as these are."""
+    tokens, reported = reasoning_of(ground, message)
+    made = Content(plain=tokens * share)
+    if tokens and not reported:
+        step = ground.answered.get(message.id)
+        if step is not None and step.counted is not None:
+            made.rough = ground.coarse.variance(ground.estimate(message, message.id, True).content) * share * share
+        else:
+            made.rough = (ROUGH * made.plain) ** 2
+    return made
 
 
 @dataclass(slots=True)
@@ -147,8 +162,9 @@ class Tally:
     start: int = 0
     end: int = 0
     kinds: defaultdict[MessageRowId, _OfKind] = field(default_factory=lambda: defaultdict(_OfKind))
-    values: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Measured tokens of watched messages, and the key that they were sent with (``add_group``)."""
+    values: dict[str, tuple[int, str, Content]] = field(default_factory=dict)
+    """Measured tokens of watched messages, the key that they were sent with (``add_group``), and what its error
+    consists of."""
     total: int = 0
     content: Content = field(default_factory=Content)
     """What the estimates consist of, kept only for what is not measured."""
@@ -252,12 +268,24 @@ def add_group(
         alone = derived and len(group) == 1
         today = now.get(weighed.message.id) if now else None
         if weighed.message.id in watched:
-            tally.values[weighed.message.id] = (cost, weighed.key)
+            tally.values[weighed.message.id] = (cost, weighed.key, _split_error(weighed, group, cost, value))
         if today is not None:
             weighed, cost, alone = *today, False
         sure = derived and len(kinds) == 1 and today is None
         basis: Basis = "derived" if alone and len(weighed.weights) == 1 else "estimated"
         add_message(view, tally, weighed, number, cost, basis, reading, sure=sure)
+
+
+def _split_error(weighed: Weighed, group: Sequence[Weighed], cost: int, value: int | None) -> Content:
+    """What the error of a message's share of a measured value consists of: of itself, less its share of the whole."""
+    if value is None:
+        return weighed.content
+    made = Content()
+    if len(group) > 1:
+        made.add(weighed.content)
+        for each in group:
+            made.add(each.content, -cost / value)
+    return made
 
 
 def add_message(

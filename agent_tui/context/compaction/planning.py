@@ -120,6 +120,8 @@ class Situation:
         """Returns whether what a plan leaves can be sent, by numbers that may be wrong (``doubtful``)."""
         if self.doubtful and self.target is not None and after.total > self.target:
             return False
+        if fits_to_send(self.usage):
+            return not may_be_refused(after)
         return fits_to_send(after)
 
     @property
@@ -131,6 +133,11 @@ class Situation:
     def needed(self) -> bool:
         """True when nothing can be sent as it is."""
         return self.reason == "overflow" or not fits_to_send(self.usage)
+
+    @property
+    def pressing(self) -> bool:
+        """True when what is sent as it is may be refused: whatever helps is welcome."""
+        return self.needed or may_be_refused(self.usage)
 
     def replaced(self, cut: int) -> list[Message]:
         """Returns the messages that a summary of everything before ``cut`` stands for."""
@@ -445,13 +452,13 @@ class _Planner:
         """Returns whether a plan does all that is wanted, so that nothing further has to be looked at."""
         after = plan.expected_after
         below = after is not None and (self.s.target is None or after <= self.s.target)
-        return below and plan.fits and self._gain(plan) >= (1 if self.s.needed else self._enough())
+        return below and plan.fits and self._gain(plan) >= (1 if self.s.pressing else self._enough())
 
     def _acceptable(self, plan: CompactionPlan) -> bool:
         """Returns whether a plan is better than nothing: what it leaves can be sent."""
         if not plan.fits:
             return False
-        if self.s.needed:
+        if self.s.pressing:
             return self._gain(plan) > 0
         return self._gain(plan) >= (self._enough() if self.asked else max(self._enough(), int(self.s.before * MUCH)))
 

@@ -22,7 +22,12 @@ from agent_tui.context.compaction.summary import (
     parse_sections,
 )
 from agent_tui.context.tokens import message_text_for_count
-from agent_tui.engine.compaction.summary_call import RefusalFunction, StreamFunction, SummaryAnswer, SummaryCall
+from agent_tui.engine.compaction.summary_call import (
+    Ledger,
+    StreamFunction,
+    SummaryAnswer,
+    SummaryCall,
+)
 from agent_tui.engine.runtime import Emit
 from agent_tui.errors import WorkerError
 from agent_tui.models.calibration import raw_total
@@ -78,17 +83,16 @@ class CompactionResult:
 
 class Compactor:
     """Runs one compaction at a time. ``stream`` makes the summary call; ``counter`` counts the summary exactly,
-    without one the character rule judges its size. ``refusal`` says why the call is not to be made for what it costs.
-    """
+    without one the character rule judges its size."""
 
     def __init__(
         self,
         stream: StreamFunction,
         counter: Counter | None = None,
         clock: Callable[[], float] = time.time,
-        refusal: RefusalFunction = lambda call, model: None,
+        ledger: Ledger | None = None,
     ) -> None:
-        self._call = SummaryCall(stream, clock, refusal)
+        self._call = SummaryCall(stream, clock, ledger or Ledger())
         self._counter = counter
         self._clock = clock
         self._started = 0.0
@@ -114,8 +118,7 @@ class Compactor:
         emit: Emit = lambda event: None,
     ) -> CompactionResult:
         """Carries the plan out; ``summary_model`` writes the summary where it is not the plan's. Provider failures and
-        ``cancel`` are results; only a cancellation of the calling task is raised, after the call has been closed
-        (``taken_steps`` then has what it cost)."""
+        ``cancel`` are results; only a cancellation of the calling task is raised, after the call has been closed."""
         if plan.action in ("prune", "summary"):
             emit(CompactionStarted(plan.before, plan.why, plan.before_estimated))
         if plan.action == "nothing":
@@ -144,10 +147,6 @@ class Compactor:
             text = notices.cancelled_text(plan.before, plan.before_estimated)
             return self._result(plan, "cancelled", text, "it was cancelled")
         return work.result()
-
-    def taken_steps(self) -> list[Step]:
-        """The model calls of the newest compaction, for one that was cut short from outside."""
-        return list(self._call.steps)
 
     async def _carry_out(self, plan: CompactionPlan, model: ModelInfo, session_id: str) -> CompactionResult:
         asked = plan.summary is not None and plan.summary.needs_model

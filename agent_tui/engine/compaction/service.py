@@ -13,20 +13,22 @@ from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_text, undone_text
 from agent_tui.context.compaction.plan import CompactionReason, undo_target
 from agent_tui.context.compaction.planning import plan_compaction
-from agent_tui.engine.calls import stream_with_retries
+from agent_tui.engine.calls import BegunCall, begin_call, stream_with_retries
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
+from agent_tui.engine.compaction.summary_call import Ledger, MakeStep
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.models import with_learned
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import CompactionEnded, Notice
 from agent_tui.models.requests import Counter, ModelInfo, ModelRequest, ModelSpec, StreamItem
+from agent_tui.models.steps import Step
 
 log = logging.getLogger(__name__)
 
 
-class CompactionService:
+class CompactionService(Ledger):
     """Compaction of one runtime's conversation: decides with the policy, runs the compactor, commits and tells.
 
     ``prepare`` is awaited wherever the numbers must be final: it counts what is uncounted. ``find`` looks up the model
@@ -43,9 +45,10 @@ class CompactionService:
         self.prepare = prepare
         self._runtime = runtime
         self._find = find
-        self._compactor = Compactor(self._stream, counter, refusal=self._refusal)
+        self._compactor = Compactor(self._stream, counter, ledger=self)
         self._emit: Emit = lambda event: None
         self._line: Notice | None = None
+        self._begun: BegunCall | None = None
         self.auto = AutoCompaction.from_state(
             runtime.conversation.info.state, auto_compact=runtime.settings.context.auto_compact
         )
@@ -59,10 +62,20 @@ class CompactionService:
             content_timeout=patience.content_timeout,
             answer_timeout=patience.answer_timeout,
         )
-        return stream_with_retries(runtime.provider, request, patience.retries, self._emit)
+        assert self._begun is not None, "its step was begun"
+        return stream_with_retries(runtime.provider, request, patience.retries, self._emit, self._begun.may_repeat)
 
-    def _refusal(self, call: ExpectedCall, model: ModelInfo) -> str | None:
-        return self._runtime.refusal(call, model.spec.key, self._emit, "the summary call")
+    async def begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
+        """Begins a summary call, as ``Ledger`` says."""
+        told = (self._emit, model.spec, "the summary call")
+        begun = await begin_call(self._runtime, call, most, make, told)
+        self._begun = None if isinstance(begun, str) else begun
+        return begun if isinstance(begun, str) else None
+
+    def ended(self, step: Step, came: int) -> None:
+        """A summary call has ended."""
+        if self._begun is not None and self._begun.step is step:
+            self._begun.ended(came)
 
     def turn_started(self, emit: Emit) -> None:
         """Begins a turn, whose events go to ``emit``."""
@@ -149,9 +162,6 @@ class CompactionService:
             result = await self._compactor.run(plan, summary_model, conversation.info.id, emit)
         except asyncio.CancelledError:
             # The whole turn was cancelled: what the call cost still counts, and no notice may be left open.
-            for step in self._compactor.taken_steps():
-                conversation.keep_step(step)
-                runtime.end_in_parent(runtime.begin_in_parent(step), step)
             conversation.save_if_possible()
             usage = runtime.usage()
             emit(CompactionEnded("cancelled", cancelled_text(usage.total, usage.approximate)))
@@ -173,15 +183,10 @@ class CompactionService:
 
     async def _store(self, result: CompactionResult) -> None:
         """Stores what the calls cost, and the compaction where there is one. Raises StoreError."""
-        runtime, conversation = self._runtime, self._runtime.conversation
-        for step in result.steps:
-            runtime.end_in_parent(runtime.begin_in_parent(step), step)
-        for step in result.steps[:-1] if result.done else result.steps:
-            conversation.keep_step(step)
+        conversation = self._runtime.conversation
         await patiently(conversation.save)
         if result.done:
-            last = result.steps[-1] if result.steps else None
-            await patiently(lambda: conversation.commit_compaction(result.records, result.summary, last))
+            await patiently(lambda: conversation.commit_compaction(result.records, result.summary, None))
 
     async def _configured_model(self, emit: Emit) -> ModelInfo | None:
         name = self._runtime.settings.context.summary_model

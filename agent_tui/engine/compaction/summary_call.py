@@ -34,12 +34,26 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.steps import Step
+from agent_tui.models.usage import own_limit
 from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
 
 StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[StreamItem]]
-RefusalFunction: TypeAlias = Callable[[ExpectedCall, ModelInfo], str | None]
+MakeStep: TypeAlias = Callable[[int | None], Step]
+
+
+class Ledger:
+    """Where the calls of a compaction are written down, and held against what may be spent; here nobody pays them."""
+
+    async def begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
+        """Begins a call for an answer of at most ``most`` tokens, with the step that ``make`` makes for as many as it
+        may be asked for. Returns why it is not made, where it is not."""
+        make(most)
+        return None
+
+    def ended(self, step: Step, came: int) -> None:
+        """The call has ended; ``came`` are the tokens of its answer that were seen."""
 
 
 MAX_TRIMS = 3
@@ -72,12 +86,11 @@ class SummaryAnswer:
 
 
 class SummaryCall:
-    """Makes the calls of one compaction; ``steps`` are all of them, oldest first. ``refusal`` says why a call is not to
-    be made for what it costs."""
+    """Makes the calls of one compaction; ``steps`` are all of them, oldest first."""
 
-    def __init__(self, stream: StreamFunction, clock: Callable[[], float], refusal: RefusalFunction) -> None:
+    def __init__(self, stream: StreamFunction, clock: Callable[[], float], ledger: Ledger) -> None:
         self._stream = stream
-        self._refusal = refusal
+        self._ledger = ledger
         self._clock = clock
         self.steps: list[Step] = []
 
@@ -145,24 +158,38 @@ class SummaryCall:
     async def _call(self, request: ModelRequest, model: ModelInfo, length: int) -> SummaryAnswer:
         """One call; its answer is expected to have ``length`` tokens, which is what it is asked to have at most."""
         target = model.target
-        most = min(length, request.max_output or length)
-        expected = priced_call(model.prices, request_tokens(request), 0, most, model.spec.cache_ttl == "1h")
-        if (refused := self._refusal(expected, model)) is not None:
-            return SummaryAnswer(failure=Failure("budget", refused))
-        step = Step(
-            new_id("step"),
-            "compaction",
-            model.spec.key,
-            target.provider,
-            target.api,
-            target.model,
-            created=self._clock(),
-            max_output=request.max_output,
-            thinking="off",
-            cost_usd=model.prices.unreported,
-            window=model.limits.window,
-            expected_usd=expected.usd,
+        expected = priced_call(
+            model.prices,
+            request_tokens(request),
+            0,
+            min(length, request.max_output or length),
+            model.spec.cache_ttl == "1h",
         )
+
+        def make(output: int | None) -> Step:
+            asked = request.max_output
+            request.capped = output is not None and (asked is None or output < (own_limit(model.spec.extra) or asked))
+            request.max_output = output if request.capped else asked
+            step = Step(
+                new_id("step"),
+                "compaction",
+                model.spec.key,
+                target.provider,
+                target.api,
+                target.model,
+                created=self._clock(),
+                max_output=request.max_output,
+                thinking="off",
+                cost_usd=model.prices.unreported,
+                window=model.limits.window,
+            )
+            made.append(step)
+            return step
+
+        made: list[Step] = []
+        if (refused := await self._ledger.begin(expected, model, request.max_output, make)) is not None:
+            return SummaryAnswer(failure=Failure("budget", refused))
+        step = made[-1]
         self.steps.append(step)
         answer = SummaryAnswer()
         pieces: list[str] = []
@@ -190,6 +217,7 @@ class SummaryCall:
             if step.status == "running":
                 step.status = "stopped"
             step.failure, step.finish_reason, step.finished = answer.failure, answer.finish, self._clock()
+            self._ledger.ended(step, rough_tokens("".join(pieces)))
             close = getattr(stream, "aclose", None)
             if close is not None:
                 await close()

@@ -10,8 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 
 from agent_tui.context.accounting.believed import far_off
-from agent_tui.context.accounting.next_input import max_output_for
-from agent_tui.context.accounting.spending import session_totals
+from agent_tui.context.accounting.spending import cut_text, session_totals
 from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import patiently, store_failure
@@ -257,6 +256,9 @@ class TurnExecutor:
             if calls:
                 if await self._run_tools(calls, cut_off=result.finish == "length"):
                     return "end", None
+            elif result.finish == "length" and result.budget is not None:
+                self.emit(Notice("warning", cut_text(result.budget, result.step.max_output or 0), "budget"))
+                return "budget", None
             elif result.finish == "length":
                 text = "The answer was cut off at the output limit. Send a message to let the model go on."
                 self.emit(Notice("warning", text, "length"))
@@ -302,15 +304,13 @@ class TurnExecutor:
 
     async def _call(self, max_output: int | None = None) -> StepResult | None:
         """One call, where no budget is in its way."""
-        runtime = self._runtime
-        usage = runtime.usage()
-        most = max_output_for(usage, runtime.info.limits) if max_output is None else max_output
-        refusal = runtime.refusal(runtime.expected(usage, most), runtime.info.spec.key, self.emit)
+        runner = StepRunner(self._runtime, self.emit)
+        refusal = await runner.begin(max_output)
         self._compaction.tell(refusal is not None)
         if refusal is not None:
             self.emit(Notice("warning", refusal, "budget"))
             return None
-        return await StepRunner(runtime, self.emit).run(max_output)
+        return await runner.run()
 
     async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool) -> bool:
         """Runs the tool calls; returns whether the turn ends with what they did."""

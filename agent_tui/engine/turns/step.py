@@ -11,10 +11,12 @@ from dataclasses import field, replace
 from typing import Literal
 
 from agent_tui.context.accounting.believed import DOUBTS, told_text
+from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import after_step, before_step
+from agent_tui.context.accounting.spending import BudgetLine
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
 from agent_tui.context.tokens import char_tokens, family_of, round_up
-from agent_tui.engine.calls import NextCall, next_call, stream_with_retries
+from agent_tui.engine.calls import BegunCall, NextCall, begin_call, next_call, stream_with_retries
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.models import adapt
 from agent_tui.engine.runtime import Emit, Runtime
@@ -138,6 +140,8 @@ class StepResult:
     received: bool = False
     notes: list[str] = field(default_factory=list)
     usage_problem: str | None = None
+    budget: BudgetLine | None = None
+    """That which had no room for an answer as long as the model gives."""
 
     def fail_with(self, text: str) -> None:
         """What the turn ends with: why the step failed, with what was tried."""
@@ -163,28 +167,45 @@ class StepRunner:
         self._task: asyncio.Task[object] | None = None
         self._lost: StoreError | None = None
         self._may_adapt = True
-        self._in_parent: Step | None = None
+        self._begun: BegunCall
+        self._call: NextCall
+        self._usage: ContextUsage
         self._view: list[SentMessage] = []
         self._unsent: NextCall | None = None
+        self._diagnosis: str | None = None
 
-    async def run(self, max_output: int | None = None) -> StepResult:
-        """One call. ``max_output`` is what is asked for where a refusal has said how much there is room for."""
+    async def begin(self, max_output: int | None = None) -> str | None:
+        """Begins the call, where no budget is in its way; returns what to tell, else. ``max_output`` is what is asked
+        for where a refusal has said how much there is room for. Raises StoreError."""
+        runtime = self._runtime
+        usage, info = runtime.usage(), runtime.info
+
+        def make(_output: int | None) -> Step:
+            self._call = call = next_call(runtime, usage, max_output=max_output)
+            before_step(call.step, usage)
+            call.request.reckoned = None if usage.pending else Reckoned(usage.total, usage.limit, usage.would_compact)
+            return call.step
+
+        most = max_output_for(usage, info.limits) if max_output is None else max_output
+        expected, told = runtime.expected(usage, most), (self._emit, info.spec, "the next call")
+        begun = await begin_call(runtime, expected, most, make, told)
+        if isinstance(begun, str):
+            return begun
+        self._begun, self._usage = begun, usage
+        return None
+
+    async def run(self) -> StepResult:
+        """The call that was begun."""
         runtime, conversation = self._runtime, self._runtime.conversation
-        usage = runtime.usage()
-        call = next_call(runtime, usage, max_output=max_output)
+        call, begun = self._call, self._begun
         step, request = call.step, call.request
-        before_step(step, usage)
-        step.expected_usd = runtime.expected(usage, step.max_output).usd
         target = runtime.info.target
         origin = Origin(target.provider, target.api, target.model)
         now = time.time()
         message = Message(new_id("msg"), "assistant", status="streaming", created=now, origin=origin, step_id=step.id)
-        request.reckoned = None if usage.pending else Reckoned(usage.total, usage.limit, usage.would_compact)
         self._unsent = call
         self._view = request.messages
-        await patiently(lambda: conversation.add_step(step))
-        self._in_parent = runtime.begin_in_parent(step)
-        result = StepResult(message, step, usage)
+        result = StepResult(message, step, self._usage, budget=begun.budget)
         processor = StreamProcessor(message, step.prefix_fingerprint)
         # Events are told a moment later: the message may have grown by then, and what it has would be told twice.
         self._emit(StepStarted(step, replace(message, parts=[])))
@@ -266,7 +287,8 @@ class StepRunner:
 
     async def _stream(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
         runtime, step = self._runtime, result.step
-        stream = stream_with_retries(runtime.provider, request, runtime.settings.agent.retries, self._emit)
+        attempts, again = runtime.settings.agent.retries, self._begun.may_repeat
+        stream = stream_with_retries(runtime.provider, request, attempts, self._emit, again)
         async with aclosing(stream) as items:
             async for item in items:
                 match item:
@@ -290,8 +312,10 @@ class StepRunner:
                             if note not in result.notes:
                                 result.notes.append(note)
                                 self._emit(Notice("info", note, "step_note"))
-                    case Finished(reason, metadata, dropped):
+                    case Finished(reason, metadata, dropped, response_id, diagnosis):
                         result.finish = reason
+                        if runtime.info.spec.cache_diagnostics:
+                            step.response_id, self._diagnosis = response_id, diagnosis
                         if dropped:
                             self._note_dropped(request, dropped, result)
                         if metadata is not None:
@@ -310,7 +334,9 @@ class StepRunner:
         runtime, conversation = self._runtime, self._runtime.conversation
         try:
             self._store_sent()
-            runtime.sent_log.judge(step, conversation.steps, self._view, runtime.info, conversation.summaries)
+            runtime.sent_log.judge(
+                step, conversation.steps, self._view, runtime.info, conversation.summaries, self._diagnosis
+            )
         except Exception:
             log.exception("What step %s read from the cache cannot be judged", step.id)
 
@@ -394,8 +420,7 @@ class StepRunner:
         self._judge_cache(step)
         if self._kept:
             conversation.finish(message)
-        conversation.save_step(step)
-        self._runtime.end_in_parent(self._in_parent, step)
+        self._begun.ended(round_up(processor.tokens * self._char_factor))
         self._emit(StepEnded(step, message))
 
     def _count_late(self, result: StepResult) -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from agent_tui.providers.dialects.anthropic import HAS_SCHEMAS as CLAUDES
 from agent_tui.providers.dialects.chat import WIRE as CHAT
+from agent_tui.providers.dialects.claude import HAS_SCHEMAS as CLAUDES
 from agent_tui.providers.dialects.gemini import HAS_SCHEMAS as GEMINIS
 from agent_tui.providers.dialects.gemini import OPEN
 from agent_tui.providers.dialects.openai import HAS_SCHEMAS as GPTS

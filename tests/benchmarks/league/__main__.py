@@ -1,7 +1,7 @@
 """The league of agents against a server that counts truly: what each says its context is, and what it is.
 
     python -m tests.benchmarks.league --cache FOLDER [--only ours] [--rivals claude,pi] [--vocabulary qwen,tekken]
-        [--json FILE] [--write docs/truth-league.md] [--no-times] [--keep FOLDER]
+        [--measure numbers] [--json docs/truth-league.json] [--write docs/truth-league.md] [--keep FOLDER]
 
 Run it with the project's environment; it needs tmux, npm and the network of the package registries for the first run,
 none after it. Agents are installed into ``--cache`` by the versions of ``versions.py``, run with a home of their own
@@ -26,9 +26,13 @@ from tests.benchmarks.league.conversation import write_files
 from tests.benchmarks.league.driving import Hung, Server, say, serving
 from tests.benchmarks.league.everyone import RIVALS
 from tests.benchmarks.league.rivals import Place, Rival
-from tests.benchmarks.league.running import Result, converse, surroundings
+from tests.benchmarks.league.running import Result, converse, read_result, surroundings
 from tests.benchmarks.league.timing import timed
 from tests.benchmarks.league.vocabularies import NAMES
+
+WHAT = ("numbers", "times")
+Found = dict[str, dict[str, Result]]
+"""Results by vocabulary and agent."""
 
 
 def main() -> None:
@@ -36,25 +40,30 @@ def main() -> None:
     chosen = _chosen(options)
     cache: Path = options.cache.expanduser().resolve()
     cache.mkdir(parents=True, exist_ok=True)
-    python = installing.vocabularies(cache)
-    node = installing.node(cache)
-    begun = time.monotonic()
-    found: dict[str, list[Result]] = {}
-    for vocabulary in options.vocabulary.split(","):
-        times = not options.no_times and not found
-        found[vocabulary] = [_one(rival, cache, python, node, vocabulary, times, options.keep) for rival in chosen]
-    date, seconds = time.strftime("%Y-%m-%d"), time.monotonic() - begun
-    whole = {
-        "date": date,
-        "seconds": round(seconds),
-        "vocabularies": {name: [asdict(result) for result in results] for name, results in found.items()},
-    }
-    if options.json:
-        options.json.write_text(json.dumps(whole, indent=1, ensure_ascii=False))
-    text = reporting.tables(found, date, seconds)
+    python, node = installing.vocabularies(cache), installing.node(cache)
+    found = _known(options.json)
+    for number, vocabulary in enumerate(options.vocabulary.split(",")):
+        for rival in chosen:
+            results = found.setdefault(vocabulary, {})
+            what = set(WHAT if options.measure == "both" else [options.measure])
+            what -= {"times"} if number else set()
+            place = (cache, python, node)
+            results[rival.name] = _one(rival, place, vocabulary, what, options.keep, results.get(rival.name))
+            if options.json:
+                data = {name: [asdict(one) for one in found[name].values()] for name in found}
+                options.json.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    text = reporting.tables({name: [own[one] for one in RIVALS if one in own] for name, own in found.items()})
     if options.write:
         reporting.put(options.write, text)
     print(text)
+
+
+def _known(path: Path | None) -> Found:
+    """What a file holds of earlier runs: rows of agents that are not run now stay as they were."""
+    if path is None or not path.exists():
+        return {}
+    data = json.loads(path.read_text("utf-8"))
+    return {name: {one["name"]: read_result(one) for one in results} for name, results in data.items()}
 
 
 def _options() -> argparse.Namespace:
@@ -63,8 +72,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", choices=("ours", "rivals"), help="one side")
     parser.add_argument("--rivals", help=f"some by name: {','.join(RIVALS)}")
     parser.add_argument("--vocabulary", default="qwen", help=f"one or more of {','.join(NAMES)}")
-    parser.add_argument("--no-times", action="store_true", help="numbers only")
-    parser.add_argument("--json", type=Path, help="everything measured")
+    parser.add_argument("--measure", choices=("both", *WHAT), default="both", help="numbers or times alone")
+    parser.add_argument("--json", type=Path, help="everything measured; what is not measured now stays as it was")
     parser.add_argument("--write", type=Path, help="a Markdown file whose tables are replaced")
     parser.add_argument("--keep", type=Path, help="a folder for every request as it came")
     return parser.parse_args()
@@ -80,9 +89,15 @@ def _chosen(options: argparse.Namespace) -> list[Rival]:
 
 
 def _one(
-    rival: Rival, cache: Path, python: Path, node: Path, vocabulary: str, times: bool, keep: Path | None
+    rival: Rival,
+    where: tuple[Path, Path, Path],
+    vocabulary: str,
+    what: set[str],
+    keep: Path | None,
+    before: Result | None,
 ) -> Result:
     """One agent with one vocabulary: the conversation, then the times in another session."""
+    cache, python, node = where
     say(f"{rival.title}, {vocabulary} …")
     try:
         installed = installing.agent(cache, rival.name) if rival.package else cache
@@ -95,16 +110,24 @@ def _one(
         with serving(python, vocabulary, project, kept) as server:
             place = Place(installed, Path(folder) / "home", project, server.url, node)
             place.home.mkdir()
-            result = converse(rival, place, server)
-            if times and "short talk" not in result.missing:
+            rival.prepare(place)
+            result = before or Result(rival.name)
+            if "numbers" in what:
+                result = converse(rival, place, server)
+                result.date = time.strftime("%Y-%m-%d")
+                if before:
+                    result.times, result.timed = before.times, before.timed
+            if "times" in what:
                 _times(rival, place, server, result)
     return result
 
 
 def _times(rival: Rival, place: Place, server: Server, result: Result) -> None:
     begun = time.monotonic()
+    result.missing.pop("times", None)
     try:
         result.times = timed(rival, place, server, surroundings(rival, place))
+        result.timed = time.strftime("%Y-%m-%d")
     except (Hung, TimeoutError, EOFError, OSError, StopIteration) as error:
         result.missing["times"] = f"{type(error).__name__}: {error}"[:300]
         say(f"{rival.title}: times: {error}"[:500])

@@ -104,21 +104,23 @@ def summary(prompt: str) -> str:
 
 
 def write_files(folder: Path) -> None:
-    """The project of the conversation, the same at every time: CSV, columns of digits, code, a log with its errors."""
+    """The project of the conversation, the same at every time: CSV, columns of digits, code, a log with its errors.
+
+    Each below 20 kB, the most that an agent's tool for reading takes whole."""
     rng = random.Random(24)
     folder.mkdir(parents=True, exist_ok=True)
     rows = ["id,customer,placed,net_cents,tax_cents,weight_g,lat,lon"]
-    for n in range(420):
+    for n in range(300):
         place = f"{rng.uniform(57, 64):.6f},{rng.uniform(5, 15):.6f}"
         rows.append(
             f"{104_000 + n},C-{rng.randint(10_000, 99_999)},2026-{rng.randint(1, 11):02}-{rng.randint(1, 28):02},"
             f"{rng.randint(900, 250_000)},{rng.randint(90, 60_000)},{rng.randint(20, 40_000)},{place}"
         )
-    columns = ["  ".join(f"{rng.uniform(0, 1_000):10.4f}" for _ in range(6)) for _ in range(330)]
+    columns = ["  ".join(f"{rng.uniform(0, 1_000):10.4f}" for _ in range(6)) for _ in range(265)]
     short = ["  ".join(f"{rng.uniform(0, 1_000):10.4f}" for _ in range(6)) for _ in range(110)]
-    digits = ["".join(rng.choices("0123456789", k=100)) for _ in range(200)]
+    digits = ["".join(rng.choices("0123456789", k=100)) for _ in range(190)]
     code = ['"""Books entries."""', "", "from dataclasses import dataclass", ""]
-    for n in range(75):
+    for n in range(64):
         code += [
             "",
             f"def book_{n}(entries: list[Entry], account: str, limit: int = {rng.randint(1, 90)}) -> int:",

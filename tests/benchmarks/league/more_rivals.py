@@ -39,6 +39,8 @@ GEMINI = Rival(
     ready=r"Type your message",
     read=_read_gemini,
     again=("--resume",),
+    shell_left=("Escape",),
+    leave=("/quit", "Enter"),
     compact="/compress",
     window=GEMINI_WINDOW,
     notes=("its footer, which has to be switched on, shows whole percents of a million: tokens are that share",),
@@ -79,6 +81,8 @@ QWEN = Rival(
     ready=r"Type your message",
     ask="/context",
     read=_read_qwen,
+    shell_left=("Escape",),
+    leave=("/quit", "Enter"),
     compact="/compress",
 )
 
@@ -117,4 +121,38 @@ VIBE = Rival(
     notes=("shows whole percents: its tokens are that share of the window",),
 )
 
-MORE = (GEMINI, QWEN, VIBE)
+# Copilot CLI, with a provider of the user's own, for which it needs no account
+
+
+def _copilot_config(place: Place) -> None:
+    place.write(".copilot/config.json", json.dumps({"trustedFolders": [str(place.project)]}))
+
+
+def _read_copilot(screen: str) -> Shown | None:
+    found = last(rf"{NUMBER}/{NUMBER} tokens \((\d+)%\)", screen)
+    return Shown(number(found[1], found[2]), float(found[5]), found[0]) if found else None
+
+
+COPILOT = Rival(
+    name="copilot",
+    title="Copilot CLI",
+    package="@github/copilot",
+    dialect="chat",
+    told="COPILOT_PROVIDER_MAX_PROMPT_TOKENS in its environment",
+    prepare=_copilot_config,
+    command=lambda place: [npm_program(place, "copilot"), "--allow-all"],
+    environment=lambda place: {
+        "COPILOT_PROVIDER_BASE_URL": f"{place.url}/v1",
+        "COPILOT_PROVIDER_API_KEY": "x",
+        "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": str(WINDOW),
+        "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": "32000",
+        "COPILOT_MODEL": MODEL,
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_AUTO_UPDATE": "false",
+    },
+    ready=r"(?m)^❯",
+    ask="/context",
+    read=_read_copilot,
+)
+
+MORE = (COPILOT, GEMINI, QWEN, VIBE)

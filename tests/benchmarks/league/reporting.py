@@ -33,9 +33,13 @@ def put(path: Path, text: str) -> None:
     path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", "utf-8")
 
 
-def tables(found: dict[str, list[Result]], date: str, seconds: float) -> str:
+def tables(found: dict[str, list[Result]]) -> str:
+    """All tables. ``found`` is what was measured by vocabulary."""
+    every = [result for results in found.values() for result in results]
+    dates = sorted({result.date for result in every if result.date})
+    minutes = sum(result.seconds for result in every) / 60
     names = "; ".join(NAMES[name] for name in found)
-    parts = [f"Measured on {date} in {seconds / 60:.0f} minutes. Vocabularies: {names}."]
+    parts = [f"Measured {' and '.join(dates)}, {minutes:.0f} minutes in all. Vocabularies: {names}."]
     for vocabulary, results in found.items():
         parts += [f"### Counted by {NAMES[vocabulary]}", _worst(results), _errors(results), _rows(results)]
     first = next(iter(found.values()))
@@ -162,9 +166,15 @@ def _agents(results: list[Result]) -> str:
 
 def _missing(found: dict[str, list[Result]]) -> str:
     lines = [
-        f"- {_title(result)}, {name} ({vocabulary}): {NOTHING}: {' '.join(why.split())[:300]}"
+        f"- {_title(result)}, {name} ({vocabulary}): {_plain(why)}"
         for vocabulary, results in found.items()
         for result in results
         for name, why in result.missing.items()
     ]
-    return "\n".join(["### Not measured", "", *lines]) if lines else ""
+    lines += [f"- {name}: {why}." for name, why in versions.LEFT_OUT.items()]
+    return "\n".join(["### Not measured", "", *lines])
+
+
+def _plain(why: str) -> str:
+    """The first sentence of a reason, without the screen that came with it."""
+    return " ".join(why.partition("; the screen:")[0].split())[:300] + "."

@@ -34,7 +34,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What an agent says of its context. ``digits``: it is exact to so many tokens, as it is written."""
+    """What an agent says of its context: tokens, its share of the window, the words, its interval where it has one."""
 
     tokens: int
     percent: float | None
@@ -46,9 +46,10 @@ class Shown:
 @dataclass(frozen=True, slots=True)
 class Rival:
     """``command`` starts it, ``again`` are the arguments with which it opens its last session. ``ready`` stands on the
-    screen when it takes keys. ``ask`` is typed to see the context (nothing: it always stands there), ``answer`` stands
-    on the screen then. ``headless`` are the arguments with which a process
-    of its own is asked about the last session. ``leave`` are the keys that end it."""
+    screen when it takes keys. ``ask`` is typed to see the context (nothing: it always stands there), ``close`` are the
+    keys that put it away; ``headless`` are the arguments with which a process of its own is asked about the last
+    session. ``shell_left`` are the keys that leave the mode for commands, ``stop`` those that stop an answer, ``leave``
+    those that end it. ``window`` is what it knows, in tokens."""
 
     name: str
     title: str
@@ -64,9 +65,8 @@ class Rival:
     close: tuple[str, ...] = ()
     again: tuple[str, ...] = ("--continue",)
     compact: str = "/compact"
-    compact_keys: tuple[str, ...] = ("Enter",)
     headless: tuple[str, ...] = ()
-    shell_keys: tuple[str, ...] = ("Enter",)
+    shell_left: tuple[str, ...] = ()
     stop: tuple[str, ...] = ("Escape",)
     leave: tuple[str, ...] = ("C-c", "C-c")
     window: int = WINDOW
@@ -112,7 +112,7 @@ def _ours_environment(place: Place) -> dict[str, str]:
 
 def _read_ours(screen: str) -> Shown | None:
     """The total of its proof, to the token, with the interval of its first line; the share from below the bar."""
-    headline = last(rf"{NUMBER}(?: ± {NUMBER})? of {NUMBER}", screen)
+    headline = re.search(rf"{NUMBER}(?: ± {NUMBER})? of {WINDOW // 1_000}k", screen)
     if headline is None:
         return None
     total = last(r"trigger = ([\d,]+)", screen)

@@ -47,9 +47,12 @@ class Row:
 
 @dataclass(slots=True)
 class Result:
-    """Everything measured of one agent. ``missing``: why something was not, by its name."""
+    """Everything measured of one agent. ``missing``: why something was not, by its name; ``date``: of the numbers,
+    ``timed``: of the times."""
 
     name: str
+    date: str = ""
+    timed: str = ""
     rows: list[Row] = field(default_factory=list)
     asking: int | None = None
     asked_requests: int | None = None
@@ -75,6 +78,11 @@ def surroundings(rival: Rival, place: Place) -> dict[str, str]:
     }
 
 
+def read_result(data: dict[str, Any]) -> Result:
+    """A result as ``dataclasses.asdict`` wrote it."""
+    return Result(**{**data, "rows": [Row(**row) for row in data["rows"]]})
+
+
 class Talk:
     """The agent in its terminal and the server that it talks to."""
 
@@ -98,13 +106,21 @@ class Talk:
             say(f"{self.rival.title}: did not end by its keys and was ended")
         self.pane.close()
 
-    def enter(self, text: str, keys: tuple[str, ...] = ("Enter",)) -> None:
+    def enter(self, text: str) -> None:
         self.pane.type(text)
         end = re.escape(text[-8:])
         with suppress(Hung):  # what was typed may be folded into a line of its own
             self.pane.wait(end, 5)
         time.sleep(PAUSE)
-        self.pane.press(*keys)
+        self.pane.press("Enter")
+
+    def _quiet(self, since: int, calm: float = 4.0, longest: float = 60.0) -> None:
+        """Waits until no request came for a while."""
+        end, number, at = time.monotonic() + longest, since, time.monotonic()
+        while time.monotonic() < end and time.monotonic() - at < calm:
+            time.sleep(0.2)
+            if (now := len(self.server.seen())) != number:
+                number, at = now, time.monotonic()
 
     def turn(self, part: str) -> int:
         """Says a part's message and waits until it is answered; the tokens that the server counted in its first
@@ -132,7 +148,10 @@ class Talk:
         end = time.monotonic() + ASK_SECONDS
         shown = None
         while shown is None and time.monotonic() < end:
-            shown = self.rival.read(self.pane.settle(1.0, 6))
+            screen = self.pane.settle(1.0, 6)
+            if self.rival.ask:  # an earlier answer may still stand above the newest message
+                screen = screen[max((mark.end() for mark in conversation.MARK.finditer(screen)), default=0) :]
+            shown = self.rival.read(screen)
         if self.rival.close:
             self.pane.press(*self.rival.close)
             time.sleep(PAUSE)
@@ -166,8 +185,11 @@ class Talk:
         """The user runs a command whose output becomes part of the conversation, with no request."""
         self.pane.type(USERS_COMMAND[0])
         time.sleep(PAUSE)
-        self.enter(USERS_COMMAND[1:], self.rival.shell_keys)
+        self.enter(USERS_COMMAND[1:])
         self.pane.settle(2.0, 10)
+        if self.rival.shell_left:
+            self.pane.press(*self.rival.shell_left)
+            time.sleep(1.5)  # Escape and what follows at once are one key to many
         self.measure(OWN_COMMAND, "command-1")
 
     def stopped(self) -> None:
@@ -184,8 +206,9 @@ class Talk:
         since = len(self.server.seen())
         self.server.tell(summing=True)
         try:
-            self.enter(self.rival.compact, self.rival.compact_keys)
+            self.enter(self.rival.compact)
             self.server.wait(lambda one: one["kind"] == "summary", since, ASK_SECONDS, "the request for a summary")
+            self._quiet(since)
             self.pane.settle(2.0, 12)
         finally:
             self.server.tell(summing=False)
@@ -216,7 +239,6 @@ def converse(rival: Rival, place: Place, server: Server) -> Result:
     """Runs the whole conversation."""
     result = Result(rival.name)
     begun = time.monotonic()
-    rival.prepare(place)
     talk = Talk(rival, place, server, result)
     try:
         with step(result, SHORT):

@@ -172,7 +172,9 @@ class Counting(Loopback):
 
     def _scripted(self, asked: Asked, seen: Seen) -> tuple[str, Call | None]:
         if seen.kind == "summary":
-            return conversation.summary(asked.texts("system", "user")), None
+            asks = [piece.text for piece in asked.pieces if piece.kind == "user"][-1:]
+            # Where there are tools the system prompt is the agent's usual one and says nothing of summaries.
+            return conversation.summary("\n".join(asks if asked.tools else [asked.texts("system"), *asks])), None
         if seen.kind == "side":
             return "Bookkeeping", None
         files = conversation.READS.get(seen.part, ())

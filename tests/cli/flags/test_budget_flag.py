@@ -75,3 +75,50 @@ def test_a_project_does_not_say_what_calls_cost_where_its_user_has_a_budget(cli:
 def test_budgets_and_prices_that_make_no_sense_are_one_line(cli: Cli, text: str, words: str) -> None:
     cli.config(text)
     cli.refused(2, "-p", "hi", "-m", "demo", words=words)
+
+
+CUT = '[[step]]\ntext = "It begins well and"\nfinish = "length"\n'
+
+
+def test_an_answer_that_its_budget_cuts_off_says_so(cli: Cli) -> None:
+    cli.config(PAID)
+    cli.script(CUT)
+    run = ("-p", "work", "-m", "paid", "--budget", "0.02")
+    text = cli.run(*run)
+    assert (text.code, text.out) == (54, "It begins well and\n")
+    assert "The answer was cut off at" in text.error and "--budget = $0.0200 has no room for more" in text.error
+    data = cli.run(*run, "--output-format", "json").json
+    assert data["stop_reason"] == "budget" and data["notices"][-1]["code"] == "budget"
+    assert cli.run("-p", "work", "-m", "paid", "--budget", "50").code == 0, "cut off by the model's own limit"
+
+
+HANGS = (
+    '[[step]]\nmatch = "hello"\ntext = "Fine."\n[[step]]\nmatch = "hang"\ntext = "And then"\nafter = 8\nhang = true\n'
+)
+
+
+def test_what_a_killed_run_cost_is_the_same_in_export_and_json_and_when_it_goes_on(cli: Cli) -> None:
+    cli.config(PAID)
+    cli.script(HANGS)
+    cli.run("-p", "hello", "-m", "paid")
+    session = cli.newest()
+    process = cli.start("-p", "hang", "-m", "paid", "--resume", session, "--output-format", "stream-json")
+    assert process.stdout is not None
+    try:
+        assert any('"And then"' in line or '"text": "And' in line for line in process.stdout)
+    finally:
+        process.kill()
+        process.communicate()
+
+    def figures() -> tuple[object, ...]:
+        export = cli.run("export", session, "--format", "json").json
+        shown = cli.run("context", "--session", session, "--json").json["session"]
+        (known,) = {(part["cost_known_usd"], part["unpriced_calls"]) for part in (export, shown)}
+        return *known, [step["status"] for step in export["steps"]]
+
+    killed = figures()
+    assert killed[1:] == (1, ["complete", "stopped"]) and killed[0] > 0  # type: ignore[operator]
+    cli.script(answers("Back."))
+    assert cli.run("-p", "go on", "-m", "paid", "--resume", session).code == 0
+    known, unpriced, statuses = figures()
+    assert (unpriced, statuses) == (1, ["complete", "stopped", "complete"]) and known > killed[0]  # type: ignore[operator]

@@ -10,12 +10,13 @@ from agent_tui.context.compaction.plan import message_tokens, undo_target
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.compaction.compactor import Compactor
-from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_TRIMS
+from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_TRIMS, Ledger
 from agent_tui.errors import WorkerError
 from agent_tui.models.events import CompactionStarted, Event
 from agent_tui.models.failure import Failure, Overflow
 from agent_tui.models.messages import ReasoningPart, SummaryPart, TextPart, ToolCallPart
 from agent_tui.models.requests import Failed, ModelRequest, Started, StreamItem
+from agent_tui.models.steps import Step
 from tests.support.compaction_world import (
     TARGET,
     CharCounter,
@@ -223,14 +224,20 @@ async def test_cancelling_leaves_nothing_behind() -> None:
 
 async def test_cancelling_the_caller_closes_the_call_and_is_raised() -> None:
     world, stalled = chat_world(), Stalled()
-    compactor = Compactor(stalled.stream)
+    ended: list[Step] = []
+
+    class Kept(Ledger):
+        def ended(self, step: Step, came: int) -> None:
+            ended.append(step)
+
+    compactor = Compactor(stalled.stream, ledger=Kept())
     task = asyncio.create_task(compactor.run(world.plan()))
     await stalled.reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert stalled.closed
-    assert [s.status for s in compactor.taken_steps()] == ["stopped"]
+    assert [s.status for s in ended] == ["stopped"]
     assert not compactor.running
 
 

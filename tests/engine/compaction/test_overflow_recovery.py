@@ -138,9 +138,9 @@ async def test_after_the_compaction_a_shorter_answer_may_still_be_what_fits(
 
 @pytest.mark.parametrize("window", [4_096, 8_192])
 async def test_a_small_window_is_content_with_a_short_answer(bench: Make, window: int) -> None:
-    model = Strict(window, exact, factor=1.35)
+    model = Strict(window, exact, factor=1.5)
     world = bench(model, model_info(window, window))
-    world.fill(2, int(window * 0.34))
+    world.fill(2, int(window * 0.29))
     ended = await world.turn("Go on.")
     assert ended.stop_reason == "end"
     assert model.kinds == ["turn", "turn"]

@@ -1,0 +1,49 @@
+"""Does a budget bind? Random runs of a whole agent against a model that takes all that it may and writes its own bill:
+random prices, budgets (of a run, a session, a day), windows, talks, up to eight subagents side by side, warm and cold
+caches, thoughts that nobody sees, attempts that break off, interruptions, compactions, and a kill in the middle of a
+call after which another process goes on.
+
+Usage: python tests/benchmarks/budget.py [--runs 1000] [--from SEED]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.engine.accounts.spender import Outcome, random_run
+
+
+async def measure(seeds: range) -> list[Outcome]:
+    outcomes = []
+    for seed in seeds:
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = await random_run(seed, Path(folder))
+        outcomes.append(outcome)
+        if outcome.over > 1e-9:
+            print(f"seed {seed}: {outcome}", flush=True)
+    return outcomes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=1_000)
+    parser.add_argument("--from", type=int, default=1_000, dest="first")
+    values = parser.parse_args()
+    found = asyncio.run(measure(range(values.first, values.first + values.runs)))
+    shares = sorted(outcome.spent / outcome.budget for outcome in found)
+    print(f"runs {len(found)}, calls {sum(outcome.calls for outcome in found):,}")
+    print(f"over budget by more than the input's error: {sum(outcome.over > 1e-9 for outcome in found)}")
+    print(f"over budget at all: {sum(share > 1 + 1e-9 for share in shares)}, at most {shares[-1]:.3f} of it")
+    print(f"spent at the median: {shares[len(shares) // 2]:.2f} of the budget")
+    print(f"stopped before a call: {sum(o.stopped for o in found)}, an answer cut off: {sum(o.cut for o in found)}")
+    return int(any(outcome.over > 1e-9 for outcome in found))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

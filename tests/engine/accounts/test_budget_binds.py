@@ -1,0 +1,16 @@
+"""A budget binds, whatever the model takes, the cache gives, breaks off, runs at once or is killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.engine.accounts.spender import random_run
+from tests.support.forms import examples
+
+
+@pytest.mark.parametrize("seed", range(examples(16, 1_000)))
+async def test_no_run_costs_more_than_its_budget_but_for_the_error_of_its_input(seed: int, tmp_path: Path) -> None:
+    outcome = await random_run(seed, tmp_path)
+    assert outcome.over <= 1e-9, outcome
