@@ -44,7 +44,7 @@ MESSAGE_DEVIATION, SCHEMA_DEVIATION, REQUEST_DEVIATION = 3.0, 0.1, 30.0
 to a request, in tokens."""
 
 
-WHOLE = 0.1
+WHOLE = 0.04
 """Standard deviation of all factors together, as a share of them."""
 
 
@@ -59,7 +59,7 @@ def facts(factors: Sequence[float], deviations: Sequence[float], noise: float = 
 
 _FITTED = (0.03, 0.08, 0.08, 0.05, 0.05, 0.12, 0.25, 0.4, 0.1, 0.06, 0.06)
 """Deviations where a vocabulary of the family was published: of its other versions, and of other texts."""
-_NOT_FITTED = (0.06, 0.3, 0.3, 0.12, 0.55, 0.3, 0.6, 0.7, 0.2, 0.1, 0.15)
+_NOT_FITTED = (0.05, 0.2, 0.15, 0.1, 0.5, 0.3, 0.6, 0.7, 0.15, 0.08, 0.12)
 """Deviations of the published vocabularies from each other."""
 
 
