@@ -156,11 +156,11 @@ class ModelRequest:
     """The JSON Schema that the last answer of the run has to fit."""
     output_due: bool = False
     """This request is for that answer, no tool is needed for it."""
-    capped: bool = False
-    """``max_output`` is what a budget has room for: it holds over what the model's own settings ask for."""
     compared_with: str | None = None
     """Where the model's ``cache_diagnostics`` are asked for, the id of the answer whose request this one is compared
     with; None: there is none yet."""
+    capped: bool = False
+    """``max_output`` is what a budget has room for: it holds over what the model's own settings ask for."""
     reckoned: Reckoned | None = field(default=None, metadata=LOCAL)
     """None while its parts are still being counted, and outside this process."""
 

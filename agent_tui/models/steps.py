@@ -311,16 +311,16 @@ class Step:
     """What else its estimate was made with."""
     expected_usd: float | None = None
     """Dollars that it was expected to cost."""
+    response_id: str | None = None
+    """The provider's name of the answer, by which a later request can be compared with this one."""
+    diagnosis: CacheDiagnosis | None = None
+    """Of this request and the newest one before it that has a ``response_id``."""
     most_usd: float | None = None
     """Dollars that it may cost at most, as far as it does not say what it cost; None where there is no price."""
     most_tokens: int | None = None
     """Tokens that it may take at most, sent and answered."""
     tried_usd: float = 0.0
     """Dollars that attempts before the last one may have cost: they broke off before anything of the answer came."""
-    response_id: str | None = None
-    """The provider's name of the answer, by which a later request can be compared with this one."""
-    diagnosis: CacheDiagnosis | None = None
-    """Of this request and the newest one before it that has a ``response_id``."""
 
     @property
     def counted(self) -> TokenUsage | None:

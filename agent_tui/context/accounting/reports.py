@@ -58,9 +58,11 @@ def verification_line(estimated: int, actual: int) -> str:
 
 
 def verified_growth(step: Step) -> tuple[Content, int] | None:
-    """What the new messages of a turn step consist of, and what was measured of them; None of a step that cannot be
-    learned from: more than they was an estimate."""
-    if step.kind != "turn" or step.status != "complete" or step.actual_growth is None or step.growth is None:
+    """What the new messages of a turn step or an exact count consist of, and what was measured of them; None of a step
+    that cannot be learned from: more than they was an estimate."""
+    if step.kind not in ("turn", "count") or step.status != "complete":
+        return None
+    if step.actual_growth is None or step.growth is None:
         return None
     return step.growth, step.actual_growth
 
