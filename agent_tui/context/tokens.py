@@ -44,7 +44,7 @@ MESSAGE_DEVIATION, SCHEMA_DEVIATION, REQUEST_DEVIATION = 3.0, 0.1, 30.0
 to a request, in tokens."""
 
 
-WHOLE = 0.04
+WHOLE = 0.06
 """Standard deviation of all factors together, as a share of them."""
 
 
