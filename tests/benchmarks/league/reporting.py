@@ -23,6 +23,7 @@ _TIMES = (
     ("p95", "stream_key_p95_ms", "{:.0f} ms"),
     ("screen clears", "clears", "{:.0f}"),
     ("bytes a second", "bytes_a_second", "{:,.0f}"),
+    ("load of the machine", "load", "{:.0f}"),
 )
 
 
