@@ -242,6 +242,7 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
     usage = runtime.usage()
     call = next_call(runtime, usage, "count")
     step, beside = call.step, 0
+    step.estimated_input = usage.total
     if not usage.pending:
         before_step(step, usage)
     if not view or view[-1].message.role == "assistant":

@@ -18,7 +18,7 @@ from agent_tui.context.accounting.messages import (
 from agent_tui.context.accounting.tally import Tally
 from agent_tui.context.anchor import why_no_anchor
 from agent_tui.context.tokens import ROUGH
-from agent_tui.models.calibration import REQUESTS, Content
+from agent_tui.models.calibration import Content
 from agent_tui.models.context import Accuracy, Basis, Calculation, ContextUsage, Spreads
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.usage import Limits, TokenUsage
@@ -98,11 +98,12 @@ def next_input(ground: Ground, sizes: Sizes) -> NextInput:
 def _pure_estimate(ground: Ground, sizes: Sizes) -> NextInput:
     total = sizes.fixed.total + sizes.new.total
     pending = bool(sizes.new.approximate) or any(sizes.fixed.approximate)
-    whole = sizes.fixed.content.copy()
+    whole = sizes.new.content.copy()
     if ground.measured_scale is not None:
-        whole = Content(plain=sizes.fixed.total, rough=(MEASURED_FIXED * sizes.fixed.total) ** 2)
-    whole.add(sizes.new.content)
-    whole.terms[REQUESTS] += 1
+        # What the server adds to a request was measured with them.
+        whole.rough += (MEASURED_FIXED * sizes.fixed.total) ** 2
+    else:
+        whole.add(sizes.fixed.content)
     spread = _spread(ground, whole, total, pending)
     terms = Calculation(None, None, 0, 0, 0, total, spreads=Spreads(new_messages=spread))
     return NextInput(total, terms, "estimated", total, pending, spread)
