@@ -156,6 +156,8 @@ class ModelRequest:
     """The JSON Schema that the last answer of the run has to fit."""
     output_due: bool = False
     """This request is for that answer, no tool is needed for it."""
+    unseen: bool = False
+    """The server was seen to refuse pictures and files of this model: a line of text stands for each."""
     capped: bool = False
     """``max_output`` is what a budget has room for: it holds over what the model's own settings ask for."""
     reckoned: Reckoned | None = field(default=None, metadata=LOCAL)
