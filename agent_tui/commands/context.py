@@ -12,7 +12,7 @@ from agent_tui.commands.context_texts import ADDED, part_text, row_facts, sent_t
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
 from agent_tui.commands.report import ContextReport, ReportRow, entry_details, row_notes, shown, total_mark
-from agent_tui.commands.report_json import context_json
+from agent_tui.commands.report_json import context_json, diagnoses
 from agent_tui.commands.sessions import write_export, write_told
 from agent_tui.context.compaction.notices import EXACT_OFF, exact_text
 from agent_tui.context.tokens import format_metrics
@@ -236,6 +236,9 @@ def cache_text(agent: Agent) -> str:
         lines += [f"At {clock(entry.created)}:", *(f"  {line}" for line in entry_details(entry).split("\n"))]
     if len(entries) > CALLS:
         lines.append(f"and {plural(len(entries) - CALLS, 'earlier call')}")
+    if (agreed := diagnoses(entries))["compared"]:
+        told = f"The provider compared {agreed['compared']} of them itself"
+        lines.append(f"{told}; {agreed['agreed']} times it says what we say.")
     return "\n".join(lines)
 
 

@@ -14,7 +14,7 @@ from agent_tui.context.cache_forecast import cache_entries, expected_words, miss
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
-from agent_tui.models.steps import CacheEntry, CacheMiss, CompactionRecord, MissCause, MissSum, Step
+from agent_tui.models.steps import CacheDiagnosis, CacheEntry, CacheMiss, CompactionRecord, MissCause, MissSum, Step
 from agent_tui.models.usage import Prices
 from agent_tui.records import dataclass
 from agent_tui.text.clean import cut, one_line
@@ -444,6 +444,14 @@ def miss_words(miss: CacheMiss) -> str:
     return one_line(f"expired: {miss.what}" if miss.cause == "expired" else miss.what, 200)
 
 
+def diagnosis_words(diagnosis: CacheDiagnosis) -> str:
+    """What the provider says had changed since the request before, and whether we say the same."""
+    said = diagnosis.said.replace("_", " ") or "nothing had changed"
+    ours = diagnosis.ours.replace("_", " ").replace(" changed ", " changed, ") or "nothing had changed"
+    told = {True: "so do we", False: f"we say: {ours}", None: "it could not compare"}[diagnosis.agrees]
+    return one_line(f"the provider says: {said}; {told}", 200)
+
+
 def read_words(entry: CacheEntry) -> str:
     """Returns words for the part of a call's input that was read from the cache."""
     if entry.read is None or not entry.input:
@@ -464,6 +472,8 @@ def entry_details(entry: CacheEntry) -> str:
         lines.append(f"Missed    {missed}, {miss_words(entry.miss)}; extra {money(entry.miss.cost_usd)}")
     if entry.life is not None:
         lines.append(f"Kept      {duration(entry.life)} from the beginning of the call")
+    if entry.diagnosis is not None:
+        lines.append(f"Diagnosis {diagnosis_words(entry.diagnosis)}")
     told = " · ".join(f"{one_line(name, 40)} {_number(value)}" for name, value in entry.told)
     if told:
         lines.append(f"Provider  {told}")

@@ -13,8 +13,10 @@ from dataclasses import field, replace
 from functools import partial
 
 from agent_tui.context.accounting.next_input import max_output_for, min_output
+from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall, give_back, hold_back
 from agent_tui.context.anchor import runs_of
+from agent_tui.context.cache_misses import compared
 from agent_tui.context.past import given_of
 from agent_tui.context.tokens import estimate_message, family_of
 from agent_tui.context.view import active_prune_ids
@@ -112,6 +114,8 @@ def next_call(
         unseen=info.images is False,
         capped=budget is not None,
     )
+    if info.spec.cache_diagnostics and (base := compared(runtime.conversation.steps, info.target.provider)) is not None:
+        request.compared_with = base.response_id
     return NextCall(step, request, info)
 
 
@@ -240,6 +244,8 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
     call = next_call(runtime, usage, "count")
     step, beside = call.step, 0
     step.estimated_input = usage.total
+    if not usage.pending:
+        before_step(step, usage)
     if not view or view[-1].message.role == "assistant":
         message, beside = stand_in(runtime.info.target)
         call.request.messages.append(message)
@@ -253,10 +259,10 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
         log.info("An exact count of %s came too late: the conversation has changed", tokens)
         return None
     step.usage = TokenUsage(input=tokens, output=0)
-    step.actual_input = tokens
-    step.estimated_messages = None if view else 0
     step.status, step.finished = "complete", time.time()
+    after_step(step)
     runtime.conversation.add_step(step)
+    runtime.learn_growth(step)
     return tokens
 
 

@@ -19,7 +19,7 @@ from agent_tui.models.failure import Failure, Overflow
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Provider, ReplayRule, StreamItem
 from agent_tui.models.steps import ColdRequest, Step
 from agent_tui.models.usage import LearnedLimit, Limits
-from agent_tui.providers.catalog import dialect_of, needs_no_key, resolve_target, ttl_problem
+from agent_tui.providers.catalog import cache_problem, dialect_of, needs_no_key, resolve_target
 from agent_tui.providers.dialects.record import least
 from agent_tui.providers.dialects.shared import Thinking
 from agent_tui.providers.failure_lines import replay_fact
@@ -84,7 +84,7 @@ class ModelCatalogue:
     def _with_key(self, spec: ModelSpec) -> ModelSpec:
         """Adds the key from the keyring where one is needed and the environment has none. Raises ConfigError for a
         setting that the model's provider does not have."""
-        if (problem := ttl_problem(spec, resolve_target(spec))) is not None:
+        if (problem := cache_problem(spec, resolve_target(spec))) is not None:
             raise ConfigError(problem)
         provider = spec.model.split("/", 1)[0]
         names = (spec.api_key_env,) if spec.api_key_env else dialect_of(provider).keys

@@ -197,7 +197,7 @@ class Message:
     """What the provider attached to the message as a whole."""
     counts: tuple[int, ...] | None = None
     """The same by kind (``models.calibration.KINDS``). None until the worker has counted it: versions before knew
-    only how many there are, and then all of them are taken for words."""
+    only how many there are."""
 
     @property
     def text(self) -> str:

@@ -158,6 +158,9 @@ class ModelRequest:
     """This request is for that answer, no tool is needed for it."""
     unseen: bool = False
     """The server was seen to refuse pictures and files of this model: a line of text stands for each."""
+    compared_with: str | None = None
+    """Where the model's ``cache_diagnostics`` are asked for, the id of the answer whose request this one is compared
+    with; None: there is none yet."""
     capped: bool = False
     """``max_output`` is what a budget has room for: it holds over what the model's own settings ask for."""
     reckoned: Reckoned | None = field(default=None, metadata=LOCAL)
@@ -208,11 +211,14 @@ class Started:
 @dataclass(slots=True, frozen=True)
 class Finished:
     """The answer ended as the provider meant it to. ``dropped`` are the places of reasoning blocks that it says it left
-    out of the request (``messages.1.content.0``), none where it says nothing."""
+    out of the request (``messages.1.content.0``), none where it says nothing. ``response_id`` and ``diagnosis`` are
+    given where requests are compared: see ``models.steps.CacheDiagnosis``."""
 
     reason: FinishReason
     message_metadata: Metadata | None = None
     dropped: list[str] = field(default_factory=list)
+    response_id: str | None = None
+    diagnosis: str | None = None
 
 
 @dataclass(slots=True, frozen=True)

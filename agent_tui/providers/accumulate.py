@@ -124,8 +124,11 @@ class Accumulator:
                 UsageReport(usage, self._cost(usage), problem, made if said is not None else None, self._model)
             )
         if self._out.finish is not None:
-            reason = "tool_calls" if self._out.finish == "stop" and self._out.has_tool_calls else self._out.finish
-            items.append(Finished(reason, self._out.message_metadata, self._out.dropped))
+            # Whatever a server calls it: an answer that ends with calls ends for them.
+            calls = self._out.finish in ("stop", "unknown") and self._out.has_tool_calls
+            reason = "tool_calls" if calls else self._out.finish
+            out = self._out
+            items.append(Finished(reason, out.message_metadata, out.dropped, *out.compared))
         return items
 
     def _drain(self) -> None:

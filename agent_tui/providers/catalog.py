@@ -206,14 +206,19 @@ def takes_markers(target: Target) -> bool:
     return dialect_of(target.provider).cache == family_record(target.family).cache == "markers"
 
 
-def ttl_problem(spec: ModelSpec, target: Target) -> str | None:
-    """Says why a model's ``cache_ttl`` cannot be had, in one line."""
-    if spec.cache_ttl is None or takes_markers(target):
-        return None
-    return (
-        f"models.{spec.key}: cache_ttl: {target.provider} lets nobody say how long it keeps {target.model}; "
-        "only for Claude it can be chosen. Take it out."
-    )
+def cache_problem(spec: ModelSpec, target: Target) -> str | None:
+    """Says why a model's ``cache_ttl`` or ``cache_diagnostics`` cannot be had, in one line."""
+    if spec.cache_ttl is not None and not takes_markers(target):
+        return (
+            f"models.{spec.key}: cache_ttl: {target.provider} lets nobody say how long it keeps {target.model}; "
+            "only for Claude it can be chosen. Take it out."
+        )
+    if spec.cache_diagnostics and not (dialect_of(target.provider).diagnoses and is_direct(spec, target)):
+        return (
+            f"models.{spec.key}: cache_diagnostics: only Anthropic's own API, called directly, says why its cache was "
+            "missed. Take it out."
+        )
+    return None
 
 
 def caching_of(target: Target, own_server: bool = False) -> Caching:

@@ -71,6 +71,10 @@ class ChatForm:
             images=images,
         )
 
+    def block(self, part: AttachmentPart) -> Metadata:
+        """An attachment as this model takes it."""
+        return attachment_block(part, self.images, files=not self.dialect.no_files)
+
 
 def chat_messages(
     items: Sequence[SentMessage], plan: ReplayPlan, form: ChatForm, system: Sequence[str] = ()
@@ -117,7 +121,7 @@ def _blocks(content: str | list[Metadata]) -> list[Metadata]:
 def _show(messages: list[Metadata], seen: list[AttachmentPart], form: ChatForm) -> None:
     """Images of tool results, for providers whose tool messages are only text: as a user message after all results."""
     if seen:
-        messages.append({"role": "user", "content": [attachment_block(part, form.images) for part in seen]})
+        messages.append({"role": "user", "content": [form.block(part) for part in seen]})
         seen.clear()
 
 
@@ -125,7 +129,7 @@ def _user_content(message: Message, form: ChatForm) -> str | list[Metadata]:
     blocks: list[Metadata] = []
     for part in message.parts:
         if isinstance(part, AttachmentPart):
-            blocks.append(attachment_block(part, form.images))
+            blocks.append(form.block(part))
         elif isinstance(part, (TextPart, SummaryPart)) and part.text.strip():
             blocks.append({"type": "text", "text": encodable(part.text)})
     blocks = blocks or [{"type": "text", "text": EMPTY_USER}]
@@ -137,7 +141,7 @@ def _user_content(message: Message, form: ChatForm) -> str | list[Metadata]:
 def _result(result: Result, form: ChatForm) -> Metadata:
     content: str | list[Metadata] = result.text
     if form.lists:
-        shown = [attachment_block(part, form.images) for part in result.attachments] if form.blocks else []
+        shown = [form.block(part) for part in result.attachments] if form.blocks else []
         content = [{"type": "text", "text": result.text}, *shown]
     name = {"name": result.call.part.name} if form.named else {}
     return {"role": "tool", "tool_call_id": result.call.id, "content": content, **name}
@@ -202,12 +206,10 @@ def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, form
 
 
 def _call(answer: Answer, index: int, part: ToolCallPart, signature: str | None, form: ChatForm) -> Metadata:
-    raw = encodable(part.arguments)
-    arguments = raw if raw and form.dialect.raw_arguments else object_arguments(raw)
     call: Metadata = {
         "id": answer.calls[index].id,
         "type": "function",
-        "function": {"name": part.name, "arguments": arguments},
+        "function": {"name": part.name, "arguments": object_arguments(part.arguments)},
     }
     if signature and form.dialect.own_signatures:
         call["provider_specific_fields"] = {"thought_signature": signature}
@@ -442,6 +444,8 @@ def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str
         kwargs["max_tokens"] = min(info.limits.max_output or output, _MOST_UNASKED)
     if dialect.cache == family.cache == "key":
         kwargs["prompt_cache_key"] = request.session_id
+    if dialect.diagnoses and request.spec.cache_diagnostics and request.kind == "turn":
+        kwargs["diagnostics"] = {"previous_message_id": request.compared_with}
     if dialect.pins_context and info.limits.window:
         # Else it loads the model anew with its own small default, and cuts the prompt off silently.
         kwargs["num_ctx"] = info.limits.window

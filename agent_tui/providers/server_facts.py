@@ -9,7 +9,6 @@ import logging
 import os
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -41,15 +40,14 @@ _CALL_PATH = re.compile(r"/(?:chat/completions|responses|messages|api/chat)$")
 
 async def server_facts(info: ModelInfo, connections: Connections) -> ServerFacts | None:
     """What the server of a model says; None where it is not asked. Takes at most ``TIMEOUT`` seconds, and never raises:
-    a server that does not answer is ``silent``."""
+    a server that does not answer, or not all in that time, is ``silent``, and so is a router of llama.cpp before it has
+    loaded the model."""
     if info.problem is not None or not is_asked(info):
         return None
     server = Server(info.spec, info.target, connections)
-    facts = ServerFacts()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(TIMEOUT):
-            facts = await _facts(server, info.target)
-    return replace(facts, silent=not server.answered)
+    facts = await _facts(server, info.target)
+    unloaded = facts.counting == "llama.cpp" and facts.limits is None
+    return replace(facts, silent=unloaded or server.late or not server.answered)
 
 
 def is_asked(info: ModelInfo) -> bool:
@@ -78,6 +76,9 @@ class Server:
             url = spec.api_base or ""
         self.answered = not url
         """It said something, be it that it does not know; not that it is not ready yet."""
+        self.late = False
+        """Its time was over before it had said all."""
+        self._until = asyncio.get_running_loop().time() + TIMEOUT
         parts = urlsplit(url)
         path = _CALL_PATH.sub("", parts.path).rstrip("/")
         self.base = urlunsplit(parts._replace(path=path, query="", fragment=""))
@@ -89,10 +90,15 @@ class Server:
         """The JSON at a URL, or None; a POST where there is a body."""
         content = None if body is None else json.dumps(body).encode()
         try:
-            async with self._connections.post(url, self._headers, content) as response:
+            async with (
+                asyncio.timeout_at(self._until),
+                self._connections.post(url, self._headers, content) as response,
+            ):
                 data = b"".join([piece async for piece in net.body(response, MOST_BYTES)])
             self.answered = True
             return json.loads(data)
+        except TimeoutError:
+            self.late = True
         except HttpError as error:
             self.answered = self.answered or error.status_code < 500
         except (BoundError, NetworkSettingsError, ValueError, RecursionError):

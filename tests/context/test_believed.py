@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from agent_tui.models.usage import TokenUsage
-from tests.support.lying_server import (
+from tests.context.lying_server import (
     Lie,
     Talk,
     all_summed,

@@ -64,7 +64,10 @@ def _script(files: Sequence[ProjectFile], window: int) -> Script:
 
 
 class CachedRun:
-    """One conversation with one provider, with ``plan`` (turn → what is done before it)."""
+    """One conversation with one provider, with ``plan`` (turn → what is done before it). ``diagnosed``: the provider is
+    asked to compare the requests itself."""
+
+    diagnosed = False
 
     def __init__(
         self,
@@ -102,6 +105,7 @@ class CachedRun:
                 context_window=self.window,
                 api=flavour.api,
                 reasoning_effort="medium",
+                cache_diagnostics=self.diagnosed,
             )
         settings = Settings(
             default_model="m",

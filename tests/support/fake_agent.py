@@ -38,7 +38,7 @@ from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Cost, Limits, Prices
 from agent_tui.paths import Paths
-from agent_tui.providers.dialects.anthropic import IMAGES as CLAUDE
+from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
 from agent_tui.tools.files.pictures import fit_attachments
 from tests.support.fake_store import FakeStore
 from tests.support.usages import sample_usage

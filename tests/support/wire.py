@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from agent_tui.models.messages import Message, Metadata, Origin, Part, TextPart, ToolCallPart, ToolResultPart
@@ -53,8 +54,9 @@ def body(
     max_output: int | None = 8_000,
     tools: list[ToolSchema] | None = None,
     reasoning: bool | None = True,
+    **more: Any,
 ) -> dict[str, Any]:
-    """The JSON that goes out for this conversation."""
+    """The JSON that goes out for this conversation; ``more`` are other fields of the request."""
     info = ModelInfo(where, resolve_target(where), Limits(200_000, None, 64_000, "config"), Prices(), reasoning, True)
     request = recorded.request_for(
         where,
@@ -64,7 +66,7 @@ def body(
         tools=[TOOL] if tools is None else tools,
         system="Be brief.",
     )
-    sent = recorded.stream(request, info, Reply(chat_stream(["ok"])))
+    sent = recorded.stream(replace(request, **more), info, Reply(chat_stream(["ok"])))
     if not sent.sent:
         raise AssertionError(f"nothing was sent: {sent.error}")
     return sent.sent

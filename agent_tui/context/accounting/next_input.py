@@ -18,7 +18,7 @@ from agent_tui.context.accounting.messages import (
 from agent_tui.context.accounting.tally import Tally
 from agent_tui.context.anchor import why_no_anchor
 from agent_tui.context.tokens import ROUGH
-from agent_tui.models.calibration import REQUESTS, Content
+from agent_tui.models.calibration import Content
 from agent_tui.models.context import Accuracy, Basis, Calculation, ContextUsage, Spreads
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.usage import Limits, TokenUsage
@@ -74,8 +74,8 @@ def estimated_fixed(ground: Ground) -> FixedEstimate:
     """The prefix parts, at the scale that was measured of them; the calibration stands in where nothing was."""
     scale, fixed, family = ground.measured_scale, ground.inputs.fixed, ground.family
     if scale is None:
-        return estimate_fixed_parts(fixed, family, ground.calibration, added=ground.added)
-    return estimate_fixed_parts(fixed, family, None, scale, ground.added)
+        return estimate_fixed_parts(fixed, family, ground.calibration, added=ground.added, measured=ground.changes)
+    return estimate_fixed_parts(fixed, family, None, scale, ground.added, ground.changes)
 
 
 def next_input(ground: Ground, sizes: Sizes) -> NextInput:
@@ -98,11 +98,12 @@ def next_input(ground: Ground, sizes: Sizes) -> NextInput:
 def _pure_estimate(ground: Ground, sizes: Sizes) -> NextInput:
     total = sizes.fixed.total + sizes.new.total
     pending = bool(sizes.new.approximate) or any(sizes.fixed.approximate)
-    whole = sizes.fixed.content.copy()
+    whole = sizes.new.content.copy()
     if ground.measured_scale is not None:
-        whole = Content(plain=sizes.fixed.total, rough=(MEASURED_FIXED * sizes.fixed.total) ** 2)
-    whole.add(sizes.new.content)
-    whole.terms[REQUESTS] += 1
+        # What the server adds to a request was measured with them.
+        whole.rough += (MEASURED_FIXED * sizes.fixed.total) ** 2
+    else:
+        whole.add(sizes.fixed.content)
     spread = _spread(ground, whole, total, pending)
     terms = Calculation(None, None, 0, 0, 0, total, spreads=Spreads(new_messages=spread))
     return NextInput(total, terms, "estimated", total, pending, spread)
@@ -142,8 +143,8 @@ def _spread(ground: Ground, content: Content, estimated: int, pending: bool) -> 
 def _delta(ground: Ground) -> tuple[int, bool, Content]:
     """``fixed_delta``: the prefix parts now, less those of the anchor, whether a count is still missing, and what it
     consists of."""
-    then = ground.chain[-1].fixed
-    return fixed_delta(ground.inputs.fixed, then, ground.family, ground.calibration, ground.measured_scale)
+    then, now = ground.chain[-1].fixed, ground.inputs.fixed
+    return fixed_delta(now, then, ground.family, ground.calibration, ground.measured_scale, ground.changes)
 
 
 MEASURED_FIXED = 0.02

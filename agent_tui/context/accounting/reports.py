@@ -26,6 +26,10 @@ def before_step(step: Step, usage: ContextUsage) -> None:
     step.estimated_input, step.estimated_spread, step.anchor_step = usage.total, usage.spread, usage.anchor_step
     terms = usage.calculation
     step.built_on = terms.last_input
+    if changed := terms.spreads.fixed_delta:
+        by = terms.spreads
+        rest = math.hypot(by.last_output, by.dropped_reasoning, by.removed, by.new_messages)
+        step.estimated_change = terms.fixed_delta, changed, math.ceil(rest)
     step.estimated_messages = terms.all_messages
     step.estimated_growth = terms.new_estimated
     sure = terms.others_sure
@@ -58,9 +62,11 @@ def verification_line(estimated: int, actual: int) -> str:
 
 
 def verified_growth(step: Step) -> tuple[Content, int] | None:
-    """What the new messages of a turn step consist of, and what was measured of them; None of a step that cannot be
-    learned from: more than they was an estimate."""
-    if step.kind != "turn" or step.status != "complete" or step.actual_growth is None or step.growth is None:
+    """What the new messages of a turn step or an exact count consist of, and what was measured of them; None of a step
+    that cannot be learned from: more than they was an estimate."""
+    if step.kind not in ("turn", "count") or step.status != "complete":
+        return None
+    if step.actual_growth is None or step.growth is None:
         return None
     return step.growth, step.actual_growth
 

@@ -172,6 +172,7 @@ class StepRunner:
         self._usage: ContextUsage
         self._view: list[SentMessage] = []
         self._unsent: NextCall | None = None
+        self._diagnosis: str | None = None
 
     async def begin(self, max_output: int | None = None) -> str | None:
         """Begins the call, where no budget is in its way; returns what to tell, else. ``max_output`` is what is asked
@@ -328,8 +329,10 @@ class StepRunner:
                             if note not in result.notes:
                                 result.notes.append(note)
                                 self._emit(Notice("info", note, "step_note"))
-                    case Finished(reason, metadata, dropped):
+                    case Finished(reason, metadata, dropped, response_id, diagnosis):
                         result.finish = reason
+                        if runtime.info.spec.cache_diagnostics:
+                            step.response_id, self._diagnosis = response_id, diagnosis
                         if dropped:
                             self._note_dropped(request, dropped, result)
                         if metadata is not None:
@@ -348,7 +351,9 @@ class StepRunner:
         runtime, conversation = self._runtime, self._runtime.conversation
         try:
             self._store_sent()
-            runtime.sent_log.judge(step, conversation.steps, self._view, runtime.info, conversation.summaries)
+            runtime.sent_log.judge(
+                step, conversation.steps, self._view, runtime.info, conversation.summaries, self._diagnosis
+            )
         except Exception:
             log.exception("What step %s read from the cache cannot be judged", step.id)
 

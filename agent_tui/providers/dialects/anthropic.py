@@ -12,21 +12,14 @@ from typing import Any
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Effort, FinishReason, ModelInfo, ModelRequest, ModelSpec, Target
 from agent_tui.models.usage import Limits, TokenUsage
+from agent_tui.providers.dialects.claude import CACHING, IMAGES, SCHEMAS
 from agent_tui.providers.dialects.record import (
-    BUT_BOUNDS,
-    MEBI,
-    ONE_OF,
-    SHAPE,
-    Caching,
     Dialect,
     ExactCount,
     Fields,
-    ImageLimits,
     ModelFamily,
     RetentionRule,
-    Schemas,
     Source,
-    Subset,
     Version,
     Wire,
 )
@@ -50,51 +43,6 @@ from agent_tui.providers.dialects.shared import (
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 """Without this header Anthropic's API refuses ``block_binding``."""
-
-_CACHING = Caching(
-    "markers",
-    life=300.0,
-    # The table "what invalidates the cache": another choice of tools, way of thinking or effort and images that are
-    # added or removed cost the messages. Of effort the page says that it may cost more, by model.
-    # .../structured-outputs: another format invalidates the whole conversation's cache.
-    loses=MappingProxyType({"thinking": "messages", "tool choice": "messages", "images": "messages", "schema": "all"}),
-    look_back=20,
-    # "Minimum cacheable prompt length": 1 024 but for these. Bedrock has its own for two of them
-    # (platform.claude.com/docs/en/about-claude/models/migration-guide; docs.litellm.ai/docs/completion/prompt_caching).
-    minima=(
-        (re.compile(r"anthropic\.claude-opus-4-7|opus-4[-.][56]|haiku-4"), 4_096),
-        (re.compile(r"opus-4[-.]7|mythos-preview|haiku-3|3(?:[-.]5)?-haiku"), 2_048),
-        (re.compile(r"anthropic\.claude-fable"), 1_024),
-        (re.compile(r"(?:opus|fable|mythos)-5|(?:sonnet|haiku)-5[-.]5"), 512),
-    ),
-    source=Source("platform.claude.com/docs/en/build-with-claude/prompt-caching", "2026-11-22"),
-)
-"""Five minutes from the last use, an hour where asked for; the same at Bedrock
-(docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html)."""
-
-IMAGES = ImageLimits(
-    5 * MEBI,
-    8_000,
-    count=100,
-    many=20,
-    many_side=2_000,
-    # 32 MB a request.
-    total=28_000_000,
-    source=Source("docs.claude.com/en/docs/build-with-claude/vision", "2026-11-21"),
-)
-"""5 MB an image (the refusal counts the base64 text against 5 242 880)."""
-
-CLOSED = Subset(SHAPE, BUT_BOUNDS, ONE_OF, closes=True)
-"""JSON Schema limitations of the page on structured outputs."""
-HAS_SCHEMAS = r"claude-(?:[a-z]+-(?:4[-.](?:[5-9]|1\d)(?!\d)|[5-9](?!\d)|[1-9]\d(?!\d)))"
-"""Claude 4.5 and newer."""
-_SCHEMAS = Schemas(
-    "always",
-    CLOSED,
-    re.compile(HAS_SCHEMAS),
-    source=Source("docs.claude.com/en/docs/build-with-claude/structured-outputs", "2026-11-21"),
-)
-
 
 _CLAUDE_NEW = re.compile(r"claude-([a-z]+)-(\d+)(?:[-.](\d{1,2}))?(?!\d)")
 _CLAUDE_OLD = re.compile(r"claude-(\d)(?:[-.](\d))?(?:-([a-z]+))?")
@@ -128,7 +76,7 @@ CLAUDE = ModelFamily(
     signed_blocks=True,
     think_tags=False,
     cache="markers",
-    caching=_CACHING,
+    caching=CACHING,
     output=_OUTPUT,
     assumed=MappingProxyType({"claude": Limits(200_000, None, 32_000, "assumed")}),
     images="area",
@@ -372,6 +320,7 @@ class AnthropicStream(StreamReader):
             self._usage(message.get("usage"))
         self._message = told or self._message or ""
         self._transformed(event, message)
+        self._diagnosed(message)
 
     def _transformed(self, *places: dict[str, Any]) -> None:
         """Reads what the API changed in the request before the model read it; the last report holds all of it."""
@@ -383,6 +332,16 @@ class AnthropicStream(StreamReader):
                     for entry in listed
                     if isinstance(entry, dict) and entry.get("type") == "thinking_dropped"
                 ]
+
+    def _diagnosed(self, message: dict[str, Any]) -> None:
+        """Reads what had changed since the request that this one was to be compared with; a reason of None is still
+        being looked for, and what is no id of the API's own is refused in the next request."""
+        if "diagnostics" not in message:
+            return
+        told, said = str(message.get("id") or ""), message["diagnostics"]
+        reason = mapping(mapping(said).get("cache_miss_reason")).get("type")
+        diagnosis = "" if said is None else str(reason) if reason else None
+        self.out.compared = told if told.startswith("msg_") else None, diagnosis
 
     def _usage(self, usage: Any) -> None:
         """The last report is the final one, but servers that repeat the input as 0 there mean what they said first."""
@@ -492,9 +451,11 @@ RECORDS = (
         merging=True,
         thinking_blocks=True,
         drops_unfit=True,
+        # .../build-with-claude/cache-diagnostics (2026-11-22): for everybody since September 2026, without a header.
+        diagnoses=True,
         guessed_reasoning=True,
-        schemas=_SCHEMAS,
+        schemas=SCHEMAS,
         images=IMAGES,
-        caching=_CACHING,
+        caching=CACHING,
     ),
 )

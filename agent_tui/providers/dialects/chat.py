@@ -76,6 +76,9 @@ def for_reasoning(rest: Metadata) -> Metadata:
 
 def _message(message: Metadata, dialect: Dialect, needs_thoughts: bool) -> Metadata:
     made = {name: value for name, value in message.items() if name not in dialect.drops and value is not None}
+    if made["role"] == "assistant" and not made.get("tool_calls"):
+        # Thoughts alone are no message (llama.cpp: "must contain either 'content' or 'tool_calls'").
+        made.setdefault("content", "")
     marker = made.pop("cache_control", None)
     if marker is not None and isinstance(made.get("content"), list):
         # Where messages take no marker of their own, the last block of one does.
@@ -206,8 +209,6 @@ class ChatStream(StreamReader):
             elif reason:
                 self._tags.interrupt()
                 finish = _STOP.get(str(reason), "unknown")
-                if finish in ("stop", "unknown") and self.out.has_tool_calls:
-                    finish = "tool_calls"
                 if self.out.finish != "refused":
                     self.out.finish = finish
 

@@ -133,6 +133,8 @@ _COHERE = Dialect(
     "https://api.cohere.com/v2",
     base_variables=("COHERE_API_BASE",),
     keys=("COHERE_API_KEY", "CO_API_KEY"),
+    # Text and images only (docs.cohere.com/reference/chat, read 2026-11-22).
+    no_files=True,
     bare_thoughts=True,
     json_lines=True,
     # 20 images, 20 MB together.

@@ -137,6 +137,7 @@ _OLLAMA = Dialect(
     think_tags=True,
     pins_context=True,
     local=True,
+    no_files=True,
     thinking="think",
     guessed_reasoning=True,
     schemas=OWN_SCHEMAS,

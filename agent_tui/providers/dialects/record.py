@@ -312,6 +312,8 @@ class Dialect:
     """Usage and cost have to be asked for in a field ``usage``."""
     no_tools: bool = False
     """Takes no tools."""
+    no_files: bool = False
+    """Takes no PDF files: a content block of that type is refused."""
     pins_context: bool = False
     """Every request says with which context the model is to be loaded."""
     thinking: EffortStyle | None = None
@@ -324,8 +326,6 @@ class Dialect:
     """Fields of a message that it refuses."""
     call_ids: CallIds = "any"
     """``plain`` are letters, digits, ``_`` and ``-``, up to 64; ``short`` nine letters and digits."""
-    raw_arguments: bool = False
-    """Takes a call's arguments back as they came, JSON or not."""
     cache: Cache | None = None
     """How its prompt cache is used, for families that have the same."""
     merging: bool = False
@@ -340,6 +340,8 @@ class Dialect:
     """Thoughts among content blocks are a text, not a list."""
     drops_unfit: bool = False
     """Can be asked to drop signed blocks that do not fit instead of refusing."""
+    diagnoses: bool = False
+    """Compares a request with an earlier one where asked, and says what had changed."""
     thoughts_past_litellm: bool = False
     """LiteLLM's conversion loses thoughts among content blocks, its OpenAI one does not."""
     schemas: Schemas | None = None

@@ -97,7 +97,7 @@ def _answer(answer: Answer, plan: ReplayPlan) -> list[Metadata]:
                 "type": "function_call",
                 "call_id": answer.calls[n].id,
                 "name": part.name,
-                "arguments": encodable(part.arguments) or object_arguments(""),
+                "arguments": object_arguments(part.arguments),
             }
             if metadata.get("id"):
                 call["id"] = metadata["id"]
@@ -106,12 +106,10 @@ def _answer(answer: Answer, plan: ReplayPlan) -> list[Metadata]:
 
 
 def _text(part: TextPart, metadata: Metadata) -> Metadata:
-    item: Metadata = {
-        "type": "message",
-        "role": "assistant",
-        "content": [{"type": "output_text", "text": encodable(part.text), "annotations": []}],
-    }
+    # An item of output has an id; without one it is a message like the user's, and its text is plain.
+    item: Metadata = {"type": "message", "role": "assistant", "content": encodable(part.text)}
     if metadata.get("id"):
+        item["content"] = [{"type": "output_text", "text": item["content"], "annotations": []}]
         item["id"] = metadata["id"]
         item["status"] = metadata.get("status") or "completed"
     if metadata.get("phase"):

@@ -145,8 +145,8 @@ def is_summary(message: Message) -> bool:
     return any(isinstance(part, SummaryPart) for part in message.parts)
 
 
-def attachment_block(part: AttachmentPart, images: bool | None) -> Metadata:
-    """A content block of the chat format: text files as text, images and PDF files as data, others as a line."""
+def attachment_block(part: AttachmentPart, images: bool | None, files: bool = True) -> Metadata:
+    """A content block of the chat format: text files as text, images and PDF ``files`` as data, others as a line."""
     if part.media_type == NOT_SENT:
         return {"type": "text", "text": encodable(part.text or "")}
     if part.text is not None:
@@ -155,7 +155,7 @@ def attachment_block(part: AttachmentPart, images: bool | None) -> Metadata:
         data = f"data:{part.media_type};base64,{part.data}"
         if part.media_type.startswith("image/"):
             return {"type": "image_url", "image_url": {"url": data}}
-        if part.media_type == "application/pdf":
+        if part.media_type == "application/pdf" and files:
             return {"type": "file", "file": {"filename": encodable(part.name), "file_data": data}}
     return {"type": "text", "text": f"[{encodable(part.name)} ({part.media_type}) cannot be read by this model]"}
 
@@ -314,6 +314,7 @@ class PartBuilder:
         self.message_metadata: Metadata | None = None
         self.error: Metadata | None = None
         self.hidden_calls = False
+        self.compared: tuple[str | None, str | None] = None, None  # ``response_id`` and ``diagnosis`` of ``Finished``
         self.dropped: list[str] = []
         """Places of reasoning blocks in the request that the provider says it left out."""
         self._parts: dict[Hashable, _Open] = {}

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from agent_tui.providers.dialects.anthropic import HAS_SCHEMAS as CLAUDES
 from agent_tui.providers.dialects.chat import WIRE as CHAT
+from agent_tui.providers.dialects.claude import HAS_SCHEMAS as CLAUDES
 from agent_tui.providers.dialects.gemini import HAS_SCHEMAS as GEMINIS
 from agent_tui.providers.dialects.gemini import OPEN
 from agent_tui.providers.dialects.openai import HAS_SCHEMAS as GPTS
@@ -49,7 +49,16 @@ RETENTION = (
 )
 
 _local = partial(
-    Dialect, wire=CHAT, host_path="/v1", think_tags=True, local=True, schemas=OWN_SCHEMAS, images=OWN_IMAGES
+    Dialect,
+    wire=CHAT,
+    host_path="/v1",
+    think_tags=True,
+    local=True,
+    schemas=OWN_SCHEMAS,
+    images=OWN_IMAGES,
+    # "Unsupported chat content part type: 'file'" (github.com/vllm-project/vllm 57774, read 2026-11-22); llama.cpp:
+    # "unsupported content[].type".
+    no_files=True,
 )
 """A server people run themselves."""
 _language = partial(Dialect, wire=CHAT, think_tags=True, compatible=True, schemas=OWN_SCHEMAS)

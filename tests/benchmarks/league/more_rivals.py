@@ -43,7 +43,10 @@ GEMINI = Rival(
     leave=("/quit", "Enter"),
     compact="/compress",
     window=GEMINI_WINDOW,
-    notes=("its footer, which has to be switched on, shows whole percents of a million: tokens are that share",),
+    notes=(
+        "its footer, which has to be switched on, shows whole percents of a million: tokens are that share",
+        "after --resume it sends every tool's result twice",
+    ),
 )
 
 
@@ -81,6 +84,7 @@ QWEN = Rival(
     ready=r"Type your message",
     ask="/context",
     read=_read_qwen,
+    notes=("after a compaction it puts the files that were read last back in",),
     shell_left=("Escape",),
     leave=("/quit", "Enter"),
     compact="/compress",

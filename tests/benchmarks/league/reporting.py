@@ -23,6 +23,7 @@ _TIMES = (
     ("p95", "stream_key_p95_ms", "{:.0f} ms"),
     ("screen clears", "clears", "{:.0f}"),
     ("bytes a second", "bytes_a_second", "{:,.0f}"),
+    ("load of the machine", "load", "{:.0f}"),
 )
 
 
@@ -171,6 +172,8 @@ def _missing(found: dict[str, list[Result]]) -> str:
         for result in results
         for name, why in result.missing.items()
     ]
+    untimed = [one for one in next(iter(found.values())) if not one.times and not one.missing]
+    lines += [f"- {_title(one)}, times: they were not taken in this run." for one in untimed]
     lines += [f"- {name}: {why}." for name, why in versions.LEFT_OUT.items()]
     return "\n".join(["### Not measured", "", *lines])
 

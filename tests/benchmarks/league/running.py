@@ -128,15 +128,19 @@ class Talk:
         since = len(self.server.seen())
         self.enter(conversation.message(part))
 
-        def asked(step: int) -> dict[str, Any]:
+        def asked(step: int, seconds: float = TURN_SECONDS) -> dict[str, Any]:
             return self.server.wait(
                 lambda one: one["kind"] == "turn" and one["part"] == part and one["step"] >= step,
                 since,
-                TURN_SECONDS,
+                seconds,
                 f"the request for {part} after {step} tool results",
             )
 
-        first = asked(0)
+        try:
+            first = asked(0, TURN_SECONDS / 4)
+        except Hung:  # a slow agent took Enter for a part of what was pasted
+            self.pane.press("Enter")
+            first = asked(0)
         asked(len(READS.get(part, ())))
         self.pane.settle(1.2, 8)
         return int(first["input"] - first["own"])
@@ -199,6 +203,7 @@ class Talk:
         time.sleep(4.0)
         self.pane.press(*self.rival.stop)
         self.pane.settle(1.5, 8)
+        self.pane.press("C-u")  # some put the message back to be written anew
         self.measure(STOPPED, "stopped-1")
 
     def compaction(self) -> None:

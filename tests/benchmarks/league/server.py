@@ -3,7 +3,7 @@
     python -m tests.benchmarks.league.server --vocabulary qwen --files FOLDER --project FOLDER
 
 runs with the Python that has the vocabularies, prints its port and serves until its input ends. ``POST /league`` takes
-``{"summary": true}`` (everything is answered with a summary from now on), ``GET /league`` gives what happened so far.
+``{"summing": true}`` (everything is answered with a summary from now on), ``GET /league`` gives what happened so far.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PATHS = ("file_path", "filePath", "absolute_path", "path", "target_file", "filen
 @dataclass(slots=True)
 class Seen:
     """One request and its answer. ``kind``: ``turn`` of the conversation, ``side`` (titles and such), ``summary``, or
-    ``count`` (only counted); ``own`` are the tokens of the part's own message; times are of ``time.monotonic``;
+    ``count`` (only counted); ``own`` are the tokens of the part's own message; ``at`` is of ``time.monotonic``;
     ``facts`` are those found in it."""
 
     number: int
@@ -63,15 +63,10 @@ class Seen:
     step: int
     at: float
     input: int
-    fixed: int
     own: int = 0
     read: int = 0
     output: int = 0
-    told: float = 0.0
     facts: list[str] = field(default_factory=list)
-    tools: list[str] = field(default_factory=list)
-    system: str = ""
-    last: str = ""
 
 
 class Counting(Loopback):
@@ -125,13 +120,10 @@ class Counting(Loopback):
         part, step, own = _place(asked)
         counting = "count" in request.path or request.path.endswith("input_tokens")
         kind = "count" if counting else "summary" if self.summing else "turn" if own else "side"
-        seen = Seen(len(self.seen), kind, request.path, part, step, request.at, total, 0)
-        seen.fixed = sum(segment.tokens for segment in segments if segment.kind in ("system", "tools"))
+        seen = Seen(len(self.seen), kind, request.path, part, step, request.at, total)
         seen.own = self._own(asked, part)
         everything = "\n".join(piece.text for piece in asked.pieces if piece.kind != "tools")
         seen.facts = [fact.found for fact in conversation.FACTS if fact.found in everything]
-        seen.tools, seen.system = list(asked.tools), asked.texts("system")[:200]
-        seen.last = asked.pieces[-1].text[-300:] if asked.pieces else ""
         self.seen.append(seen)
         if self._keep is not None:
             (self._keep / f"{seen.number:03}-{kind}.json").write_bytes(request.body)
@@ -145,7 +137,7 @@ class Counting(Loopback):
         if not asked.stream:
             return json_reply(dialect.whole(asked.model, text, call, usage))
         events = dialect.stream(asked.model, _paced(text, self.seconds) if slow else _pieces(text), call, usage)
-        return Reply(_timed(events, seen), headers={"request-id": f"req_{seen.number}"})
+        return Reply(events, headers={"request-id": f"req_{seen.number}"})
 
     def _own(self, asked: Asked, part: str) -> int:
         """Tokens of a part's message, and of its frame where it has one to itself."""
@@ -210,7 +202,7 @@ class Dialect:
     whole: Callable[[str, str, Call | None, Usage], dict[str, Any]]
 
 
-def _no_whole(model: str, text: str, call: Call | None, usage: Usage) -> dict[str, Any]:
+def _responses_whole(model: str, text: str, call: Call | None, usage: Usage) -> dict[str, Any]:
     last = list(telling.responses(model, [text], call, usage))[-1]
     found: dict[str, Any] = json.loads(last.partition(b"data: ")[2])["response"]
     return found
@@ -219,7 +211,7 @@ def _no_whole(model: str, text: str, call: Call | None, usage: Usage) -> dict[st
 DIALECTS = (
     Dialect("anthropic", "/messages", True, reading.anthropic, telling.anthropic, telling.anthropic_whole),
     Dialect("chat", "/chat/completions", False, reading.chat, telling.chat, telling.chat_whole),
-    Dialect("responses", "/responses", False, reading.responses, telling.responses, _no_whole),
+    Dialect("responses", "/responses", False, reading.responses, telling.responses, _responses_whole),
     Dialect("gemini", "/models/", False, reading.gemini, telling.gemini, telling.gemini_whole),
 )
 
@@ -258,13 +250,6 @@ def _paced(text: str, seconds: float) -> Iterator[str]:
         time.sleep(max(0.0, begun + n / CHUNKS_A_SECOND - time.monotonic()))
         yield words[n % len(words)] + (".\n\n" if n % 40 == 39 else " ")
     yield f"\n\n{text}"
-
-
-def _timed(events: Iterator[bytes], seen: Seen) -> Iterator[bytes]:
-    for event in events:
-        if not seen.told and conversation.FIRST_WORD.encode() in event:
-            seen.told = time.monotonic()
-        yield event
 
 
 def main() -> None:

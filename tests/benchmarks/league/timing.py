@@ -22,7 +22,7 @@ STREAM_SECONDS = 12
 def timed(rival: Rival, place: Place, server: Server, environment: dict[str, str]) -> dict[str, float]:
     """Seconds of the start and of the first word, milliseconds of keys, clears and bytes a second while streaming.
 
-    Raises Hung, TimeoutError or EOFError where the agent does not do what it should."""
+    Raises Hung or EOFError where the agent does not do what it should."""
     # A terminal shows what is typed before a program reads keys itself; not here, so that what appears is the agent's.
     command = ["sh", "-c", f'stty -echo; printf {_BEGIN}; exec "$@"', "sh", *rival.command(place)]
     cleared = ["env", "-i", *(f"{key}={value}" for key, value in environment.items()), *command]
@@ -60,7 +60,10 @@ def _keys(program: Watched, number: int) -> list[float]:
         program.watch(0.12)
         character = chr(0x100 + n).encode()
         since, at = program.written, program.type(character)
-        found.append(1e3 * (program.wait_for(character, since, KEY_SECONDS) - at))
+        try:
+            found.append(1e3 * (program.wait_for(character, since, KEY_SECONDS) - at))
+        except TimeoutError as error:
+            raise Hung(f"a key was not shown within {KEY_SECONDS:.0f} s") from error
     return found
 
 
@@ -70,7 +73,10 @@ def _streamed(program: Watched, server: Server) -> dict[str, float]:
     program.type(conversation.message("stream-1").encode())
     program.watch(1.0)
     begun, entered = program.written, program.type(b"\r")
-    word = program.wait_for(conversation.FIRST_WORD.encode(), begun, 30)
+    try:
+        word = program.wait_for(conversation.FIRST_WORD.encode(), begun, 30)
+    except TimeoutError as error:
+        raise Hung("the answer's first word was not shown within 30 s") from error
     asked = next(one for one in server.seen()[since:] if one["kind"] == "turn")
     start, written = time.perf_counter(), program.written
     program.watch(1.0)

@@ -12,10 +12,12 @@ from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.context.tokens import format_metrics
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.calls import stand_in
+from agent_tui.engine.models import recalled_calibration
 from agent_tui.models.events import ContextChanged, Event, Notice
 from agent_tui.models.requests import Counter, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.demo import DemoProvider
+from agent_tui.providers.demo_script import Witness
 from tests.support.agents import Recorder, parts_for, running
 
 LONG = "word " * 10_000
@@ -52,17 +54,18 @@ class Counting(DemoProvider):
 
 
 class OwnServer(Counting):
-    """A server that counts by itself: ten tokens a message and 4 000 for what is before them."""
+    """A server that counts by itself, as it counts what it is sent."""
 
     def __init__(self, counter: Counter) -> None:
         super().__init__(counter)
         self.answer.set()
+        self._own = Witness(counter)
 
     async def describe(self, spec: ModelSpec) -> ModelInfo:
         return replace(await super().describe(spec), counting="llama.cpp")
 
     async def count_exact(self, request: ModelRequest) -> int | None:
-        self.tokens = 4_000 + 10 * len(request.messages)
+        self.tokens, _ = await self._own.input_tokens(request)
         return await super().count_exact(request)
 
 
@@ -211,14 +214,17 @@ async def test_what_changes_the_conversation_at_its_root_is_a_recalculation(tmp_
 async def test_ones_own_server_counts_before_the_first_word_and_the_first_request(tmp_path: Path) -> None:
     async with counting(tmp_path, kind=OwnServer) as (agent, _, provider):
         await agent.events.settled()
-        fixed = 4_010 - (12_345 - COUNTED)
         usage = agent.context.usage()
-        assert (usage.total, usage.basis) == (fixed, "measured"), "system and tools, before anything was said"
-        assert sum(row.tokens for row in usage.rows) == fixed
+        assert usage.basis == "measured", "system and tools, before anything was said"
+        assert usage.total == counts(agent)[-1] == sum(row.tokens for row in usage.rows)
         agent.turns.submit("row,12345\n" * 300)
         await agent.turns.join()
         first = next(s for s in agent.conversation.steps if s.kind == "turn")
-        assert first.estimated_input == 4_010
+        assert first.usage is not None
+        assert first.estimated_input == first.usage.input
+        learned = recalled_calibration(agent.store, await agent.models.describe("demo"))
+        assert learned is not None
+        assert learned.reports == 1, "the count of the message has taught how this model counts it"
         assert [m.message.role for m in provider.asked[-1].messages] == ["user"]
         asked = len(provider.asked)
         agent.turns.submit("and now?")

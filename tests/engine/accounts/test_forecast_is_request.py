@@ -75,8 +75,7 @@ class Remembering(DemoProvider):
             yield Delta(part, "tool_call", '{"path": "."}', call_id=f"call{self._calls}", name="list")
         else:
             yield Delta(part, "text", "Yes. " * self._rng.choice((1, 300)))
-        chars = sum(len(str(item.message.parts)) for item in request.messages)
-        total = 4_000 + chars // 4
+        total, _ = await self._witness.input_tokens(request)
         read, self._before = min(self._before, total), total
         yield UsageReport(TokenUsage(total, 300, cache_read=read, cache_write=total - read))
         yield Finished("tool_calls" if calls else "stop")

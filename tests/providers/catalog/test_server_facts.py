@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+import agent_tui.providers.server_facts
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.models.usage import Limits
 from agent_tui.providers.demo import DemoProvider
@@ -127,7 +129,7 @@ SERVERS = [
     pytest.param(_LLAMA, "openai/gpt-4o", "/v1", _facts(4096, images=False, counting="llama.cpp"), id="known name"),
     pytest.param(_LLAMA, "llamafile/x", "/v1", _facts(4096, images=False, counting="llama.cpp"), id="llamafile"),
     pytest.param(_SEES, "openai/x", "/v1", _facts(4096, images=True, counting="llama.cpp"), id="llama.cpp sees"),
-    pytest.param(_ROUTER, "openai/b", "/v1", _facts(None, counting="llama.cpp"), id="router, not loaded"),
+    pytest.param(_ROUTER, "openai/b", "/v1", _facts(None, counting="llama.cpp", silent=True), id="router"),
     pytest.param(_NO_PROPS, "openai/x", "/v1", _facts(4096, images=False, counting="llama.cpp"), id="no props"),
     pytest.param(_TRAINED, "openai/m", "/v1", _facts(131_072, None, "assumed", counting="llama.cpp"), id="trained"),
     pytest.param(_VLLM, "hosted_vllm/qwen", "/v1", _facts(40_960, counting="vllm"), id="vllm"),
@@ -186,6 +188,17 @@ async def test_what_says_nothing(server: Loopback, reply: Reply, silent: bool) -
     await connections.aclose()
     assert facts == ServerFacts(silent=silent)
     assert all("elsewhere" not in r.path for r in server.requests)
+
+
+async def test_what_came_in_time_is_kept_where_the_rest_does_not(server: Loopback) -> None:
+    server.serve("/v1/models", json_reply(_GROQ["/v1/models"]))
+    server.serve("*", Reply(b"", hang=True))
+    connections = Connections()
+    spec = ModelSpec("m", "openai/g", api_base=server.url)
+    with patch.object(agent_tui.providers.server_facts, "TIMEOUT", 0.3):
+        facts = await server_facts(describe(spec), connections)
+    await connections.aclose()
+    assert facts == _facts(131_072, 8_192, silent=True)
 
 
 class Starting(DemoProvider):

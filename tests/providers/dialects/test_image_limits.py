@@ -14,7 +14,7 @@ from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCal
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import DIALECTS, images_of, resolve_target
-from agent_tui.providers.dialects.anthropic import IMAGES as CLAUDE
+from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
 from agent_tui.providers.dialects.record import OWN_IMAGES, USUAL_IMAGES, ImageLimits
 from agent_tui.providers.direct import encode
 from agent_tui.providers.request import build_call, sendable

@@ -320,7 +320,7 @@ async def test_an_address_that_is_none_is_told_before_anything_is_sent(connectio
         ("box:80/behind", "http://box:80/behind"),
     ],
 )
-def test_ollamas_own_variable_is_read_as_ollama_reads_it(given: str, root: str) -> None:
+async def test_ollamas_own_variable_is_read_as_ollama_reads_it(given: str, root: str) -> None:
     spec = ModelSpec("m", "ollama_chat/q")
     target = resolve_target(spec)
     with environment({"OLLAMA_API_BASE": None, "OLLAMA_HOST": given}):

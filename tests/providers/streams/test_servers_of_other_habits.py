@@ -199,6 +199,16 @@ async def test_a_stream_that_says_done_has_ended_and_an_empty_call_is_none(
 
 
 @async_test
+async def test_a_reason_that_nobody_knows_is_calls_where_there_are_some(worker: WorkerClient, server: Loopback) -> None:
+    """As proxies of Gemini's API say it."""
+    parts = [{"functionCall": {"name": "weather", "args": ARGUMENTS}}]
+    event = {"candidates": [{"content": {"parts": parts}, "finishReason": "FUNCTION_CALL"}]}
+    assert (await ask(worker, server, "gemini/gemini-2.5-pro", sse([event]))).end == "tool_calls"
+    event = {"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "FUNCTION_CALL"}]}
+    assert (await ask(worker, server, "gemini/gemini-2.5-pro", sse([event]))).end == "unknown"
+
+
+@async_test
 async def test_an_error_is_not_mended_by_the_word_done(worker: WorkerClient, server: Loopback) -> None:
     events = [*unended({"content": "It "}, finish=None), {"error": {"code": 500, "message": "melted"}}, "[DONE]"]
     got = await ask(worker, server, "openai/x", sse(events))

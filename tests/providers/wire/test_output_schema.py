@@ -15,7 +15,7 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.dialects.anthropic import CLOSED
+from agent_tui.providers.dialects.claude import CLOSED
 from agent_tui.providers.dialects.gemini import OPEN
 from agent_tui.providers.dialects.openai import STRICT
 from agent_tui.providers.dialects.record import Subset

@@ -119,7 +119,7 @@ def test_without_its_reasoning_an_item_goes_back_without_its_id() -> None:
         {
             "type": "message",
             "role": "assistant",
-            "content": [{"type": "output_text", "text": "I will.", "annotations": []}],
+            "content": "I will.",
         },
         {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": '{"path": "a.py"}'},
         {"type": "function_call", "call_id": "call_2", "name": "read", "arguments": '{"path": "b.py"}'},
@@ -132,7 +132,7 @@ def test_foreign_answers_become_plain_items() -> None:
         {
             "type": "message",
             "role": "assistant",
-            "content": [{"type": "output_text", "text": "I will.", "annotations": []}],
+            "content": "I will.",
         },
         {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": '{"path": "a.py"}'},
         {"type": "function_call", "call_id": "call_2", "name": "read", "arguments": '{"path": "b.py"}'},
@@ -157,7 +157,7 @@ def test_grok_takes_encrypted_reasoning_and_no_effort() -> None:
             {
                 "type": "message",
                 "role": "assistant",
-                "content": [{"type": "output_text", "text": "I will.", "annotations": []}],
+                "content": "I will.",
             },
             {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": '{"path": "a.py"}'},
             {"type": "function_call", "call_id": "call_2", "name": "read", "arguments": '{"path": "b.py"}'},

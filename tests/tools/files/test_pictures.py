@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw
 
 from agent_tui.models.messages import AttachmentPart, base64_size, pixel_size
 from agent_tui.providers.catalog import DIALECTS
-from agent_tui.providers.dialects.anthropic import IMAGES as CLAUDE
+from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
 from agent_tui.providers.dialects.record import OWN_IMAGES, ImageLimits
 from agent_tui.tools.files.pictures import MAX_PIXELS, PictureError, fit_attachments, needs_fitting, scale
 
@@ -263,7 +263,7 @@ def test_nothing_is_imported_for_what_fits() -> None:
         "import sys\n"
         "from agent_tui.tools.files.pictures import fit_attachments\n"
         "from agent_tui.models.messages import AttachmentPart\n"
-        "from agent_tui.providers.dialects.anthropic import IMAGES as CLAUDE\n"
+        "from agent_tui.providers.dialects.claude import IMAGES as CLAUDE\n"
         "fit_attachments([AttachmentPart('a.png', 'image/png', data='iVBORw0KGgo=')], CLAUDE)\n"
         "assert 'PIL' not in sys.modules\n"
     )

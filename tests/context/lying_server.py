@@ -101,7 +101,6 @@ class Talk:
     exchanges: list[Exchange] = field(default_factory=list)
     model: str = "unheard-of"
     calibration: Calibration | None = None
-    sent: list[str] = field(default_factory=list)
     number: int = 0
 
     def __post_init__(self) -> None:
@@ -113,7 +112,6 @@ class Talk:
         self.use("system", "\n".join(_sources()[0][:60]), *("\n".join(_sources()[3][n : n + 20]) for n in (0, 50, 90)))
 
     def use(self, *texts: str) -> None:
-        """These fixed parts go with every request from now on: a system prompt, tools."""
         self.conversation.fixed = [self.part("system" if n < 2 else "tools", text) for n, text in enumerate(texts)]
 
     def part(self, row: str, text: str) -> FixedPart:
@@ -121,9 +119,9 @@ class Talk:
         self.contents[name] = text
         return FixedPart(row, "base", name, len(text), name, raw(text), counts=counts(text))  # type: ignore[arg-type]
 
-    def usage(self) -> ContextUsage:
-        limits = Limits(self.window, None, 8_000)
-        return self.conversation.usage(self.accounts, limits=limits, effort="off", calibration=self.calibration)
+    def usage(self, *, anew: bool = False) -> ContextUsage:
+        limits, kept = Limits(self.window, None, 8_000), None if anew else self.accounts
+        return self.conversation.usage(kept, limits=limits, effort="off", calibration=self.calibration)
 
     def true(self) -> int:
         """What the next request holds, by the server's vocabulary."""
@@ -145,7 +143,6 @@ class Talk:
         self.number += 1
         names = tuple(f"c{self.number}_{n}" for n in range(calls))
         output = self.count(text) + 20 * calls
-        self.sent = [item.message.id for item in self.conversation.view()]
         said = self.lie(self, true, output)
         step = self.conversation.answer(said, text=text, calls=names, raw=raw(text) + 12 * calls)
         self.count_up(self.conversation.path[-1])
@@ -215,11 +212,6 @@ def cached_twice(talk: Talk, true: int, output: int) -> TokenUsage:
 def cached_left_out(talk: Talk, true: int, output: int) -> TokenUsage:
     usage = honest(talk, true, output)
     return TokenUsage(true - (usage.cache_read or 0), output, cache_read=usage.cache_read)
-
-
-def only_new(talk: Talk, true: int, output: int) -> TokenUsage:
-    usage = honest(talk, true, output)
-    return TokenUsage(true - (usage.cache_read or 0), output)
 
 
 def summed(talk: Talk, true: int, output: int) -> TokenUsage:
