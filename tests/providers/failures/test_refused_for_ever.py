@@ -87,7 +87,10 @@ UNSEEING: list[tuple[str, str, int, Any]] = [
 
 
 def fine(name: str) -> Reply:
-    return anthropic.answer(anthropic.text("Fine.")) if name.startswith("anthropic") else Reply(chat_stream(["Fine."]))
+    if not name.startswith("anthropic"):
+        return Reply(chat_stream(["Fine."]))
+    said = anthropic.answer(anthropic.text("Fine."))
+    return said if isinstance(said, Reply) else Reply(said)
 
 
 def shown(body: Any) -> bool:
