@@ -164,7 +164,7 @@ class Binder:
             return
         finally:
             self._asking = None
-        if not info.silent and self._state.binding is binding:
+        if info != binding.runtime.info and self._state.binding is binding:
             binding.describe_as(info)
             self._context.tools_changed()
             self.tell_problems(info)

@@ -167,7 +167,8 @@ MARGIN_SPREADS = 2
 """What is kept free beside the next input, in spreads of it: one of 20 inputs is outside of one, hardly any of two."""
 
 SURE_SHARE = 0.005
-"""A request is only held for one that cannot be sent by as much of its spread as is within this share of the window."""
+"""As much of its spread counts where a request is held not to fit, as a share of the window: for what may well fit no
+turn is stopped, and nothing is left out."""
 
 ROUGH_SPREAD = 0.05
 """The spread of a count by characters, as a share of it."""
