@@ -118,13 +118,16 @@ def _turn_reaches(chain: Sequence[Step], sent_count: int) -> bool:
     return newest is not None and newest.sent_count >= sent_count
 
 
+OTHER_PARTS = "prefix parts came or went since, and how long those are was not measured"
+
+
 def why_no_anchor(steps: Sequence[Step], prefixes: SentPrefixes, target: Target, window: int | None) -> str:
     """One sentence on why the next input is a pure estimate."""
     turns = [s for s in steps if s.kind in ("turn", "count")]
     if not turns:
         return "no model call yet"
     reason = anchor_problem(turns[-1], prefixes, target, window)
-    return f"the last call's numbers do not fit what is sent now: {reason or 'unknown'}"
+    return f"the last call's numbers do not fit what is sent now: {reason or OTHER_PARTS}"
 
 
 def common_prefix(old: list[T], new: list[T]) -> int:

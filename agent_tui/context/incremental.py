@@ -23,6 +23,7 @@ from agent_tui.context.accounting.inputs import (
     fixed_scale_at,
     order,
     rule_of,
+    surest,
 )
 from agent_tui.context.accounting.messages import (
     NO_CHANGE,
@@ -48,7 +49,7 @@ from agent_tui.models.calibration import REQUESTS
 from agent_tui.models.context import ContextUsage, SessionTotals
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
-from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.providers.dialects.shared import ReplayStatus
 from agent_tui.providers.reasoning import (
     ANY_RULE,
@@ -105,6 +106,7 @@ class FollowedScale:
         family: Family,
         view: Sequence[SentMessage],
         records: Sequence[CompactionRecord],
+        fixed: Sequence[FixedPart],
         added: float,
     ) -> float | None:
         known = self._seen <= len(steps) and (self._seen == 0 or steps[self._seen - 1].id == self._last)
@@ -116,7 +118,7 @@ class FollowedScale:
                 bisect.insort(self._measured, made, key=order)
             self._seen += 1
             self._last = step.id
-        return best_scale(self._measured, view, records)
+        return best_scale(self._measured, view, records, fixed)
 
 
 _ReplaySetting = tuple[Target, str, Effort, bool, frozenset[str]]
@@ -238,7 +240,7 @@ class FollowedGround:
             self._keys, self._chain, self._seen, self._reach = [], [], [], 0
         calibration = inputs.calibration or family.beginning
         added, coarse = calibration.factors[REQUESTS], calibration.coarse()
-        scale = self._scale.follow(inputs.steps, target, family, view, inputs.records, added)
+        scale = self._scale.follow(inputs.steps, target, family, view, inputs.records, inputs.fixed, added)
         self.basis = setting, scale, coarse.factors, tuple(r.id for r in inputs.records)
         known = len(self._prefixes.ids)
         self._prefixes, kept = self._prefixes.moved_to(view)
@@ -253,7 +255,7 @@ class FollowedGround:
             inputs=inputs,
             family=family,
             prefixes=self._prefixes,
-            chain=self._chain,
+            chain=surest(inputs, self._chain, family, partial(self._estimate, family)),
             answered=self._answered,
             measured_scale=scale,
             results=results,

@@ -1,12 +1,12 @@
 """Estimates of what cannot be measured: texts, messages, images and files, by the family of the model; and how well the
 counts behind them do.
 
-Constants of families are medians over recorded provider traffic, every repository of recordings weighted by the square
-root of its size, checked by leaving one repository out at a time (``tests/benchmarks/next_input.py`` scores them). The
-factor is 1 unless long recorded results show otherwise. Where a median rests on one odd repository the value of the
-neighbouring family stands (``tests/benchmarks/fit_families.py`` fits). Families without enough recordings use
-``unknown``. A factor that follows what a text consists of was tried and did not carry over
-(``tests/benchmarks/fit_texture.py``).
+Factors of families are fitted to the vocabularies that packages ship (``tests/benchmarks/vocabulary_facts.py``),
+Claude's to a reconstruction from what Anthropic's endpoint counts (ctok 1.3.0, github.com/sanderland/ctok, read
+2026-11-22) and to the recordings, which agree. The overheads of messages are medians over recorded provider traffic,
+every repository of recordings weighted by the square root of its size (``tests/benchmarks/next_input.py`` scores them).
+Where a median rests on one odd repository the value of the neighbouring family stands. Families without enough
+recordings use ``unknown``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from functools import cache, lru_cache
+from operator import mul
 
-from agent_tui.models.calibration import MESSAGES, SCHEMAS, Calibration, Content, beginning, text_content
+from agent_tui.models.calibration import MESSAGES, SCHEMAS, USUAL, Calibration, Content, beginning, text_content
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -43,21 +44,46 @@ MESSAGE_DEVIATION, SCHEMA_DEVIATION, REQUEST_DEVIATION = 3.0, 0.1, 30.0
 to a request, in tokens."""
 
 
-def facts(factors: Sequence[float], deviations: Sequence[float]) -> Calibration:
-    """What is known of a vocabulary before any report: factors of ``KINDS`` and their standard deviations. Of what
-    is no text there is the family's template, and how sure that is. Tool definitions are counted like words."""
-    rest = 0.0, factors[0], 0.0
-    spread = MESSAGE_DEVIATION, SCHEMA_DEVIATION * factors[0], REQUEST_DEVIATION
-    return beginning([*factors, *rest], [*deviations, *spread])
+WHOLE = 0.06
+"""Standard deviation of all factors together, as a share of them."""
 
 
-def _by_recordings(factor: float, deviation: float = 0.1) -> Calibration:
-    """Of a family whose vocabulary nobody ships only one factor is known, and nothing of how it takes digits."""
-    return facts([factor] * 2 + [0.0] + [factor] * 5, [deviation] * 2 + [0.3] + [deviation] * 5)
+def facts(factors: Sequence[float], deviations: Sequence[float], noise: float = 0.03) -> Calibration:
+    """What is known of a vocabulary before any report: factors of ``KINDS`` and their standard deviations. Of what is
+    no text there is the family's template, and how sure that is. Tool definitions are counted like most texts."""
+    usual = sum(map(mul, factors, USUAL))
+    rest = 0.0, usual, 0.0
+    spread = MESSAGE_DEVIATION, SCHEMA_DEVIATION * usual, REQUEST_DEVIATION
+    return beginning([*factors, *rest], [*deviations, *spread], noise, WHOLE)
 
 
-O200K = facts([1.0] * 2 + [0.0] + [1.0] * 5, [0.01] * 8)
-UNSURE = _by_recordings(1.0)
+_FITTED = (0.03, 0.08, 0.08, 0.05, 0.05, 0.12, 0.25, 0.4, 0.1, 0.06, 0.06)
+"""Deviations where a vocabulary of the family was published: of its other versions, and of other texts."""
+_NOT_FITTED = (0.05, 0.2, 0.15, 0.1, 0.5, 0.3, 0.6, 0.7, 0.15, 0.08, 0.12)
+"""Deviations of the published vocabularies from each other."""
+
+
+def _fitted(noise: float, *factors: float) -> Calibration:
+    return facts(factors, _FITTED, noise)
+
+
+def _by_recordings(factor: float) -> Calibration:
+    """Of a family whose vocabulary nobody publishes only one factor is known, by code and prose; the rest is as in the
+    published ones."""
+    return facts([*[factor] * 2, 0.0, factor, 0.1, factor, *[1.4 * factor] * 2, *[factor] * 3], _NOT_FITTED, 0.04)
+
+
+O200K = facts([1, 1, 0, 1, 0, *[1] * 6], [0.01] * 11, 0.01)
+CL100K = _fitted(0.01, 1.0, 0.98, 0.0, 0.98, 0.0, 1.39, 2.14, 2.41, 1.0, 1.0, 1.04)
+CLAUDE = _fitted(0.05, 1.03, 1.46, 0.67, 1.1, -0.06, 1.5, 1.7, 2.1, 0.83, 1.06, 1.33)
+CLAUDE_4_7 = _fitted(0.09, 1.57, 1.94, 1.68, 0.9, 0.0, 1.51, 1.72, 1.95, 0.84, 1.24, 1.5)
+DEEPSEEK = _fitted(0.035, 1.04, 1.25, 0.21, 1.17, -0.1, 1.01, 1.27, 1.44, 0.61, 1.01, 1.01)
+GEMINI = _fitted(0.065, 1.05, 1.54, 0.12, 1.12, 0.85, 0.89, 1.01, 1.04, 0.77, 1.06, 0.99)
+LLAMA = _fitted(0.012, 1.01, 0.97, 0.0, 0.95, 0.02, 0.99, 1.13, 1.42, 1.02, 1.0, 1.06)
+MISTRAL = _fitted(0.025, 0.98, 1.15, 0.14, 0.98, 1.01, 1.07, 1.09, 1.05, 1.0, 0.99, 1.09)
+QWEN = _fitted(0.015, 1.0, 0.98, 0.0, 1.0, 0.99, 0.95, 1.94, 1.81, 1.0, 1.0, 1.04)
+QWEN_3_5 = _fitted(0.035, 1.05, 1.0, 0.0, 0.89, 0.98, 0.79, 1.0, 1.12, 1.11, 1.14, 1.06)
+UNSURE = facts([1.0, 1.03, 0.05, 1.0, 0.4, 1.0, 1.3, 1.4, 0.97, 1.01, 1.05], _NOT_FITTED, 0.04)
 
 
 @dataclass(slots=True, frozen=True)
@@ -86,20 +112,23 @@ UNKNOWN = Family("unknown", UNSURE, 10, 8, 4)
 
 FAMILIES: dict[str, Family] = {
     "gpt": Family("gpt", O200K, 7, 6, 7),
+    "gpt-4": Family("gpt", CL100K, 7, 6, 7),
     "gpt-5.2": Family("gpt", O200K, 11, 7, 7),
     "gpt-oss": Family("gpt", O200K, 14, 8, 4),
-    "claude": Family("claude", _by_recordings(1.22), 12, 47, 1, tools=490),
-    "gemini": Family("gemini", UNSURE, 9, 7, 2),
-    "gemini-vertex": Family("gemini", UNSURE, 0, 0, 0),
-    "glm": Family("glm", UNSURE, 5, 3, 1, tools=110),
+    "claude": Family("claude", CLAUDE, 12, 47, 1, tools=490),
+    "claude-4.7": Family("claude", CLAUDE_4_7, 12, 47, 1, tools=490),
+    "gemini": Family("gemini", GEMINI, 7, 5, 1),
+    "gemini-vertex": Family("gemini", GEMINI, 0, 0, 0),
+    "glm": Family("glm", _by_recordings(1.0), 5, 3, 1, tools=110),
     "kimi": Family("kimi", _by_recordings(0.90), 18, 15, 1),
-    "deepseek": Family("deepseek", UNSURE, 13, 6, 4, tools=240),
-    "mistral": Family("mistral", UNSURE, 4, 4, 2),
-    "grok": Family("grok", UNSURE, 10, 4, 11, tools=320),
-    "qwen": Family("qwen", UNSURE, 13, 3, 7),
-    "llama": Family("llama", UNSURE, 8, 8, 4, char_factor=1.1),
-    "nova": Family("nova", UNSURE, 25, 10, 3),
-    "cohere": Family("cohere", UNSURE, 40, 20, 5, tools=1_450),
+    "deepseek": Family("deepseek", DEEPSEEK, 13, 6, 4, tools=240),
+    "mistral": Family("mistral", MISTRAL, 4, 4, 2),
+    "grok": Family("grok", _by_recordings(1.0), 10, 4, 11, tools=320),
+    "qwen": Family("qwen", QWEN, 13, 3, 7),
+    "qwen-3.5": Family("qwen", QWEN_3_5, 13, 3, 7),
+    "llama": Family("llama", LLAMA, 8, 8, 4, char_factor=1.1),
+    "nova": Family("nova", _by_recordings(1.0), 25, 10, 3),
+    "cohere": Family("cohere", _by_recordings(1.0), 40, 20, 5, tools=1_450),
     "unknown": UNKNOWN,
 }
 
@@ -108,7 +137,10 @@ _BY_NAME = tuple(
     for key, pattern in (
         ("gpt-oss", r"gpt-oss"),
         ("gpt-5.2", r"gpt-(5\.[2-9]|5\.\d\d|[6-9])"),
+        ("gpt-4", r"gpt-(4(?![o.]|\d)|3)"),
+        ("claude-4.7", r"claude-(opus|sonnet|haiku)-(4[-.][7-9]|[5-9])|claude-(fable|mythos)"),
         ("grok", r"grok"),
+        ("qwen-3.5", r"qwen-?3\.[5-9]"),
         ("qwen", r"qwen|qwq"),
         ("llama", r"llama"),
         ("nova", r"nova-"),

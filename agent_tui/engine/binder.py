@@ -10,7 +10,7 @@ from agent_tui.context.accounting.next_input import reserve_problem
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.models import DEMO, recalled_calibration, recalled_rule, setting_problem, with_learned
+from agent_tui.engine.models import DEMO, recalled_calibration, recalled_rule, seeing, setting_problem, with_learned
 from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.engine.runtime import Runtime, SpendingBudget
 from agent_tui.engine.state import AgentState, Binding, RunState
@@ -102,7 +102,8 @@ class Binder:
 
     async def facts_of(self, spec: ModelSpec) -> ModelInfo:
         """Returns what is known about a model, with what its server taught."""
-        return with_learned(self._parts.store, await self._parts.provider.describe(spec))
+        info = await self._parts.provider.describe(spec)
+        return seeing(self._parts.store, with_learned(self._parts.store, info))
 
     async def describe(self) -> None:
         """Asks for the model's facts. Where that fails, what the configuration says stands in until the next step."""
@@ -163,7 +164,7 @@ class Binder:
             return
         finally:
             self._asking = None
-        if not info.silent and self._state.binding is binding:
+        if info != binding.runtime.info and self._state.binding is binding:
             binding.describe_as(info)
             self._context.tools_changed()
             self.tell_problems(info)

@@ -111,6 +111,7 @@ def next_call(
         replay=runtime.rule(),
         output_schema=None if runtime.schema_refused else runtime.output_schema,
         output_due=runtime.output_due,
+        unseen=info.images is False,
         capped=budget is not None,
     )
     if info.spec.cache_diagnostics and (base := compared(runtime.conversation.steps, info.target.provider)) is not None:

@@ -362,8 +362,8 @@ class ContextControl:
         """Starts an exact count, off the hot path, where much of the next request is estimated."""
         binding = self._state.binding
         near = binding.runtime.info.counting is not None
-        if near and self._state.run.busy:
-            # It is asked before each step that needs it.
+        if self._state.run.busy and (near or binding.runtime.usage().anchor_step is not None):
+            # The step measures it soon; a server that counts by itself is asked before each step that needs it.
             return
         least = WORTH_NEAR if near else WORTH_TOKENS
         if binding.described and not binding.conversation.read_only and worth_counting(binding.runtime, least):

@@ -343,6 +343,27 @@ def _accepted(info: ModelInfo, steps: Iterable[Step]) -> int:
     )
 
 
+NO_MEDIA = "no_media"
+"""What is kept of a server that refuses pictures and files of a model, beside what it taught of reasoning."""
+
+
+def seeing(store: Store, info: ModelInfo) -> ModelInfo:
+    """The model, which does not see where its server has refused what it was shown."""
+    facts = store.learned.replay_facts(calibration_key(info), info.spec.api_base or "")
+    return replace(info, images=False) if NO_MEDIA in facts else info
+
+
+def unseeing(store: Store, info: ModelInfo, lasting: bool) -> ModelInfo:
+    """The model, which was refused because of what it was shown; ``lasting``: that holds for whatever it is shown."""
+    try:
+        if lasting:
+            store.learned.add_replay_fact(calibration_key(info), info.spec.api_base or "", NO_MEDIA)
+    except StoreError as error:
+        # It holds for this session; the next refusal teaches it again.
+        log.warning("That %s takes no pictures could not be stored: %s", info.spec.key, error)
+    return replace(info, images=False)
+
+
 def recalled_rule(store: Store, info: ModelInfo) -> ReplayRule:
     """The rule for a model with what its server taught before."""
     facts = store.learned.replay_facts(calibration_key(info), info.spec.api_base or "")

@@ -17,17 +17,34 @@ from operator import mul
 
 from agent_tui.records import dataclass
 
-KINDS = ("words", "digits", "more digits", "wide", "letters", "space", "symbols", "fragments")
-"""Tokens of o200k_base by what they consist of. ``digits``: numbers, up to three digits a token; ``more digits`` are
-digits beyond the first of each such token, which only vocabularies that take digits one by one count. ``wide``:
-Chinese, Japanese and Korean; ``letters``: other letters beyond ASCII; ``fragments``: base64, hashes and the like."""
+KINDS = (
+    "words",
+    "pieces",
+    "capitals",
+    "digits",
+    "more digits",
+    "wide",
+    "letters",
+    "scripts",
+    "space",
+    "symbols",
+    "fragments",
+)
+"""Tokens of o200k_base by what they consist of. ``words`` follow a space, ``pieces`` do not (of names in code);
+``digits``: numbers, up to three digits a token; ``wide``: Chinese, Japanese and Korean; ``letters``: other letters
+beyond ASCII that Europe writes, ``scripts``: all others; ``fragments``: base64, hashes and the like. Two are no tokens,
+but what other vocabularies count more for: ``capitals`` are words and pieces that are not in lower case, ``more
+digits`` the digits beyond the first of each token, which vocabularies that take digits one by one count."""
 
 TERMS = (*KINDS, "messages", "schemas", "requests")
 """What an input consists of: texts by kind, how many messages wrap them, tokens of tool definitions, which providers
 write in their own way, and 1 for a whole request: what a server adds to each by itself."""
 
-MORE = KINDS.index("more digits")
-"""The kind whose counts are no tokens of o200k_base."""
+CAPITALS, MORE = KINDS.index("capitals"), KINDS.index("more digits")
+"""The kinds whose counts are no tokens of o200k_base."""
+
+USUAL = (0.36, 0.23, 0.125, 0.035, 0.015, 0.0, 0.005, 0.0, 0.02, 0.28, 0.07)
+"""Shares of the kinds in code, its documents and what commands print, in tokens of the whole."""
 
 MESSAGES, SCHEMAS, REQUESTS = (TERMS.index(term) for term in TERMS[len(KINDS) :])
 
@@ -43,6 +60,10 @@ ADDED_LEAST = 30
 FREEDOM = 4
 BOUND = 1.96
 """Standard deviations on each side of an estimate that hold 95 % of a normal distribution."""
+
+MISSED, WIDEN = 0.05, 0.35
+"""Share of the intervals that miss, and by how much, as a logarithm, one that does widens the next."""
+LEAST_NOISE, MOST_NOISE = 0.004, 0.5
 
 
 @dataclass(slots=True)
@@ -71,7 +92,7 @@ class Content:
 
 def raw_total(counts: Sequence[int]) -> int:
     """The o200k_base tokens of counts by kind."""
-    return sum(counts) - counts[MORE]
+    return sum(counts) - counts[CAPITALS] - counts[MORE]
 
 
 def words_only(tokens: int) -> tuple[int, ...]:
@@ -80,8 +101,8 @@ def words_only(tokens: int) -> tuple[int, ...]:
 
 
 def text_content(counts: Sequence[int] | None, tokens: int) -> Content:
-    """What a text of so many o200k_base tokens consists of. Without ``counts`` all of it is words."""
-    known = counts if counts is not None and len(counts) == len(KINDS) else words_only(tokens)
+    """What a text of so many o200k_base tokens consists of. Without ``counts`` it is taken for what most texts are."""
+    known = counts if counts is not None and len(counts) == len(KINDS) else [share * tokens for share in USUAL]
     return Content([*map(float, known), *(0.0,) * (len(TERMS) - len(KINDS))], squares=float((tokens + SMALL) ** 2))
 
 
@@ -114,14 +135,18 @@ class Calibration:
         variance = shared + self._own(content)
         if variance <= 0:
             return self
-        weight = min(1.0, (FREEDOM + 1) / (FREEDOM + off * off / variance))
+        surprise = off * off / variance
+        weight = min(1.0, (FREEDOM + 1) / (FREEDOM + surprise))
         gain = [weight * a / variance for a in along]
         factors = tuple(_rounded(f + g * off) for f, g in zip(self.factors, gain, strict=True))
         covariance = tuple(
             tuple(_rounded(c - g * a) for c, a in zip(row, along, strict=False))
             for row, g in zip(self.covariance, gain, strict=True)
         )
-        return Calibration(factors, covariance, self.noise, self.reports + 1)
+        # The interval is widened by what it missed and narrowed by what it held, so that it holds as often as it says.
+        missed = (surprise > BOUND * BOUND) - MISSED
+        noise = self.noise * math.exp(WIDEN * missed * self._own(content) / variance)
+        return Calibration(factors, covariance, _rounded(min(MOST_NOISE, max(LEAST_NOISE, noise))), self.reports + 1)
 
     def adding(self, tokens: float) -> Calibration:
         """With so many tokens more, or less, that the server adds to each request, as its reports have shown: no other
@@ -160,7 +185,13 @@ def usable(known: Calibration | None) -> Calibration | None:
     return known if known is not None and len(known.factors) == len(TERMS) else None
 
 
-def beginning(factors: Sequence[float], deviations: Sequence[float]) -> Calibration:
-    """The calibration before any report: the family's factors and their standard deviations."""
-    rows = tuple((0.0,) * i + (deviation**2,) for i, deviation in enumerate(deviations))
-    return Calibration(tuple(factors), rows)
+def beginning(
+    factors: Sequence[float], deviations: Sequence[float], noise: float = 0.03, whole: float = 0.0
+) -> Calibration:
+    """The calibration before any report: the family's factors and their standard deviations. ``whole``: that of all
+    together, as a share of them: the model may not have the vocabulary that its name tells of."""
+    rows = tuple(
+        tuple(whole * whole * f * g + (deviation**2 if i == j else 0.0) for j, g in enumerate(factors[: i + 1]))
+        for i, (f, deviation) in enumerate(zip(factors, deviations, strict=True))
+    )
+    return Calibration(tuple(factors), rows, noise)

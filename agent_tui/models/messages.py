@@ -39,7 +39,9 @@ CHANGE = "document change"
 """Of the one that tells what has become of a file since it was sent."""
 NEWS = "background commands"
 """Of the one that tells what has become of them."""
-TOLD = frozenset({TOLD_MODE, UPDATE, CHANGE, NEWS})
+MALFORMED = "malformed tool call"
+"""Of the one that tells that a call could not be read."""
+TOLD = frozenset({TOLD_MODE, UPDATE, CHANGE, NEWS, MALFORMED})
 """Names of the attachments with which the program tells the model something: none of them is the user's."""
 PLAN_TOOL = "present_plan"
 APPROVED = "approved"
@@ -195,7 +197,7 @@ class Message:
     """What the provider attached to the message as a whole."""
     counts: tuple[int, ...] | None = None
     """The same by kind (``models.calibration.KINDS``). None until the worker has counted it: versions before knew
-    only how many there are, and then all of them are taken for words."""
+    only how many there are."""
 
     @property
     def text(self) -> str:

@@ -156,6 +156,8 @@ class ModelRequest:
     """The JSON Schema that the last answer of the run has to fit."""
     output_due: bool = False
     """This request is for that answer, no tool is needed for it."""
+    unseen: bool = False
+    """The server was seen to refuse pictures and files of this model: a line of text stands for each."""
     compared_with: str | None = None
     """Where the model's ``cache_diagnostics`` are asked for, the id of the answer whose request this one is compared
     with; None: there is none yet."""

@@ -279,6 +279,9 @@ class Step:
     """Of the new messages, by what is known of the family alone."""
     built_on: int | None = None
     """The input of the step that its estimate was built on, as it was believed then."""
+    estimated_change: tuple[int, int, int] | None = None
+    """Of the prefix parts that came and went since the step it was built on: tokens, their spread, and the spread of
+    everything else; None where they are the same."""
     estimated_messages: int | None = None
     """Of the messages alone, where none of them was measured."""
     known_input: int | None = None

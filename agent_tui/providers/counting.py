@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from agent_tui.errors import WorkerError
-from agent_tui.models.calibration import KINDS, MORE
+from agent_tui.models.calibration import KINDS
 from agent_tui.providers.litellm import VOCABULARIES, place
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ the stack on whitespace runs of a million, and older versions are quadratic in a
 PIECE = 500_000
 """Characters the tokenizer gets at once at most."""
 
-WORDS, DIGITS, WIDE, LETTERS, SPACE, SYMBOLS, FRAGMENTS = (KINDS.index(kind) for kind in KINDS if kind != KINDS[MORE])
+WORDS, PIECES, CAPITALS, DIGITS, MORE, WIDE, LETTERS, SCRIPTS, SPACE, SYMBOLS, FRAGMENTS = range(len(KINDS))
+EUROPE = "\u0590"
+"""Beyond the letters of the languages of Europe."""
 SHORT = 2
 """Letters up to which a token that no space precedes is a piece of something that is no word."""
 
@@ -66,9 +68,9 @@ def by_kind(text: str) -> tuple[int, ...]:
         found.update(encode(piece))
     counts = [0] * len(KINDS)
     for token, times in found.items():
-        kind, more = _KINDS_OF[token]
+        kind, extra, more = _KINDS_OF[token]
         counts[kind] += times
-        counts[MORE] += more * times
+        counts[extra] += more * times
     return tuple(counts)
 
 
@@ -76,29 +78,31 @@ def count_all(texts: Sequence[str]) -> list[tuple[int, ...]]:
     return [by_kind(text) for text in texts]
 
 
-class _KindsOf(dict[int, tuple[int, int]]):
-    """By token its kind, and how many digits it has beyond the first; each is looked at once."""
+class _KindsOf(dict[int, tuple[int, int, int]]):
+    """By token what ``kinds_of`` says of it; each is looked at once."""
 
-    def __missing__(self, token: int) -> tuple[int, int]:
-        found = self[token] = kind_of(encoding().decode_single_token_bytes(token).decode(errors="replace"))
+    def __missing__(self, token: int) -> tuple[int, int, int]:
+        found = self[token] = kinds_of(encoding().decode_single_token_bytes(token).decode(errors="replace"))
         return found
 
 
 _KINDS_OF = _KindsOf()
 
 
-def kind_of(token: str) -> tuple[int, int]:
-    """The index among ``KINDS`` of what a token consists of, and its digits beyond the first."""
+def kinds_of(token: str) -> tuple[int, int, int]:
+    """The index among ``KINDS`` of what a token consists of, that of what is counted beside it, and how much."""
     text = token.strip()
     if not text:
-        return SPACE, 0
+        return SPACE, MORE, 0
     if text.isdigit():
-        return DIGITS, len(text) - 1
+        return DIGITS, MORE, len(text) - 1
     if not text.isascii():
-        return (WIDE if _WIDE.search(text) else LETTERS), 0
+        return (WIDE if _WIDE.search(text) else LETTERS if max(text) < EUROPE else SCRIPTS), MORE, 0
     if not any(map(str.isalpha, text)):
-        return SYMBOLS, 0
-    return (WORDS if token[0] == " " or len(text) > SHORT else FRAGMENTS), 0
+        return SYMBOLS, MORE, 0
+    if token[0] != " " and len(text) <= SHORT:
+        return FRAGMENTS, MORE, 0
+    return (WORDS if token[0] == " " else PIECES), CAPITALS, int(not text.islower())
 
 
 def pieces(text: str) -> Iterator[str]:

@@ -205,6 +205,50 @@ _SCHEMA = re.compile(
 _TOOL = re.compile(r"\btools?[.\[]|for function|input_schema|function_declarations", re.I)
 
 
+_UNSEEING = re.compile(
+    # In this order: llama.cpp, Ollama, OpenRouter and others; OpenAI; DeepSeek; vLLM; Groq; Google.
+    r"(?:images?|vision|pictures?|multi-?modal|image_url|files?|pdfs?)[\w \[\]'\"`-]{0,40}(?:not|n't|only) "
+    r"(?:be )?support|"
+    r"(?:not|n't|endpoints found that) support[\w \[\]'\"`-]{0,30}(?:image|vision|multi-?modal|file|pdf)|mmproj|"
+    r"missing data required for image|image_url is only|(?:unknown|unsupported|invalid)[^.\n]{0,40}"
+    r"(?:image_url|input_image|input_file|content\[?\]?\.type|['\"`](?:image|file)['\"`])|"
+    r"not a multi-?modal|requires multi-?modal|at most 0 (?:image|file)|content['\"`]? must be a string|"
+    r"input should be ['\"`]text|modality is not (?:enabled|supported)",
+    re.I,
+)
+_BAD_MEDIA = re.compile(
+    r"(?:process|decode|load|read|invalid|unsupported|corrupt|exceed|too (?:large|big|small|many))[^.\n]{0,60}"
+    r"(?:image|picture|pdf|document|base64|media)|(?:image|picture|pdf|document|media)[^.\n]{0,60}"
+    r"(?:invalid|unsupported|corrupt|exceed|too (?:large|big|small|many)|could not|cannot|failed)",
+    re.I,
+)
+_MALFORMED = re.compile(
+    r"tool_use_failed|failed_generation|error parsing tool call|tool call parsing failed|failed to parse tool call|"
+    r"failed to parse input at",
+    re.I,
+)
+"""Of a call that the model wrote: Groq (console.groq.com/docs/tool-use), Ollama (github.com/ollama/ollama/issues/12884)
+and llama.cpp (github.com/ggml-org/llama.cpp/issues/22072), read 2026-11-22."""
+
+
+def refuses_media(failure: Failure) -> Literal["", "any", "these"]:
+    """Returns whether a request, which has pictures or files in it, was refused for them: ``any`` where the model takes
+    none at that server, ``these`` where it is they that are wrong."""
+    if failure.kind not in ("invalid_request", "not_found", "overloaded"):
+        return ""
+    text = f"{failure.detail}\n{failure.message}"
+    if _UNSEEING.search(text):
+        return "any"
+    return "these" if failure.kind == "invalid_request" and _BAD_MEDIA.search(text) else ""
+
+
+def malformed_call(failure: Failure) -> bool:
+    """Returns whether it was a tool call of the model's own that its server could not read."""
+    if failure.kind not in ("invalid_request", "overloaded", "interrupted_stream"):
+        return False
+    return _MALFORMED.search(f"{failure.detail}\n{failure.message}") is not None
+
+
 def refuses_schema(failure: Failure) -> bool:
     """Returns whether a request was refused for the schema that its answer was to be held to."""
     if failure.kind != "invalid_request" or failure.status not in (400, 422, 500, 501, None):

@@ -310,7 +310,7 @@ def decoder_for(content_type: str, first: bytes) -> SseDecoder | JsonDecoder | E
     if "event-stream" in content_type or head.startswith(_SSE_STARTS):
         return SseDecoder()
     if head.startswith((b"{", b"[")):
-        return JsonDecoder(whole=content_type.startswith("application/json"))
+        return JsonDecoder(whole=content_type.startswith("application/json") or head.startswith(b"["))
     return JsonDecoder(whole=False) if "ndjson" in content_type else None
 
 

@@ -3,6 +3,10 @@ random prices, budgets (of a run, a session, a day), windows, talks, up to eight
 caches, thoughts that nobody sees, attempts that break off, interruptions, compactions, and a kill in the middle of a
 call after which another process goes on.
 
+Figures (2026-11-22): 1,000 runs, 11,766 calls: none over its budget by more than the input's error, at most 1.004 of
+it; 0.86 of it spent at the median; 743 runs stopped before a call, 52 had an answer cut off.
+Before answers were capped and calls held what they may cost: 56 of 120 runs over, the worst at 41 times its budget.
+
 Usage: python tests/benchmarks/budget.py [--runs 1000] [--from SEED]
 """
 

@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.tokens import message_text_for_count
+from agent_tui.models.calibration import raw_total
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import (
     AttachmentPart,
@@ -42,7 +43,7 @@ from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers.catalog import model_family
-from tests.support.tokens import count_tokens
+from agent_tui.providers.counting import by_kind
 
 PROVIDERS = {"google": "gemini", "vertex": "vertex_ai"}
 LARGE = 3_000
@@ -164,7 +165,8 @@ def previous_usage(record: dict[str, Any]) -> dict[str, Any]:
 
 def calculate(target: Target, history: list[Message], steps: list[Step]) -> ContextUsage:
     for message in history:
-        message.raw_tokens = count_tokens(message_text_for_count(message))
+        message.counts = by_kind(message_text_for_count(message))
+        message.raw_tokens = raw_total(message.counts)
     info = ModelInfo(ModelSpec("recorded", target.model), target, Limits(), Prices())
     view = [SentMessage(m, m.id) for m in history]
     return calculate_context_usage(ContextInputs(info, view, steps, effort="medium"))

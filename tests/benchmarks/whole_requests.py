@@ -13,12 +13,13 @@ from typing import Any
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.tokens import message_text_for_count
+from agent_tui.models.calibration import raw_total
 from agent_tui.models.messages import Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.steps import FixedPart
 from agent_tui.models.usage import Limits, Prices
+from agent_tui.providers.counting import by_kind
 from tests.benchmarks.next_input import SIGNED, Score, target_of
-from tests.support.tokens import count_tokens
 
 
 def score_requests(folder: Path) -> list[Score]:
@@ -43,14 +44,16 @@ def estimate_request(data: dict[str, Any]) -> int:
     fixed += [fixed_part("tools", text) for text in tool_texts(request)]
     history = list(messages(request, origin))
     for message in history:
-        message.raw_tokens = count_tokens(message_text_for_count(message))
+        message.counts = by_kind(message_text_for_count(message))
+        message.raw_tokens = raw_total(message.counts)
     info = ModelInfo(ModelSpec("recorded", target.model), target, Limits(), Prices())
     view = [SentMessage(m, m.id) for m in history]
     return calculate_context_usage(ContextInputs(info, view, fixed=fixed, effort="medium")).total
 
 
 def fixed_part(row: str, text: str) -> FixedPart:
-    return FixedPart(row, row, row, len(text), text, count_tokens(text))  # type: ignore[arg-type]
+    counts = by_kind(text)
+    return FixedPart(row, row, row, len(text), text, raw_total(counts), counts=counts)  # type: ignore[arg-type]
 
 
 def entries(request: dict[str, Any]) -> list[dict[str, Any]]:

@@ -119,9 +119,9 @@ class Talk:
         self.contents[name] = text
         return FixedPart(row, "base", name, len(text), name, raw(text), counts=counts(text))  # type: ignore[arg-type]
 
-    def usage(self) -> ContextUsage:
-        limits = Limits(self.window, None, 8_000)
-        return self.conversation.usage(self.accounts, limits=limits, effort="off", calibration=self.calibration)
+    def usage(self, *, anew: bool = False) -> ContextUsage:
+        limits, kept = Limits(self.window, None, 8_000), None if anew else self.accounts
+        return self.conversation.usage(kept, limits=limits, effort="off", calibration=self.calibration)
 
     def true(self) -> int:
         """What the next request holds, by the server's vocabulary."""

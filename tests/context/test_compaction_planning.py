@@ -223,7 +223,7 @@ def test_when_the_newest_message_itself_does_not_fit_no_call_is_spent() -> None:
     for plan in (world.plan(), world.plan("manual")):
         assert plan.action == "not_worth_it"
         assert plan.stuck
-        assert "your newest message itself is too large: ~16,00" in plan.why
+        assert "your newest message itself is too large: ~16,4" in plan.why
         assert "16,384" in plan.why
         assert preview_text(plan).startswith("No compaction can make room: ")
 

@@ -115,10 +115,10 @@ def test_screen_json_and_trigger_have_one_interval(seed: int, target: Target, fa
 
 def test_a_step_keeps_what_was_claimed_and_it_is_told_how_often_that_held() -> None:
     conversation = measured()
-    for actual in (5_460, 5_870, 9_000):
+    for spreads_off in (0, -1, 3):
         conversation.say(raw=400)
         usage = conversation.usage()
-        step = conversation.answer(TokenUsage(actual, 0))
+        step = conversation.answer(TokenUsage(usage.total + spreads_off * usage.spread, 0))
         before_step(step, usage)
         after_step(step)
         assert (step.estimated_input, step.estimated_spread) == (usage.total, usage.spread)

@@ -7,9 +7,8 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.tokens import family_of
 from agent_tui.models.requests import Target
-from tests.support.contexts import BOUND, CLAUDE, assert_identities, row
+from tests.support.contexts import BOUND, CLAUDE, assert_identities, row, usual
 from tests.support.counting_model import Session
 from tests.support.forms import examples, one_of
 
@@ -51,7 +50,7 @@ def errors(session: Session) -> list[int]:
 def test_no_row_is_ever_a_wrong_zero(seed: int, target: Target, factor: float, counted: bool, window: int) -> None:
     """Nor is one scaled with a warning, however the provider's tokens compare with the family's within what is believed
     of a tokenizer, also before that is learned: in the example a summary leaves nothing measured but the prompt."""
-    session = Session(target, seed, factor * family_of(target).beginning.factors[0], counted, window)
+    session = Session(target, seed, factor * usual(target), counted, window)
     session.run(15)
     check_rows(session)
     fresh = calculate_context_usage(session.conversation.inputs(calibration=session.calibration, effort=session.effort))
@@ -72,7 +71,7 @@ def test_hundreds_of_steps_stay_near_the_provider(target: Target, factor: float)
 
 @pytest.mark.parametrize("target", [CLAUDE, BOUND], ids=lambda t: t.model)
 def test_thinking_stays_on_through_prunes_and_summaries(target: Target) -> None:
-    session = Session(target, 11, window=60_000)
+    session = Session(target, 11, usual(target), window=60_000)
     for number in range(40):
         session.turn(4)
         session.prune()
@@ -133,7 +132,7 @@ def test_a_session_of_an_older_version_goes_on() -> None:
 def test_a_provider_that_counts_no_reasoning_is_learned_from_as_well(factor: float) -> None:
     session = Session(DEEPSEEK, 2, factor, counts_reasoning=False)
     session.run(25)
-    assert session.usage().accuracy.ratio == pytest.approx(factor, rel=0.04)
+    assert session.usage().accuracy.ratio * usual(DEEPSEEK) == pytest.approx(factor, rel=0.04)
     wrong = errors(session)
     assert wrong[int(0.95 * len(wrong))] <= 300
 

@@ -12,7 +12,7 @@ from agent_tui.models.messages import ReasoningPart
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
-from tests.support.contexts import TARGET, Conversation, assert_identities, row
+from tests.support.contexts import TARGET, Conversation, assert_identities, row, usual
 
 OLD_CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-5", "claude")
 SIGNED = {"type": "thinking", "signature": "s"}
@@ -58,7 +58,7 @@ def test_thinking_that_nobody_counted_is_the_output_without_the_answer(usage: To
     conversation.answer(usage, reasoning=ReasoningPart("In short: yes.", SIGNED), raw=100)
     conversation.say()
     after = conversation.usage()
-    answer = 100 * 1.22 + 4
+    answer = 100 * usual(OLD_CLAUDE) + 4
     assert after.calculation.dropped_reasoning == round(900 - answer), "not the 4 tokens of its summary"
     assert after.estimated_tokens >= after.calculation.dropped_reasoning
     assert row(after, "messages", "reasoning").tokens == 0

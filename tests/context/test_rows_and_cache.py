@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import get_args
 
@@ -12,7 +13,7 @@ from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import CONTEXT_ROWS, FIXED_ROWS, FREE, RESERVE, RowId
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage
-from tests.support.contexts import CLAUDE, Conversation, assert_identities, calibrated, fixed_part, leaves, row
+from tests.support.contexts import CLAUDE, Conversation, assert_identities, calibrated, fixed_part, leaves, row, usual
 
 IDS = ["system", "environment", "memory", "skills", "tools", "documents", "messages"]
 
@@ -70,7 +71,10 @@ def test_what_claude_adds_for_tools_is_a_part_of_its_own() -> None:
     conversation.target = CLAUDE
     conversation.say()
     tools = row(conversation.usage(), "tools")
-    assert {c.label: c.tokens for c in tools.children} == {"tool use preamble": 490, "builtin": 2_440}
+    assert {c.label: c.tokens for c in tools.children} == {
+        "tool use preamble": 490,
+        "builtin": math.ceil(2_000 * usual(CLAUDE)),
+    }
     assert tools.label == "Tools (1)"
     conversation.answer(TokenUsage(5_000, 10, cache_read=490, cache_write=4_510))
     preamble, builtin = row(conversation.usage(), "tools").children
@@ -188,8 +192,8 @@ def test_totals_leave_counts_and_what_was_undone_out() -> None:
 def test_without_an_anchor_an_estimate_is_rounded_up_once() -> None:
     conversation = Conversation(target=CLAUDE)
     conversation.say(raw=10)
-    learned = calibrated(1.55, CLAUDE)
-    assert conversation.usage(calibration=learned).total == 20, "1.55 × 10 × 1.22 + 1 = 19.9; rounded before it were 21"
+    learned = calibrated(1.05 * 11 / 10 / usual(CLAUDE), CLAUDE)
+    assert conversation.usage(calibration=learned).total == 13, "1.05 × 11 + 1 = 12.6; rounded before it were 14"
 
 
 def test_every_row_has_one_record_that_tells_it_from_the_others() -> None:

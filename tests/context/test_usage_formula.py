@@ -8,6 +8,7 @@ import pytest
 
 from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.accounting.reports import after_step, before_step, verification_line, verified_growth
+from agent_tui.models.calibration import MESSAGES, text_content
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import (
@@ -87,7 +88,9 @@ def test_what_is_learned_of_a_step_is_what_its_new_messages_consist_of() -> None
     after_step(step)
     assert (step.estimated_input, step.actual_input) == (1_249, 1_250)
     learned = verified_growth(step)
-    assert learned is not None and learned[1] == 240 and learned[0].terms[:2] == [193, 0]
+    content = text_content(None, 193)
+    content.terms[MESSAGES] = 1
+    assert learned is not None and learned[1] == 240 and learned[0].terms == content.terms
 
 
 def test_a_step_with_other_estimates_in_it_is_not_learned_from() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from agent_tui.context.incremental import Incremental
 from agent_tui.models.messages import ReasoningPart
 from agent_tui.models.requests import Target
@@ -13,6 +15,7 @@ from tests.support.contexts import (
     assert_identities,
     fixed_part,
     row,
+    usual,
     weather,
 )
 
@@ -110,7 +113,7 @@ def test_clearing_drops_reasoning_bound_to_the_prefix() -> None:
     conversation.records.append(CompactionRecord("p", "op", "prune", [result.id]))
     usage = conversation.usage()
     assert usage.calculation.dropped_reasoning == 50
-    assert usage.calculation.removed == 650 - (9 + 12)
+    assert usage.calculation.removed == 650 - math.ceil(7 * usual(BOUND) + 12)
     assert_identities(usage)
 
 

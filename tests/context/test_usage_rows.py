@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from agent_tui.context.incremental import Incremental
@@ -13,6 +14,7 @@ from tests.support.contexts import (
     fixed_part,
     leaves,
     row,
+    usual,
     weather,
 )
 
@@ -29,7 +31,7 @@ def test_claude_tools_cost_their_preamble_once() -> None:
     conversation.say(raw=0)
     base = conversation.usage().total
     conversation.fixed = [fixed_part("tools", 100, "a", "builtin"), fixed_part("tools", 100, "b", "builtin")]
-    assert conversation.usage().total == base + 490 + 2 * 122
+    assert conversation.usage().total == base + 490 + 2 * math.ceil(100 * usual(CLAUDE))
 
 
 def test_a_message_added_alone_is_derived_and_keeps_its_value() -> None:

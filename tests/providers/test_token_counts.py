@@ -24,12 +24,14 @@ def test_plain_text() -> None:
 @pytest.mark.parametrize(
     ("text", "kinds"),
     [
-        ("the house is on fire", {"words": 5}),
+        ("the house is on fire", {"words": 4, "pieces": 1}),
+        ("The readFile of a", {"words": 3, "pieces": 2, "capitals": 2}),
         ("1234567 89", {"digits": 4, "more digits": 5, "space": 1}),
         ("    \n\n", {"space": 1}),
         ("==== ()", {"symbols": 2}),
         ("こんにちは", {"wide": 1}),
         ("Приветствую", {"letters": 4}),
+        ("नमस्ते", {"scripts": 4}),
     ],
 )
 def test_tokens_are_told_apart_by_what_they_consist_of(text: str, kinds: dict[str, int]) -> None:

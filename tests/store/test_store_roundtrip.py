@@ -100,10 +100,10 @@ def test_raw_counts_are_stored_with_messages_and_summaries(tmp_path: Path) -> No
         info = store.sessions.create("/p", "demo")
         store.messages.add(info.id, Message("a", "user"))
         store.compactions.commit(info.id, [], Message("s", "user"), None)
-        counts = (1, 1, 2, 0, 1, 0, 0, 0)
+        counts = (1, 0, 5, 1, 2, 0, 0, 0, 1, 0, 0)
         store.messages.set_counts(info.id, {"a": counts, "s": words_only(4), "unknown": words_only(5)})
         kept = store.messages.all(info.id)["a"]
-        assert (kept.raw_tokens, kept.counts) == (3, counts), "digits beyond the first of a token are no tokens"
+        assert (kept.raw_tokens, kept.counts) == (3, counts), "two kinds are no tokens"
         assert store.messages.summaries(info.id)["s"].raw_tokens == 4
 
 

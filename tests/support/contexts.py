@@ -9,7 +9,7 @@ from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import family_of
 from agent_tui.context.view import active_prune_ids, build_view
-from agent_tui.models.calibration import Calibration
+from agent_tui.models.calibration import SCHEMAS, Calibration
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.messages import (
     Message,
@@ -147,6 +147,11 @@ def calibrated(factor: float, target: Target = TARGET) -> Calibration:
     """A calibration that learned that all texts take so many times what is known of the family."""
     known = family_of(target).beginning
     return replace(known, factors=tuple(factor * f for f in known.factors))
+
+
+def usual(target: Target) -> float:
+    """What is known of the family's factor for most texts."""
+    return family_of(target).beginning.factors[SCHEMAS]
 
 
 def leaves(rows: list[ContextRow]) -> list[ContextRow]:

@@ -8,8 +8,9 @@ from dataclasses import field, replace
 
 from agent_tui.context.anchor import common_prefix
 from agent_tui.context.tokens import ROUGH, Family, estimate_fixed, round_up
-from agent_tui.models.calibration import REQUESTS, Calibration, Content
+from agent_tui.models.calibration import BOUND, Calibration, Content
 from agent_tui.models.context import ContextRow
+from agent_tui.models.requests import Target
 from agent_tui.models.rows import FIXED_ROWS, RowId, RowKind
 from agent_tui.models.steps import FixedPart, Step
 from agent_tui.records import dataclass
@@ -149,6 +150,83 @@ def _same_part(part: FixedPart) -> tuple[str, str]:
     return part.row, part.fingerprint
 
 
+Identity = tuple[str, str, bool]
+
+
+@dataclass(slots=True, frozen=True)
+class Difference:
+    """Prefix parts that were ``added`` and that were ``gone`` between two reports, as sorted identities, and what that
+    measured: tokens, and half their interval."""
+
+    added: tuple[Identity, ...]
+    gone: tuple[Identity, ...]
+    tokens: int
+    spread: int
+
+
+def measured_change(step: Step, before: Step) -> Difference | None:
+    """What a report measured of the parts that changed since the step it was built on; None where it did not, and where
+    their estimate is surer than the rest of it."""
+    change, actual, expected = step.estimated_change, step.actual_input, step.estimated_input
+    if change is None or actual is None or expected is None or step.anchor_step != before.id or change[2] > change[1]:
+        return None
+    added, gone = _changes(step.fixed, before.fixed)
+    return Difference(_named(added), _named(gone), actual - expected + change[0], change[2])
+
+
+def measured_changes(steps: Sequence[Step], target: Target) -> list[Difference]:
+    """All that reports of a model measured so, the newest first."""
+    by_id = {step.id: step for step in steps}
+    found: list[Difference] = []
+    for step in reversed(steps):
+        before = by_id.get(step.anchor_step or "") if step.estimated_change is not None else None
+        same = (step.model, step.provider, step.api) == (target.model, target.provider, target.api)
+        if before is not None and same and (change := measured_change(step, before)) is not None:
+            found.append(change)
+    return found
+
+
+def _changes(now: Sequence[FixedPart], then: Sequence[FixedPart]) -> tuple[list[FixedPart], list[FixedPart]]:
+    """The parts that are new, and those that are gone."""
+    waiting: dict[Identity, list[FixedPart]] = {}
+    for part in then:
+        waiting.setdefault(_identity(part), []).append(part)
+    added: list[FixedPart] = []
+    for part in now:
+        same = waiting.get(_identity(part))
+        if same:
+            same.pop()
+        else:
+            added.append(part)
+    return added, [part for parts in waiting.values() for part in parts]
+
+
+def differ(now: Sequence[FixedPart], then: Sequence[FixedPart]) -> bool:
+    """Returns whether other parts are sent."""
+    return list(map(_identity, now)) != list(map(_identity, then)) and any(_changes(now, then))
+
+
+def gone_share(now: Sequence[FixedPart], then: Sequence[FixedPart]) -> float:
+    """The part of what was sent then that is not sent now, in o200k_base tokens."""
+    gone = sum(part.raw_tokens or 0 for part in _changes(now, then)[1])
+    return gone / max(1, sum(part.raw_tokens or 0 for part in then))
+
+
+def _named(parts: Sequence[FixedPart]) -> tuple[Identity, ...]:
+    return tuple(sorted(map(_identity, parts)))
+
+
+def _without(parts: list[FixedPart], names: Sequence[Identity]) -> list[FixedPart] | None:
+    """The other parts; None where one of those is not among them."""
+    left = list(parts)
+    for name in names:
+        place = next((i for i, part in enumerate(left) if _identity(part) == name), None)
+        if place is None:
+            return None
+        del left[place]
+    return left
+
+
 EDITED = "edited; sent as a change, and as it was until the next compaction"
 WAITING = "edited; sent as a change with your next message"
 
@@ -174,18 +252,23 @@ def estimate_fixed_parts(
     calibration: Calibration | None = None,
     scale: float = 1.0,
     added: float = 0.0,
+    measured: Sequence[Difference] = (),
 ) -> FixedEstimate:
     """Estimate all parts, each rounded up once, by the calibration (None: what is known of the family alone). What the
-    family adds when any tool is sent is a part of its own, and so are the tokens ``added`` by the server."""
+    family adds when any tool is sent is a part of its own, and so are the tokens ``added`` by the server. Parts that
+    were ``measured`` alone have that size."""
     known, result = calibration or family.beginning, FixedEstimate(with_preamble(parts) if family.tools else parts)
     if added:
         result.parts = [ADDED, *result.parts]
+    sizes = {c.added[0]: c.tokens for c in reversed(measured) if len(c.added) == 1 and not c.gone}
+    sizes |= {c.gone[0]: -c.tokens for c in reversed(measured) if len(c.gone) == 1 and not c.added}
     for part in result.parts:
         content, approximate = _preamble(family) if part is PREAMBLE else estimate_fixed(part, family)
-        result.tokens.append(round_up(added if part is ADDED else max(0.0, known.tokens(content) * scale)))
+        size = sizes.get(_identity(part), 0) if sizes else 0
+        estimate = size if size > 0 else max(0.0, known.tokens(content) * scale)
+        result.tokens.append(round_up(added if part is ADDED else estimate))
         result.approximate.append(approximate)
         result.content.add(content)
-    result.content.terms[REQUESTS] = 1.0
     return result
 
 
@@ -194,28 +277,32 @@ def _preamble(family: Family) -> tuple[Content, bool]:
 
 
 def fixed_delta(
-    now: Sequence[FixedPart], then: Sequence[FixedPart], family: Family, known: Calibration, scale: float | None = None
+    now: Sequence[FixedPart],
+    then: Sequence[FixedPart],
+    family: Family,
+    known: Calibration,
+    scale: float | None = None,
+    measured: Sequence[Difference] = (),
 ) -> tuple[int, bool, Content]:
     """Tokens by which the prefix parts grew since ``then``, estimated by the calibration, whether a count is still
     missing, and what the estimate consists of. ``scale`` is what was measured of tools before, against what is known
-    of the family alone.
+    of the family alone; what was ``measured`` by difference is not estimated.
 
     Parts with the same content cancel out exactly, also when one of them was not counted yet at the time.
     """
-    waiting: dict[tuple[str, str, bool], list[FixedPart]] = {}
-    for part in then:
-        waiting.setdefault(_identity(part), []).append(part)
-    added: list[FixedPart] = []
-    for part in now:
-        same = waiting.get(_identity(part))
-        if same:
-            same.pop()
-        else:
-            added.append(part)
-    gone = [p for parts in waiting.values() for p in parts]
-    if not added and not gone:
-        return 0, False, Content()
+    added, gone = _changes(now, then)
     delta, approximate, whole = 0, False, Content()
+    tools = _has_tools(now) - _has_tools(then)
+    for change in measured:
+        for sign, came, went in ((1, change.added, change.gone), (-1, change.gone, change.added)):
+            new, old = _without(added, came), _without(gone, went)
+            if new is not None and old is not None and (len(new), len(old)) != (len(added), len(gone)):
+                parts_had_tools = any(name[0] == "tools" for name in (*came, *went))
+                added, gone, tools = new, old, 0 if parts_had_tools else tools
+                delta += sign * change.tokens
+                whole.add(Content(plain=change.tokens, rough=(change.spread / BOUND) ** 2), sign)
+    if not added and not gone:
+        return delta, False, whole
     for sign, parts in ((1, added), (-1, gone)):
         for part in parts:
             content, rough = estimate_fixed(part, family)
@@ -224,7 +311,7 @@ def fixed_delta(
             delta += sign * round_up(max(0.0, tokens))
             approximate = approximate or rough
             whole.add(content, sign)
-    delta += round(family.tools * (scale or 1.0)) * (_has_tools(now) - _has_tools(then))
+    delta += round(family.tools * (scale or 1.0)) * tools
     return delta, approximate, whole
 
 
@@ -313,7 +400,7 @@ def _detail(part: FixedPart) -> str:
     return "deferred" if part.deferred_tokens is not None else ""
 
 
-def _identity(part: FixedPart) -> tuple[str, str, bool]:
+def _identity(part: FixedPart) -> Identity:
     return part.row, part.fingerprint, part.deferred_tokens is None
 
 

@@ -7,10 +7,18 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from agent_tui.context.accounting.fixed import Coverage, estimate_fixed_parts
+from agent_tui.context.accounting.fixed import (
+    Coverage,
+    Difference,
+    differ,
+    estimate_fixed_parts,
+    fixed_delta,
+    gone_share,
+    measured_changes,
+)
 from agent_tui.context.anchor import ResultStates, SentPrefixes, chain_of, left_out, prefixes_of
 from agent_tui.context.tokens import Family, MessageEstimate, char_tokens, estimate_message, family_of
-from agent_tui.models.calibration import REQUESTS, Calibration
+from agent_tui.models.calibration import REQUESTS, Calibration, Content
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import Effort, ModelInfo, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
@@ -147,6 +155,10 @@ MOST_MESSAGES = 1.0
 """Messages of a step that measures, as a share of the prefix parts: their error is taken for the parts'."""
 
 
+MOST_GONE = 0.2
+"""Share of the measured parts that may be gone."""
+
+
 class FixedScale(NamedTuple):
     """One measurement: ``share`` is what was sent beside the parts, relative to them, ``age`` how long ago it was made
     in steps (negative: the newer the less), ``scale`` measured / estimated tokens of the parts. They sort by how good
@@ -164,6 +176,7 @@ def fixed_scale_of(
     family: Family,
     view: Sequence[SentMessage],
     records: Sequence[CompactionRecord],
+    fixed: Sequence[FixedPart] = (),
     added: float = 0.0,
 ) -> float | None:
     """Measured / estimated tokens of the prefix parts; None where nothing was measured. What the server ``added`` is
@@ -174,7 +187,7 @@ def fixed_scale_of(
     and must show the same numbers.
     """
     made = [fixed_scale_at(number, step, target, family, added) for number, step in enumerate(ended(steps))]
-    return best_scale(sorted((m for m in made if m is not None), key=order), view, records)
+    return best_scale(sorted((m for m in made if m is not None), key=order), view, records, fixed)
 
 
 def ended(steps: Sequence[Step]) -> Iterable[Step]:
@@ -191,10 +204,15 @@ def order(measured: FixedScale) -> tuple[float, int]:
 
 
 def best_scale(
-    measured: Iterable[FixedScale], view: Sequence[SentMessage], records: Sequence[CompactionRecord]
+    measured: Iterable[FixedScale],
+    view: Sequence[SentMessage],
+    records: Sequence[CompactionRecord],
+    fixed: Sequence[FixedPart],
 ) -> float | None:
-    """Of measurements in their order the first whose answer is in the conversation."""
-    return next((m.scale for m in measured if _in_conversation(m.step, view, records)), None)
+    """Of measurements in their order the first whose answer is in the conversation. It says nothing of other parts than
+    those that were sent: most of them have to be among those of now."""
+    alike = (m for m in measured if gone_share(fixed, m.step.fixed) <= MOST_GONE)
+    return next((m.scale for m in alike if _in_conversation(m.step, view, records)), None)
 
 
 def fixed_scale_at(number: int, step: Step, target: Target, family: Family, added: float) -> FixedScale | None:
@@ -262,6 +280,11 @@ class Ground:
         return self.calibration.coarse()
 
     @cached_property
+    def changes(self) -> list[Difference]:
+        """What reports measured of parts that came or went."""
+        return measured_changes(self.inputs.steps, self.target)
+
+    @cached_property
     def coverage(self) -> Coverage:
         return Coverage(self.chain)
 
@@ -289,24 +312,57 @@ class Ground:
         return end_of(self.chain[-1]) if self.chain else 0
 
 
+def surest(inputs: ContextInputs, chain: Sequence[Step], family: Family, estimate: Estimate) -> Sequence[Step]:
+    """The chain up to the step that the next input is built on: the newest, unless prefix parts came or went since
+    whose size nobody measured. Then an older one may be surer, with more messages to estimate, or none at all."""
+    now, view, known = inputs.fixed, inputs.view, inputs.calibration or family.beginning
+    if not chain or not differ(now, chain[-1].fixed):
+        return chain
+    changes = measured_changes(inputs.steps, inputs.model.target)
+
+    def unsure(step: Step) -> float:
+        return known.variance(fixed_delta(now, step.fixed, family, known, None, changes)[2])
+
+    def add(content: Content, start: int, end: int) -> None:
+        for index in range(start, end):
+            first = view[index].message.role != "tool" or index == 0 or view[index - 1].message.role != "tool"
+            content.add(estimate(view[index].message, view[index].key, first).content)
+
+    best, least, between = len(chain), unsure(chain[-1]), Content()
+    for number in range(len(chain) - 1, 0, -1):
+        add(between, end_of(chain[number - 1]), end_of(chain[number]))
+        own = known.variance(between)
+        if own >= least:
+            break
+        if (variance := own + unsure(chain[number - 1])) < least:
+            best, least = number, variance
+    whole = estimate_fixed_parts(now, family, known).content
+    add(whole, 0, end_of(chain[-1]))
+    return [] if known.variance(whole) < least else chain[:best]
+
+
 def ground_of(inputs: ContextInputs) -> Ground:
     """The ground of one calculation, from nothing."""
     model, view, steps = inputs.model, inputs.view, inputs.steps
     target, family = model.target, family_of(model.target)
     prefixes, results = prefixes_of(view), ResultStates(inputs.records)
     rule = rule_of(inputs, prefixes, results)
+
+    def estimate(message: Message, key: str, first: bool) -> MessageEstimate:
+        return estimate_message(message, family, first)
+
     added = inputs.calibration.factors[REQUESTS] if inputs.calibration is not None else 0.0
     return Ground(
         inputs=inputs,
         family=family,
         prefixes=prefixes,
-        chain=chain_of(steps, prefixes, target, model.limits.window),
+        chain=surest(inputs, chain_of(steps, prefixes, target, model.limits.window), family, estimate),
         answered={s.message_id: s for s in steps if s.message_id is not None},
-        measured_scale=fixed_scale_of(steps, target, family, view, inputs.records, added),
+        measured_scale=fixed_scale_of(steps, target, family, view, inputs.records, inputs.fixed, added),
         results=results,
         rule=rule,
         reasoning=reasoning_now(view, target, inputs.fixed_fingerprint, inputs.effort, rule),
-        estimate=lambda message, _, first: estimate_message(message, family, first),
+        estimate=estimate,
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 
-from agent_tui.context.accounting.fixed import Reading, fixed_delta
+from agent_tui.context.accounting.fixed import Reading, fixed_delta, measured_change
 from agent_tui.context.accounting.inputs import Ground, counted_at, end_of
 from agent_tui.context.accounting.tally import (
     Tally,
@@ -320,7 +320,9 @@ def _difference(ground: Ground, measured: Measured, before: Step, step: Step, us
     dropped = dropped_between(ground, before, step, measured.turn, user)
     end, known = measured.tally.end, ground.coarse
     gone = _removed_from(ground, measured, end, before.prune_ids, step.prune_ids, known)
-    delta, _, _ = fixed_delta(step.fixed, before.fixed, ground.family, known, ground.measured_scale)
+    change = measured_change(step, before)
+    shown = () if change is None else (change,)
+    delta, _, _ = fixed_delta(step.fixed, before.fixed, ground.family, known, ground.measured_scale, shown)
     output = first.output if before.kind == "turn" else 0
     value = second.input - first.input - output + dropped.tokens + gone.tokens - delta
     return value, delta == 0 and not dropped.estimated and not gone.tokens

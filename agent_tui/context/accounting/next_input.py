@@ -74,8 +74,8 @@ def estimated_fixed(ground: Ground) -> FixedEstimate:
     """The prefix parts, at the scale that was measured of them; the calibration stands in where nothing was."""
     scale, fixed, family = ground.measured_scale, ground.inputs.fixed, ground.family
     if scale is None:
-        return estimate_fixed_parts(fixed, family, ground.calibration, added=ground.added)
-    return estimate_fixed_parts(fixed, family, None, scale, ground.added)
+        return estimate_fixed_parts(fixed, family, ground.calibration, added=ground.added, measured=ground.changes)
+    return estimate_fixed_parts(fixed, family, None, scale, ground.added, ground.changes)
 
 
 def next_input(ground: Ground, sizes: Sizes) -> NextInput:
@@ -143,8 +143,8 @@ def _spread(ground: Ground, content: Content, estimated: int, pending: bool) -> 
 def _delta(ground: Ground) -> tuple[int, bool, Content]:
     """``fixed_delta``: the prefix parts now, less those of the anchor, whether a count is still missing, and what it
     consists of."""
-    then = ground.chain[-1].fixed
-    return fixed_delta(ground.inputs.fixed, then, ground.family, ground.calibration, ground.measured_scale)
+    then, now = ground.chain[-1].fixed, ground.inputs.fixed
+    return fixed_delta(now, then, ground.family, ground.calibration, ground.measured_scale, ground.changes)
 
 
 MEASURED_FIXED = 0.02
@@ -167,7 +167,8 @@ MARGIN_SPREADS = 2
 """What is kept free beside the next input, in spreads of it: one of 20 inputs is outside of one, hardly any of two."""
 
 SURE_SHARE = 0.005
-"""A request is only held for one that cannot be sent by as much of its spread as is within this share of the window."""
+"""As much of its spread counts where a request is held not to fit, as a share of the window: for what may well fit no
+turn is stopped, and nothing is left out."""
 
 ROUGH_SPREAD = 0.05
 """The spread of a count by characters, as a share of it."""

@@ -26,6 +26,10 @@ def before_step(step: Step, usage: ContextUsage) -> None:
     step.estimated_input, step.estimated_spread, step.anchor_step = usage.total, usage.spread, usage.anchor_step
     terms = usage.calculation
     step.built_on = terms.last_input
+    if changed := terms.spreads.fixed_delta:
+        by = terms.spreads
+        rest = math.hypot(by.last_output, by.dropped_reasoning, by.removed, by.new_messages)
+        step.estimated_change = terms.fixed_delta, changed, math.ceil(rest)
     step.estimated_messages = terms.all_messages
     step.estimated_growth = terms.new_estimated
     sure = terms.others_sure

@@ -22,14 +22,22 @@ from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StopReason, TurnEnded, TurnStarted
 from agent_tui.models.failure import TEXT_KEPT, Failure, Overflow, inner_failure
-from agent_tui.models.messages import Message, ToolCallPart, new_id
+from agent_tui.models.messages import MALFORMED, AttachmentPart, Message, ToolCallPart, new_id, user_message
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Limits, TokenUsage
+from agent_tui.providers.failure_lines import malformed_call
 from agent_tui.records import dataclass
+from agent_tui.text.clean import cut
 from agent_tui.text.numbers import plural
 
 log = logging.getLogger(__name__)
+
+MOST_MALFORMED = 3
+"""Calls in a row that a server cannot read, after which the turn ends."""
+
+MALFORMED_CHARS = 1_000
+"""Characters of what the server said of one that the model is told."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -152,7 +160,7 @@ class TurnExecutor:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._driver: asyncio.Task[None] | None = None
         self._begun = self._cancelled = self._over = False
-        self._first_step = 0
+        self._first_step = self._malformed = 0
         self.unsent: list[Message] = []
         """Handed over and not stored: they are the caller's again when the turn has ended."""
 
@@ -172,7 +180,7 @@ class TurnExecutor:
         """
         self._events = asyncio.Queue()
         self._begun = self._over = False
-        self._first_step = len(self._runtime.conversation.steps)
+        self._first_step, self._malformed = len(self._runtime.conversation.steps), 0
         self.unsent = [] if message is None else [message]
         self._driver = asyncio.create_task(self._drive(message), name="turn")
         self._driver.add_done_callback(self._ended)
@@ -249,6 +257,8 @@ class TurnExecutor:
                 return "budget", None
             if isinstance(result, str):
                 return "error", Failure("context_overflow", result)
+            if result.failure is not None and await self._told_malformed(result.failure):
+                continue
             if result.failure is not None:
                 refused = result.failure.kind == "content_refused"
                 return ("refused" if refused else "error"), result.failure
@@ -268,6 +278,23 @@ class TurnExecutor:
             elif not await self._steer():
                 return "end", None
         raise AssertionError("unreachable: the loop returns at its limit")
+
+    async def _told_malformed(self, failure: Failure) -> bool:
+        """Tells the model that its server could not read a call of its own; False where it was not that, or too often
+        in a row."""
+        if not malformed_call(failure) or self._malformed >= MOST_MALFORMED:
+            return False
+        self._malformed += 1
+        text = (
+            "Your last answer held a tool call that could not be read, so nothing was run. Write it again with "
+            "arguments that are valid JSON and fit the tool's schema, or answer without it. The server said:\n"
+            f"{cut(failure.detail or failure.message, MALFORMED_CHARS)}"
+        )
+        note = user_message("", attachments=[AttachmentPart(MALFORMED, "text/plain", text=text)])
+        await patiently(lambda: self._runtime.conversation.append(note))
+        told = f"The model wrote a tool call that its server could not read. It was told ({self._malformed} of "
+        self.emit(Notice("warning", f"{told}{MOST_MALFORMED}), and goes on.", "malformed_call"))
+        return True
 
     async def _steer(self) -> bool:
         """Adds what the user wants in before the next step; False when there is nothing."""
@@ -295,6 +322,7 @@ class TurnExecutor:
         if result is None:
             return None
         if result.failure is None:
+            self._malformed = 0
             self._compaction.model_replied()
         usage = self._runtime.usage()
         for warning in usage.warnings:

@@ -18,12 +18,12 @@ from agent_tui.context.anchor import dropped_indexes, usage_problem, without
 from agent_tui.context.tokens import char_tokens, family_of, round_up
 from agent_tui.engine.calls import BegunCall, NextCall, begin_call, next_call, stream_with_retries
 from agent_tui.engine.conversation import patiently, store_failure
-from agent_tui.engine.models import adapt
+from agent_tui.engine.models import adapt, unseeing
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice, PartDelta, StepEnded, StepStarted
-from agent_tui.models.failure import Failure, without_text_kept
+from agent_tui.models.failure import TEXT_KEPT, Failure, without_text_kept
 from agent_tui.models.messages import Message, Origin, ReasoningPart, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import (
     Delta,
@@ -38,7 +38,7 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.failure_lines import refuses_schema
+from agent_tui.providers.failure_lines import refuses_media, refuses_schema
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 
@@ -124,8 +124,8 @@ log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.25
 
-MOST_ADAPTED = 2
-"""Things that a request may be refused for and made again without: the schema of its answer, reasoning."""
+MOST_ADAPTED = 3
+"""Things that a request may be refused for and made again without: the schema of its answer, reasoning, pictures."""
 
 
 @dataclass(slots=True)
@@ -245,7 +245,9 @@ class StepRunner:
         if result.failure is None or result.received:
             return False
         request = call.request
-        notice = self._without_schema(request, result.failure) or self._without_reasoning(request, result.failure)
+        failure = result.failure
+        notice = self._without_schema(request, failure) or self._without_reasoning(request, failure)
+        notice = notice or self._without_media(call, failure)
         if notice is None:
             return False
         self._emit(notice)
@@ -264,6 +266,21 @@ class StepRunner:
         self._may_adapt = False
         runtime.replay_by(replace(request.replay, left_out=[]))
         return Notice("warning", told, "reasoning")
+
+    def _without_media(self, call: NextCall, failure: Failure) -> Notice | None:
+        """What the server refuses to be shown is told to the model in words, as long as it is this model."""
+        runtime, request = self._runtime, call.request
+        found = [p.name for sent in request.messages for p in sent.message.parts if p.type == "attachment" and p.data]
+        why = refuses_media(failure) if found and not request.unseen else ""
+        if not why:
+            return None
+        runtime.info = call.info = unseeing(runtime.conversation.store, runtime.info, why == "any")
+        request.unseen = True
+        what = f"{found[-1]} and {plural(len(found) - 1, 'other')}" if len(found) > 1 else found[-1]
+        text = f"The server refused {what} ({failure.message.partition(TEXT_KEPT)[0].strip()})"
+        lasting = " Remembered; /doctor --forget forgets it." if why == "any" else ""
+        ways = "Pictures and files are told to this model in words from now on. Asked once more."
+        return Notice("warning", f"{text}. {ways}{lasting}", "media_refused")
 
     def _without_schema(self, request: ModelRequest, failure: Failure) -> Notice | None:
         if request.output_schema is None or not refuses_schema(failure):

@@ -230,7 +230,7 @@ class Worker:
                 case protocol.CountExactly(request):
                     from agent_tui.providers.direct import count
 
-                    tokens = await count(request, self._info(request.spec), self._connections)
+                    tokens = await count(request, self._asked(request), self._connections)
                     self.out.send(protocol.ExactCount(tokens), call_id)
                 case protocol.Prepare(spec):
                     self.out.send(protocol.Preparing(), call_id)
@@ -255,7 +255,7 @@ class Worker:
                 self._answered.set()
             self.out.item(call_id, item)
 
-        await calling.run(request, self._info(request.spec), emit, self.litellm, self._connections)
+        await calling.run(request, self._asked(request), emit, self.litellm, self._connections)
         self.out.end(call_id)
 
     async def _count(self, texts: list[str]) -> list[tuple[int, ...]]:
@@ -274,6 +274,11 @@ class Worker:
         if facts is not None and not (facts.silent and repr(spec) in self._facts):
             self._facts[repr(spec)] = facts
         return self._info(spec)
+
+    def _asked(self, request: ModelRequest) -> ModelInfo:
+        """The facts of the model, and what the request knows of them."""
+        info = self._info(request.spec)
+        return replace(info, images=False) if request.unseen else info
 
     def _info(self, spec: ModelSpec) -> ModelInfo:
         """The model's description for a call: asking a server takes time, so what it said before is used."""

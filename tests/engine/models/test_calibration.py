@@ -30,15 +30,15 @@ async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None
     ) as (agent, _):
         await agent.context.ready()
         assert agent.context.usage().accuracy.ratio == 1.0
-        for number in range(4):
+        for number in range(9):
             agent.turns.submit(f"question {number}: " + "why is that so " * 520)
             await agent.turns.join()
         assert agent.models.info is not None
         key = calibration_key(agent.models.info)
         learned = agent.store.measured.calibration(key, "")
-        assert learned is not None and learned.reports == 3
+        assert learned is not None and learned.reports >= 6
         assert agent.runtime is not None and agent.runtime.calibration == learned
-        assert agent.context.usage().accuracy.ratio == pytest.approx(1.25, abs=0.04)
+        assert agent.context.usage().accuracy.ratio == pytest.approx(1.25, abs=0.05)
         await agent.sessions.clear()
         await agent.context.ready()
         assert agent.runtime.calibration == learned
@@ -55,7 +55,7 @@ async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None
         assert step.estimated_growth is not None and step.actual_growth is not None
         assert step.actual_growth > 1.2 * step.estimated_growth, "stored without the correction: not learned twice"
         assert step.estimated_input is not None and step.actual_input is not None
-        assert abs(step.estimated_input - step.actual_input) < 40, "and corrected by it"
+        assert abs(step.estimated_input - step.actual_input) < 80, "and corrected by it"
 
 
 async def test_every_number_while_an_answer_streams_has_what_is_in_flight(tmp_path: Path) -> None:

@@ -20,12 +20,13 @@ from tests.support.model_calls import collect, make_request, run_python
 from tests.support.waiting import ended, running
 
 ROOT = Path(__file__).resolve().parents[3]
+HELLO_WORLD = (1, 1, *[0] * 9)
 ECHO = """
 import json, sys
 for line in sys.stdin.buffer:
     message = json.loads(line)
     if message["op"] == "count":
-        counts = {"counts": [[1, 0, 0, 0, 0, 0, 0, 0]] * len(message["v"]["texts"])}
+        counts = {"counts": [[1, *[0] * 10]] * len(message["v"]["texts"])}
         print(json.dumps({"op": "counts", "id": message["id"], "v": counts}), flush=True)
     if message["op"] == "ping":
         print('{"op":"pong","id":0,"v":{}}', flush=True)
@@ -41,7 +42,7 @@ async def test_it_starts_at_first_use_and_counts() -> None:
     states: list[str] = []
     client = WorkerClient(on_state=states.append)
     assert client.state == "stopped"
-    assert await client.count(["hello world"]) == [words_only(2)]
+    assert await client.count(["hello world"]) == [HELLO_WORLD]
     assert states == ["starting", "ready"], "counting does not need LiteLLM"
     await client.close()
     assert states[-1] == "stopped"
@@ -61,7 +62,7 @@ async def test_describing_models_does_not_load_litellm_and_preparing_one_does() 
     spec = ModelSpec("mine", "openai/local", api_base="http://127.0.0.1:9", context_window=1000, via="litellm")
     info = await client.describe(spec)
     assert info.limits.window == 1000
-    assert await client.count(["hello world"]) == [words_only(2)]
+    assert await client.count(["hello world"]) == [HELLO_WORLD]
     assert states == ["starting", "ready"]
     await client.prepare(spec)
     await asyncio.wait_for(loading.wait(), 30)
@@ -86,7 +87,7 @@ async def test_what_is_pending_fails_when_it_is_killed_and_the_next_use_restarts
     failure = (await stream).failure
     assert (failure.kind, failure.retryable) == ("worker", True)
     assert "Your text is kept" in failure.message
-    assert await client.count(["hello world"]) == [words_only(2)]
+    assert await client.count(["hello world"]) == [HELLO_WORLD]
     assert client.pid != first
     await client.close()
 
@@ -115,7 +116,7 @@ async def test_a_hung_worker_is_killed_and_replaced() -> None:
     with pytest.raises(WorkerError):
         await client.count(["never"])
     await ended(first)
-    assert await client.count(["hello world"]) == [words_only(2)]
+    assert await client.count(["hello world"]) == [HELLO_WORLD]
     await client.close()
 
 
@@ -155,7 +156,7 @@ async def test_garbage_to_the_worker_is_ignored() -> None:
     await client.start()
     assert client._pipe is not None
     client._pipe.write(b'\xff\xfe{]\n\n[]\n42\n{"id": 5}\n')
-    assert await client.count(["hello world"]) == [words_only(2)]
+    assert await client.count(["hello world"]) == [HELLO_WORLD]
     await client.close()
 
 
@@ -209,7 +210,7 @@ async def test_what_libraries_print_does_not_reach_the_pipe() -> None:
         original(data)
 
     client._line = heard  # type: ignore[method-assign]
-    assert await client.count(["hello world"]) == [words_only(2)]
+    assert await client.count(["hello world"]) == [HELLO_WORLD]
     await client.close()
     assert lines
     assert all(line.startswith(b'{"') for line in lines)
@@ -227,7 +228,7 @@ def test_it_does_not_import_from_the_current_folder(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-c", code, str(ROOT)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.stdout == f"{[words_only(2)]}\n", done.stderr
+    assert done.stdout == f"{[HELLO_WORLD]}\n", done.stderr
 
 
 async def test_no_orphan_when_the_parent_is_killed() -> None:

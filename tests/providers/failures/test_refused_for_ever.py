@@ -1,0 +1,248 @@
+"""What a server refuses in a conversation is refused again with every message that follows: it is sent otherwise, told
+to the user, and the session goes on."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_tui.providers.worker.client import WorkerClient
+from tests.support import anthropic_stream as anthropic
+from tests.support.end_to_end import Product, calls, model
+from tests.support.loopback import Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+CHAT = "/v1/chat/completions"
+
+UNSEEING: list[tuple[str, str, int, Any]] = [
+    # name, who says it, status, body
+    (
+        "openai/local",
+        "llama.cpp",
+        500,
+        {
+            "error": {
+                "code": 500,
+                "message": "image input is not supported - hint: if this is unexpected, you may need to provide "
+                "the mmproj",
+                "type": "server_error",
+            }
+        },
+    ),
+    (
+        "openai/local",
+        "OpenRouter",
+        404,
+        {"error": {"message": "No endpoints found that support image input", "code": 404}},
+    ),
+    (
+        "openai/local",
+        "DeepSeek",
+        400,
+        {
+            "error": {
+                "message": "Failed to deserialize the JSON body into the target type: messages[1]: unknown variant "
+                "`image_url`, expected `text` at line 1 column 998",
+                "type": "invalid_request_error",
+            }
+        },
+    ),
+    (
+        "openai/local",
+        "vLLM",
+        400,
+        {"object": "error", "message": "qwen3 is not a multimodal model", "type": "BadRequestError", "code": 400},
+    ),
+    ("openai/local", "Ollama", 400, {"error": {"message": "this model does not support image input"}}),
+    (
+        "openai/local",
+        "Groq",
+        400,
+        {
+            "error": {
+                "message": "'messages.1' : for 'role:user' the following must be satisfied[('messages.1.content' : "
+                "one of the following must be satisfied[('messages.1.content' : content must be a string)]",
+                "type": "invalid_request_error",
+            }
+        },
+    ),
+    (
+        "anthropic/glm-5.2",
+        "Ollama as Anthropic",
+        400,
+        {
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": "this model does not support image input"},
+        },
+    ),
+]
+
+
+def fine(name: str) -> Reply:
+    if not name.startswith("anthropic"):
+        return Reply(chat_stream(["Fine."]))
+    said = anthropic.answer(anthropic.text("Fine."))
+    return said if isinstance(said, Reply) else Reply(said)
+
+
+def shown(body: Any) -> bool:
+    text = json.dumps(body)
+    return base64.b64encode(PNG).decode() in text
+
+
+@pytest.mark.parametrize(("name", "who", "status", "body"), UNSEEING, ids=[row[1] for row in UNSEEING])
+async def test_a_picture_that_a_server_does_not_take_is_told_in_words_from_then_on(
+    name: str, who: str, status: int, body: Any, worker: WorkerClient, tmp_path: Path, server: Loopback
+) -> None:
+    picture = tmp_path / "shot.png"
+    picture.write_bytes(PNG)
+    path, prefix = ("/v1/messages", "") if name.startswith("anthropic") else (CHAT, "/v1")
+    server.serve(path, json_reply(body, status=status), *[fine(name)] * 3)
+    product = Product(tmp_path / "home", worker, {"m": model(name, server, prefix, context_window=64_000)})
+    summary = await product.run("look", images=[picture])
+    assert (product.code, summary["text"]) == (0, "Fine.")
+    (told,) = [note["text"] for note in summary["notices"] if note["code"] == "media_refused"]
+    assert "shot.png" in told and "Asked once more" in told
+    await product.run("and now?")
+    sent = [call.json for call in calls(server)]
+    assert [shown(one) for one in sent] == [True, False, False], "another process knows it, too"
+    assert "shot.png (image/png) cannot be read by this model" in json.dumps(sent[-1])
+
+
+async def test_a_picture_that_is_wrong_is_left_out_and_others_may_be_right(
+    worker: WorkerClient, tmp_path: Path, server: Loopback
+) -> None:
+    picture = tmp_path / "shot.png"
+    picture.write_bytes(PNG)
+    bad = {"type": "error", "error": {"type": "invalid_request_error", "message": "Could not process image"}}
+    server.serve("/v1/messages", json_reply(bad, status=400), *[fine("anthropic")] * 3)
+    product = Product(tmp_path / "home", worker, {"m": model("anthropic/claude-sonnet-4-6", server)})
+    assert (await product.run("look", images=[picture]))["text"] == "Fine."
+    await product.run("hello", images=[picture], fresh=True)
+    assert [shown(call.json) for call in calls(server)] == [True, False, True], "nothing was learned of the model"
+
+
+async def test_a_refusal_for_anything_else_is_told_and_the_picture_stays(
+    worker: WorkerClient, tmp_path: Path, server: Loopback
+) -> None:
+    picture = tmp_path / "shot.png"
+    picture.write_bytes(PNG)
+    server.serve(CHAT, json_reply({"error": {"message": "temperature: must be below 2"}}, status=400))
+    product = Product(tmp_path / "home", worker, {"m": model("openai/local", server, "/v1")})
+    await product.run("look", images=[picture])
+    assert (product.code, len(calls(server))) == (1, 1)
+
+
+MALFORMED: list[tuple[str, Reply]] = [
+    (
+        "Groq, in the stream",
+        Reply(
+            sse(
+                [
+                    {
+                        "error": {
+                            "message": "Failed to call a function. Please adjust your prompt. See 'failed_generation'"
+                            " for more details.",
+                            "type": "invalid_request_error",
+                            "code": "tool_use_failed",
+                            "failed_generation": "<function=list>{path: .}</function>",
+                            "status_code": 400,
+                        }
+                    }
+                ]
+            )
+        ),
+    ),
+    (
+        "Groq, before it",
+        json_reply(
+            {
+                "error": {
+                    "message": "Failed to call a function. Please adjust your prompt.",
+                    "type": "invalid_request_error",
+                    "code": "tool_use_failed",
+                    "failed_generation": "<function=list>{path: .}</function>",
+                }
+            },
+            status=400,
+        ),
+    ),
+    (
+        "llama.cpp",
+        json_reply(
+            {
+                "error": {
+                    "code": 500,
+                    "message": "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse "
+                    "error at line 1, column 74: syntax error while parsing value",
+                    "type": "server_error",
+                }
+            },
+            status=500,
+        ),
+    ),
+    (
+        "Ollama",
+        json_reply(
+            {
+                "error": {
+                    "message": "error parsing tool call: raw='ls -R', err=invalid character 'l' looking for beginning "
+                    "of value",
+                    "type": "api_error",
+                }
+            },
+            status=500,
+        ),
+    ),
+    (
+        "in the middle",
+        Reply(
+            sse(
+                [
+                    chat_chunk({"content": "Let me look."}),
+                    {
+                        "error": {
+                            "code": 500,
+                            "message": "Failed to parse input at pos 12: <tool_call>",
+                            "type": "server_error",
+                        }
+                    },
+                ]
+            )
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("who", "refusal"), MALFORMED, ids=[row[0] for row in MALFORMED])
+async def test_a_call_that_the_server_cannot_read_is_told_to_the_model_and_the_turn_goes_on(
+    who: str, refusal: Reply, worker: WorkerClient, tmp_path: Path, server: Loopback
+) -> None:
+    server.serve(CHAT, refusal, fine("chat"), fine("chat"))
+    product = Product(
+        tmp_path, worker, {"m": model("openai/local", server, "/v1", context_window=32_000)}, step_limit=9
+    )
+    summary = await product.run("look")
+    assert (product.code, summary["text"]) == (0, "Fine.")
+    assert [note["code"] for note in summary["notices"]].count("malformed_call") == 1
+    first, second = (call.json["messages"] for call in calls(server))
+    assert "could not be read" in json.dumps(second[len(first) - 1 :])
+    assert (await product.run("and now?"))["text"] == "Fine.", "the conversation stays one that can be sent"
+
+
+async def test_a_model_that_writes_nothing_else_is_stopped_and_the_session_goes_on(
+    worker: WorkerClient, tmp_path: Path, server: Loopback
+) -> None:
+    server.serve(CHAT, *[MALFORMED[1][1]] * 4, fine("chat"))
+    product = Product(tmp_path, worker, {"m": model("openai/local", server, "/v1")}, step_limit=9)
+    summary = await product.run("look")
+    assert (product.code, summary["stop_reason"], len(calls(server))) == (1, "error", 4)
+    assert (await product.run("again"))["text"] == "Fine."
