@@ -22,7 +22,7 @@ from agent_tui.records import dataclass
 LOOKED_AT = 6
 """Reports that the newest is compared with, itself included."""
 
-SPREADS = 3
+SPREADS = 2
 LEAST_OFF = 32
 """A report is as expected up to so many spreads, and so many tokens, which templates may put around anything."""
 
@@ -122,7 +122,8 @@ def judge(reports: Sequence[Report]) -> Verdict:
         return _shifted(reports) if grew else TRUE
     if grew and not newest.measured and not again:
         return _shifted(reports)
-    if named is not None and (again or not grew or (newest.sharp and named.doubt != "doubted")):
+    sharp = newest.sharp or (before is not None and before.sharp)
+    if named is not None and (again or not grew or (sharp and named.doubt != "doubted")):
         return named
     if known not in (None, "doubted", "another model") and not (grew and len(reports) > 2 and _grew(*reports[-3:-1])):
         return Verdict(known, {newest.step_id: newest.own})
@@ -154,12 +155,12 @@ def _named(reports: Sequence[Report]) -> Verdict | None:
 
 def _cached_twice(report: Report, before: Report | None) -> int | None:
     truth = report.reported - report.cached
-    return truth if report.cached > 2 * report.room and report.like(truth) else None
+    return truth if report.cached > report.room and report.like(truth) else None
 
 
 def _cached_left_out(report: Report, before: Report | None) -> int | None:
     truth = report.reported + report.cached
-    return truth if report.cached > 2 * report.room and report.like(truth) else None
+    return truth if report.cached > report.room and report.like(truth) else None
 
 
 def _only_new(report: Report, before: Report | None) -> int | None:
@@ -194,7 +195,9 @@ WAYS = (
 def _grew(before: Report, newest: Report) -> bool:
     """Returns whether the second report is more than the first by what was added, and not merely as large."""
     more, added = newest.reported - before.reported, newest.own - before.own
-    spread = newest.spread if newest.measured else newest.spread * min(1.0, abs(added) / max(1, newest.own))
+    # Both are expected by the same estimates, as far as those are of the same text.
+    estimated = newest.text if newest.measured else newest.own
+    spread = newest.spread * min(1.0, abs(added) / max(1, estimated))
     return abs(more - added) <= SPREADS * spread + LEAST_OFF and (more > 0) == (added > 0)
 
 
