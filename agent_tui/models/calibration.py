@@ -145,8 +145,8 @@ class Calibration:
         )
         # The interval is widened by what it missed and narrowed by what it held, so that it holds as often as it says.
         missed = (surprise > BOUND * BOUND) - MISSED
-        noise = self.noise * math.exp(WIDEN * missed * self._own(content) / variance)
-        return Calibration(factors, covariance, _rounded(min(MOST_NOISE, max(LEAST_NOISE, noise))), self.reports + 1)
+        noise = min(MOST_NOISE, max(LEAST_NOISE, self.noise * math.exp(WIDEN * missed)))
+        return Calibration(factors, covariance, _rounded(noise), self.reports + 1)
 
     def adding(self, tokens: float) -> Calibration:
         """With so many tokens more, or less, that the server adds to each request, as its reports have shown: no other
