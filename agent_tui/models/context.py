@@ -77,7 +77,8 @@ class Calculation:
     new_estimated: int = 0
     """The new messages by what is known of the family alone."""
     content: Content | None = None
-    """What all that is estimated consists of."""
+    """What is learned from consists of: the new messages, or the whole where nothing is measured; None where too much
+    else is estimated."""
     known: int = 0
     """The rest of the total, in tokens."""
     new_given: int = 0

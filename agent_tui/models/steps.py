@@ -285,7 +285,7 @@ class Step:
     estimated_messages: int | None = None
     """Of the messages alone, where none of them was measured."""
     known_input: int | None = None
-    """All of the input that is no estimate."""
+    """All of the input that is not learned from."""
     actual_growth: int | None = None
     """What was measured beside ``known_input``."""
     growth: Content | None = None

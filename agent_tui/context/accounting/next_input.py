@@ -25,6 +25,10 @@ from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import interval, plural, tokens
 
+OTHERS_SHARE = 0.1
+"""Beside new text that is so much more, what else is estimated of an input does not keep it from being learned from:
+providers that count no reasoning would teach next to nothing."""
+
 
 @dataclass(slots=True, frozen=True)
 class Sizes:
@@ -127,6 +131,8 @@ def _from_anchor(ground: Ground, sizes: Sizes, anchor: TokenUsage, output: int) 
         whole.add(content, sign)
     calculation.spreads = Spreads(*map(ground.calibration.spread, terms))
     calculation.content, calculation.known = whole, total - round(ground.calibration.tokens(whole))
+    if others <= OTHERS_SHARE * (new.total - new.given):
+        calculation.content, calculation.known = new.content.copy(), total - new.total
     basis: Basis = "measured" if single else "derived"
     spread = _spread(ground, whole, estimated, pending)
     return NextInput(total, calculation, basis, min(estimated, total), pending, spread)
