@@ -312,6 +312,10 @@ class Ground:
         return end_of(self.chain[-1]) if self.chain else 0
 
 
+WORTH_LEAVING = 100
+"""Standard deviation, in tokens, up to which the newest step is built on whatever prefix parts came or went since."""
+
+
 def surest(inputs: ContextInputs, chain: Sequence[Step], family: Family, estimate: Estimate) -> Sequence[Step]:
     """The chain up to the step that the next input is built on: the newest, unless prefix parts came or went since
     whose size nobody measured. Then an older one may be surer, with more messages to estimate, or none at all."""
@@ -329,6 +333,8 @@ def surest(inputs: ContextInputs, chain: Sequence[Step], family: Family, estimat
             content.add(estimate(view[index].message, view[index].key, first).content)
 
     best, least, between = len(chain), unsure(chain[-1]), Content()
+    if least <= WORTH_LEAVING**2:
+        return chain
     for number in range(len(chain) - 1, 0, -1):
         add(between, end_of(chain[number - 1]), end_of(chain[number]))
         own = known.variance(between)
