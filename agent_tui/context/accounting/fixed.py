@@ -269,8 +269,8 @@ def estimate_fixed_parts(
     measured: Sequence[Difference] = (),
 ) -> FixedEstimate:
     """Estimate all parts, each rounded up once, by the calibration (None: what is known of the family alone), or at the
-    ``scale`` that was measured of them. What the family adds when any tool is sent is a part of its own, and so are the tokens ``added`` by the server. Parts that
-    were ``measured`` alone have that size."""
+    ``scale`` that was measured of them. What the family adds when any tool is sent is a part of its own, and so are the
+    tokens ``added`` by the server. Parts that were ``measured`` alone have that size."""
     known, result = calibration or family.beginning, FixedEstimate(with_preamble(parts) if family.tools else parts)
     if added:
         result.parts = [ADDED, *result.parts]
