@@ -18,6 +18,7 @@ from agent_tui.models.requests import Target
 from agent_tui.models.steps import Doubt, Step
 from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
 from agent_tui.records import dataclass
+from agent_tui.text.numbers import tokens
 
 LOOKED_AT = 6
 """Reports that the newest is compared with, itself included."""
@@ -435,6 +436,7 @@ def told_text(step: Step, verdict: Verdict, problem: str | None = None) -> str:
             return "This provider's reports do not follow what is sent. Our own estimates stand in for them."
         case "none":
             return "This provider reports no usage. All numbers are our own estimates."
-    problem = problem or f"it says {said:,} tokens of input where ~{step.estimated_input or 0:,} were sent"
+    expected = tokens(step.estimated_input or 0, True, full=True)
+    problem = problem or f"it says {said:,} tokens of input where {expected} were sent"
     until = " until the next one shows why" if verdict.doubt == "doubted" else ""
     return f"The provider's report of this call is not believed: {problem}. Estimates stand in for it{until}."
