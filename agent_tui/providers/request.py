@@ -381,8 +381,13 @@ def call_arguments(
             kwargs[name] = value
     if request.capped and request.max_output is not None:
         for place in (kwargs, kwargs.get("extra_body") or {}):
-            place.update({name: min(place[name], request.max_output) for name in OWN_LIMITS if place.get(name)})
+            place.update({name: _capped(place[name], request.max_output) for name in OWN_LIMITS if name in place})
     return method, kwargs
+
+
+def _capped(own: object, most: int) -> int:
+    """A model's own limit of the answer, where a budget leaves room for ``most`` tokens; to servers -1 is none."""
+    return min(int(own), most) if isinstance(own, (int, float)) and own > 0 else most
 
 
 def _hold_to(kwargs: Metadata, request: ModelRequest, info: ModelInfo) -> None:
