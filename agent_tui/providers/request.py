@@ -19,7 +19,7 @@ from agent_tui.models.messages import (
     base64_size,
 )
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, SystemBlock, Target
-from agent_tui.models.usage import OWN_LIMITS
+from agent_tui.models.usage import OWN_LIMITS, capped_limit
 from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, takes_markers
 from agent_tui.providers.dialects.anthropic import add_breakpoints
 from agent_tui.providers.dialects.chat import is_tagged, with_tags
@@ -381,13 +381,8 @@ def call_arguments(
             kwargs[name] = value
     if request.capped and request.max_output is not None:
         for place in (kwargs, kwargs.get("extra_body") or {}):
-            place.update({name: _capped(place[name], request.max_output) for name in OWN_LIMITS if name in place})
+            place.update({name: capped_limit(place[name], request.max_output) for name in OWN_LIMITS if name in place})
     return method, kwargs
-
-
-def _capped(own: object, most: int) -> int:
-    """A model's own limit of the answer, where a budget leaves room for ``most`` tokens; to servers -1 is none."""
-    return min(int(own), most) if isinstance(own, (int, float)) and own > 0 else most
 
 
 def _hold_to(kwargs: Metadata, request: ModelRequest, info: ModelInfo) -> None:

@@ -244,8 +244,7 @@ class StepRunner:
         was not."""
         if result.failure is None or result.received:
             return False
-        request = call.request
-        failure = result.failure
+        request, failure = call.request, result.failure
         notice = self._without_schema(request, failure) or self._without_reasoning(request, failure)
         notice = notice or self._without_media(call, failure)
         if notice is None:
@@ -278,8 +277,7 @@ class StepRunner:
         always = why == "any" and any(part.is_image for part in parts)
         runtime.info = call.info = unseeing(runtime.conversation.store, runtime.info, always)
         request.unseen = True
-        found = [part.name for part in parts]
-        what = f"{found[-1]} and {plural(len(found) - 1, 'other')}" if len(found) > 1 else found[-1]
+        what = parts[-1].name + (f" and {plural(len(parts) - 1, 'other')}" if len(parts) > 1 else "")
         text = f"The server refused {what} ({failure.message.partition(TEXT_KEPT)[0].strip()})"
         lasting = " Remembered; /doctor --forget forgets it." if always else ""
         ways = "Pictures and files are told to this model in words from now on. Asked once more."
