@@ -83,6 +83,7 @@ def test_three_equal_reports_of_requests_that_grew_a_little_are_a_server_that_cu
         talk.step()
         talk.say()
     assert talk.exchanges[-1].verdict.doubt == "truncated" and talk.exchanges[-1].verdict.keeps == 16_000
+    assert abs(talk.usage().total - talk.true()) <= talk.usage().spread, "what was cut off is no measure of it"
 
 
 @pytest.mark.parametrize("lie", [keeps, cuts])

@@ -265,10 +265,11 @@ def _cut(reports: Sequence[Report]) -> list[Report]:
         run, first = behind[:count], reports[-count - 1]
         added, more = sum(r.grown for r in run), newest.reported - first.reported
         still = abs(more) <= FLAT * first.reported and more <= FLAT * added
-        if all(r.reported == first.reported for r in run) or (
-            still and added >= max(FLAT_LEAST, 2 * math.hypot(*(r.spread for r in run)))
-        ):
-            return max(run, odd, key=len)
+        equal = all(r.reported == first.reported for r in run)
+        if equal or (still and added >= max(FLAT_LEAST, 2 * math.hypot(*(r.spread for r in run)))):
+            found = max(run, odd, key=len)
+            # The first of equal reports was as large as the server keeps, too: its input is as was expected.
+            return [*found, replace(first, own=first.expected)] if equal and first not in found else found
     for before, report in pairs[:-1]:
         missing = HALF * report.grown - (report.reported - before.reported)
         if report.grown and report in odd and missing > report.spread and newest.own - newest.reported >= missing:
