@@ -133,7 +133,7 @@ def learned_calibration(store: Store, info: ModelInfo, step: Step, known: Calibr
 
 
 def learned_prompt(store: Store, info: ModelInfo, added: int, known: Calibration | None) -> Calibration:
-    """The calibration with so many tokens more that the server adds to each request."""
+    """The calibration with so many tokens that the server adds to each request."""
 
     def taught(before: Calibration | None) -> Calibration:
         return (usable(before) or family_of(info.target).beginning).adding(added)

@@ -150,10 +150,9 @@ class Calibration:
         return Calibration(factors, covariance, _rounded(min(MOST_NOISE, max(LEAST_NOISE, noise))), self.reports + 1)
 
     def adding(self, tokens: float) -> Calibration:
-        """With so many tokens more, or less, that the server adds to each request, as its reports have shown: no other
-        factor is to learn from that."""
-        added = self.factors[REQUESTS] + tokens
-        factors = *self.factors[:REQUESTS], added if added >= ADDED_LEAST else 0.0
+        """With so many tokens that the server adds to each request, as its reports have shown: no other factor is to
+        learn from that."""
+        factors = *self.factors[:REQUESTS], float(tokens) if tokens >= ADDED_LEAST else 0.0
         own = (0.0,) * REQUESTS + (self.covariance[REQUESTS][REQUESTS],)
         return replace(self, factors=factors, covariance=(*self.covariance[:REQUESTS], own))
 
