@@ -268,9 +268,9 @@ def with_learned(store: Store, info: ModelInfo) -> ModelInfo:
 
 def learn(store: Store, info: ModelInfo, overflow: Overflow, steps: Iterable[Step] = ()) -> ModelInfo | None:
     """Takes the limits of a refusal over where they are smaller than what is known; the model with them, or None when
-    there is nothing to learn. ``steps`` are the session's: a size that was accepted is no limit."""
+    there is nothing to learn. ``steps`` are the session's: no limit is below a size that was accepted."""
     limits, spec = info.limits, info.spec
-    lowest, split = max(SMALLEST_WINDOW, _accepted(info, steps) + 1), limits.max_input is not None
+    lowest, split = max(SMALLEST_WINDOW, _accepted(info, steps)), limits.max_input is not None
     window = overflow.window if overflow.window is not None or split else overflow.max_input
     found = LearnedLimit(
         spec.model,

@@ -180,7 +180,7 @@ class Calibration:
 
 def _rounded(value: float) -> float:
     """As it is stored: to nine digits."""
-    return float(f"{value:.9g}")
+    return round(value, 8 - math.floor(math.log10(abs(value)))) if value and math.isfinite(value) else value
 
 
 def usable(known: Calibration | None) -> Calibration | None:

@@ -89,12 +89,12 @@ class Limits:
             return "chosen by us, the model is not loaded yet"
         if self.source != "learned":
             return self.source
-        return f"learned from the server's refusal{self._day}"
+        return f"learned from the server{self._day}"
 
     @property
     def output_origin(self) -> str:
         """The same of the longest answer where a refusal corrected it; else empty."""
-        return f"learned from the server's refusal{self._day}" if "max_output" in self.learned else ""
+        return f"learned from the server{self._day}" if "max_output" in self.learned else ""
 
     @property
     def _day(self) -> str:

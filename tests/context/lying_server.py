@@ -102,6 +102,7 @@ class Talk:
     model: str = "unheard-of"
     calibration: Calibration | None = None
     number: int = 0
+    thinking: str | None = "off"
 
     def __post_init__(self) -> None:
         self.count = vocabularies()[self.vocabulary]
@@ -146,7 +147,7 @@ class Talk:
         said = self.lie(self, true, output)
         step = self.conversation.answer(said, text=text, calls=names, raw=raw(text) + 12 * calls)
         self.count_up(self.conversation.path[-1])
-        step.answered_by, step.thinking = self.model, "off"
+        step.answered_by, step.thinking = self.model, self.thinking
         before_step(step, usage)
         step.given = Given(None, "off", LOCAL.family, calibration=self.calibration)
         verdict = believe(self.conversation.steps, LOCAL, self.window, output)

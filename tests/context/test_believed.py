@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable
 
 import pytest
@@ -46,6 +47,46 @@ def test_a_liar_is_named_within_three_requests_and_never_shown(name: str, vocabu
             assert abs(exchange.usage.total - exchange.true) < 0.15 * exchange.true
         steps = talk.conversation.steps
         assert all(s.usage is not None and s.usage.input == e.said for s, e in zip(steps, talk.exchanges, strict=True))
+
+
+def table(seed: int) -> str:
+    """So many digits that vocabularies differ most in them."""
+    chance = random.Random(seed)
+    return "\n".join(f"{chance.randrange(10**6):06},{chance.random() * 1_000:.4f}" for _ in range(800))
+
+
+@pytest.mark.parametrize("vocabulary", ["claude", "cl100k"])
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("name", ["cached twice", "cached left out"])
+def test_a_liar_is_named_although_its_first_lie_was_hidden_by_a_wide_estimate(
+    name: str, first: bool, vocabulary: str
+) -> None:
+    lie, doubt = LIES[name]
+    talk = Talk(lie, 3, vocabulary)
+    talk.texts = itertools.cycle(["The parser keeps what it found in a table. " * 4, "And what is next?"])
+    if first:
+        talk.turn()
+    talk.say(table(1))
+    talk.step()
+    for _ in range(6):
+        talk.turn()
+    assert doubt in talk.doubts()[:3] and set(talk.doubts()[3:]) == {doubt}
+    for exchange in talk.exchanges[3:]:
+        assert abs(exchange.usage.total - exchange.true) < 0.01 * exchange.true
+        assert exchange.verdict.doubt != "unsteady"
+
+
+@pytest.mark.parametrize("thinking", ["off", "medium"])
+def test_three_equal_reports_of_requests_that_grew_a_little_are_a_server_that_cuts(thinking: str) -> None:
+    talk = Talk(cuts(16_000), 3)
+    talk.thinking = thinking
+    talk.texts = itertools.cycle(["The parser keeps what it found in a table. " * 4, "And what is next?"])
+    talk.say(table(1) * 2)
+    for _ in range(3):
+        talk.step()
+        talk.say()
+    assert talk.exchanges[-1].verdict.doubt == "truncated" and talk.exchanges[-1].verdict.keeps == 16_000
+    assert abs(talk.usage().total - talk.true()) <= talk.usage().spread, "what was cut off is no measure of it"
 
 
 @pytest.mark.parametrize("lie", [keeps, cuts])
