@@ -92,8 +92,9 @@ def test_json_has_the_fixed_keys(cli: Cli) -> None:
         "source",
     }
     assert data["usage"]["input_tokens"] > 0
-    assert set(data["context"]) == {"total", "limit", "window"}
-    assert data["context"]["limit"] < data["context"]["window"]
+    context = data["context"]
+    assert set(context) == {"total", "low", "high", "limit", "window"}
+    assert context["low"] <= context["total"] <= context["high"] and context["limit"] < context["window"]
 
 
 def test_numbers_nobody_reported_are_null(cli: Cli) -> None:

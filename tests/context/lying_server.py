@@ -21,7 +21,7 @@ from agent_tui.models.calibration import Calibration, raw_total
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, SummaryPart
 from agent_tui.models.requests import Target
-from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.models.steps import CompactionRecord, FixedPart, Given, Step
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.providers.counting import by_kind, use_bundled_vocabulary
 from tests.support.contexts import Conversation
@@ -102,6 +102,7 @@ class Talk:
     model: str = "unheard-of"
     calibration: Calibration | None = None
     number: int = 0
+    thinking: str | None = "off"
 
     def __post_init__(self) -> None:
         self.count = vocabularies()[self.vocabulary]
@@ -146,8 +147,9 @@ class Talk:
         said = self.lie(self, true, output)
         step = self.conversation.answer(said, text=text, calls=names, raw=raw(text) + 12 * calls)
         self.count_up(self.conversation.path[-1])
-        step.answered_by, step.thinking = self.model, "off"
+        step.answered_by, step.thinking = self.model, self.thinking
         before_step(step, usage)
+        step.given = Given(None, "off", LOCAL.family, calibration=self.calibration)
         verdict = believe(self.conversation.steps, LOCAL, self.window, output)
         if verdict.truth:
             self.accounts = Incremental()

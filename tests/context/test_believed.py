@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from agent_tui.context.tokens import family_of
+from agent_tui.models.calibration import REQUESTS
 from agent_tui.models.usage import TokenUsage
 from tests.context.lying_server import (
+    LOCAL,
     Lie,
     Talk,
     all_summed,
@@ -43,6 +48,50 @@ def test_a_liar_is_named_within_three_requests_and_never_shown(name: str, vocabu
             assert abs(exchange.usage.total - exchange.true) < 0.15 * exchange.true
         steps = talk.conversation.steps
         assert all(s.usage is not None and s.usage.input == e.said for s, e in zip(steps, talk.exchanges, strict=True))
+
+
+def always_said(usage: TokenUsage, talk: Talk, true: int, output: int) -> TokenUsage:
+    return usage
+
+
+def table(seed: int) -> str:
+    """So many digits that vocabularies differ most in them."""
+    chance = random.Random(seed)
+    return "\n".join(f"{chance.randrange(10**6):06},{chance.random() * 1_000:.4f}" for _ in range(800))
+
+
+@pytest.mark.parametrize("vocabulary", ["claude", "cl100k"])
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("name", ["cached twice", "cached left out"])
+def test_a_liar_is_named_although_its_first_lie_was_hidden_by_a_wide_estimate(
+    name: str, first: bool, vocabulary: str
+) -> None:
+    lie, doubt = LIES[name]
+    talk = Talk(lie, 3, vocabulary)
+    talk.texts = itertools.cycle(["The parser keeps what it found in a table. " * 4, "And what is next?"])
+    if first:
+        talk.turn()
+    talk.say(table(1))
+    talk.step()
+    for _ in range(6):
+        talk.turn()
+    assert doubt in talk.doubts()[:3] and set(talk.doubts()[3:]) == {doubt}
+    for exchange in talk.exchanges[3:]:
+        assert abs(exchange.usage.total - exchange.true) < 0.01 * exchange.true
+        assert exchange.verdict.doubt != "unsteady"
+
+
+@pytest.mark.parametrize("thinking", ["off", "medium"])
+def test_three_equal_reports_of_requests_that_grew_a_little_are_a_server_that_cuts(thinking: str) -> None:
+    talk = Talk(cuts(16_000), 3)
+    talk.thinking = thinking
+    talk.texts = itertools.cycle(["The parser keeps what it found in a table. " * 4, "And what is next?"])
+    talk.say(table(1) * 2)
+    for _ in range(3):
+        talk.step()
+        talk.say()
+    assert talk.exchanges[-1].verdict.doubt == "truncated" and talk.exchanges[-1].verdict.keeps == 16_000
+    assert abs(talk.usage().total - talk.true()) <= talk.usage().spread, "what was cut off is no measure of it"
 
 
 @pytest.mark.parametrize("lie", [keeps, cuts])
@@ -81,8 +130,8 @@ def test_a_prompt_that_a_gateway_adds_is_a_constant_known_from_the_second_reques
     talk.turn()
     assert talk.doubts() == ["doubted", ""], "one report alone may be anything"
     talk.turn()
-    added = talk.exchanges[1].verdict.always or 0
-    assert abs(added - 5_012) < 400
+    added = talk.calibration.factors[REQUESTS] if talk.calibration is not None else 0
+    assert talk.exchanges[1].verdict.always and abs(added - 5_012) < 400
     rows = {row.label: row for row in talk.usage().rows[0].children}
     assert abs(rows["added by the server"].tokens - added) <= 10
     later = Talk(honest, 5, "claude", 5_012, calibration=talk.calibration)
@@ -94,6 +143,20 @@ def test_a_prompt_that_a_gateway_adds_is_a_constant_known_from_the_second_reques
         gone.step()
     assert "truncated" not in gone.doubts()
     assert gone.calibration is not None and gone.calibration.factors[-1] < 400, "it is forgotten when it is gone"
+
+
+def test_what_conversations_learn_of_a_server_at_once_counts_once() -> None:
+    """Subagents run beside each other, and each is shown it before it knows of the others."""
+    stored = family_of(LOCAL).beginning
+    for seed in (2, 3, 4):
+        talk = Talk(honest, seed, "claude", 5_012)
+        for text in ("Hello.", "And now?"):
+            talk.say(text)
+            talk.step()
+        always = talk.exchanges[1].verdict.always
+        assert always is not None
+        stored = stored.adding(always)
+    assert abs(stored.factors[REQUESTS] - 5_012) < 400
 
 
 def test_one_report_that_is_off_is_doubted_and_the_next_is_believed() -> None:
@@ -110,3 +173,14 @@ def test_another_model_that_answers_is_named() -> None:
         talk.model = "other" if number == 3 else "unheard-of"
         talk.turn()
     assert talk.doubts() == ["", "", "", "another model", "", ""]
+
+
+def test_why_all_is_estimated_says_whether_there_was_no_report_or_one_that_is_not_believed() -> None:
+    said = {
+        "the provider reported no usage": TokenUsage(900, 40, source="estimated"),
+        "the provider's report of it is not believed": TokenUsage(9_000_000, 40),
+    }
+    for why, usage in said.items():
+        talk = Talk(partial(always_said, usage))
+        talk.turn()
+        assert talk.usage().why.endswith(f"All of it is estimated: the last call is no measure of it, because {why}.")

@@ -14,10 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from agent_tui.models.calibration import REQUESTS, usable
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import Doubt, Step
 from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
 from agent_tui.records import dataclass
+from agent_tui.text.numbers import tokens
 
 LOOKED_AT = 6
 """Reports that the newest is compared with, itself included."""
@@ -56,7 +58,7 @@ class Report:
     by what was added since; ``spread``: half the interval of what was ``expected``; ``measured``: ``own`` begins at a
     report, not at an estimate of the whole. ``text``: new text in it, as estimated; ``grown``: what was surely added
     since the report before (reasoning may have been left out), 0 where that is not known. ``model``: as the answer
-    names it; ``doubt``: why it was not believed; ``shown``: tokens that it has shown the server to add."""
+    names it; ``doubt``: why it was not believed; ``added``: tokens that the server was known to add."""
 
     step_id: str
     reported: int
@@ -69,7 +71,7 @@ class Report:
     cached: int = 0
     model: str = ""
     doubt: Doubt | None = None
-    shown: int = 0
+    added: float = 0.0
 
     @property
     def room(self) -> int:
@@ -95,8 +97,8 @@ class Report:
 class Verdict:
     """``doubt``: why the newest report is not believed; None when it is. ``truth``: the true inputs of it and of
     earlier reports, by step, where they are known better now: None is as it was reported; ``counted``: they are made of
-    the provider's numbers alone. ``keeps``: tokens that a server keeps which leaves out the rest. ``always``: tokens by
-    which it adds more to each request than was known."""
+    the provider's numbers alone. ``keeps``: tokens that a server keeps which leaves out the rest. ``always``: tokens
+    that it adds to each request."""
 
     doubt: Doubt | None
     truth: Mapping[str, int | None]
@@ -115,7 +117,7 @@ def judge(reports: Sequence[Report]) -> Verdict:
     named, cut = _named(reports), _cut(reports)
     known = before.doubt if before is not None else None
     again = named is not None and known == named.doubt != "doubted"
-    unsure = known in (None, "doubted") and (named is None or named.doubt == "doubted")
+    unsure = known in (None, "doubted", "unsteady") and (named is None or named.doubt == "doubted")
     if cut and (unsure or known == "truncated"):
         return Verdict("truncated", {r.step_id: r.own for r in cut}, keeps=max(r.reported for r in reports))
     if abs(newest.reported - newest.expected) <= newest.room:
@@ -125,7 +127,9 @@ def judge(reports: Sequence[Report]) -> Verdict:
     sharp = newest.sharp or (before is not None and before.sharp)
     if named is not None and (again or not grew or (sharp and named.doubt != "doubted")):
         return named
-    if known not in (None, "doubted", "another model") and not (grew and len(reports) > 2 and _grew(*reports[-3:-1])):
+    if known not in (None, "doubted", "another model") and not (
+        grew and len(reports) > 2 and _grew(reports[-3], reports[-2])
+    ):
         return Verdict(known, {newest.step_id: newest.own})
     if grew:
         return _shifted(reports)
@@ -148,18 +152,44 @@ def _named(reports: Sequence[Report]) -> Verdict | None:
             if truth is None or not reports[number].odd:
                 break
             run[reports[number].step_id] = truth
+        if len(run) < 2 and way.guess is not None:
+            run = _growing(reports, way.guess) or run
         if run:
             return Verdict(way.doubt if len(run) > 1 else "doubted", run, way.counted)
     return None
 
 
+def _growing(reports: Sequence[Report], guess: Guess) -> dict[str, int | None]:
+    """The two newest reports where they grow by what was added once they are read in a way of counting, and do not as
+    they are: the first of them may have been believed because our estimate of it was wide."""
+    if len(reports) < 2:
+        return {}
+    before, newest = reports[-2:]
+    first, second = guess(before), guess(newest)
+    away = abs(newest.reported - second - (before.reported - first))
+    possible = first > 0 and abs(first - before.expected) <= before.room
+    shows = newest.odd and _tolerance(before, newest) <= AROUND * away and not _grew(before, newest)
+    if not possible or not shows or not _grew(before, newest, (first, second)):
+        return {}
+    read = ((before, first), (newest, second))
+    return {report.step_id: truth for report, truth in read if truth != report.reported}
+
+
+def _once(report: Report) -> int:
+    return report.reported - report.cached
+
+
+def _with_cached(report: Report) -> int:
+    return report.reported + report.cached
+
+
 def _cached_twice(report: Report, before: Report | None) -> int | None:
-    truth = report.reported - report.cached
+    truth = _once(report)
     return truth if report.cached > report.room and report.like(truth) else None
 
 
 def _cached_left_out(report: Report, before: Report | None) -> int | None:
-    truth = report.reported + report.cached
+    truth = _with_cached(report)
     return truth if report.cached > report.room and report.like(truth) else None
 
 
@@ -176,38 +206,50 @@ def _several(report: Report, before: Report | None) -> int | None:
     return report.own if more > 0 and report.like(more) else None
 
 
+Guess = Callable[[Report], int]
+
+
 class _Way(NamedTuple):
-    """A way of counting: ``truth`` gives the true input of a report that was counted so, None of others."""
+    """A way of counting: ``truth`` gives the true input of a report that was counted so, None of others; ``guess``
+    what it would be if it was."""
 
     doubt: Doubt
     truth: Callable[[Report, Report | None], int | None]
+    guess: Guess | None = None
     counted: bool = False
 
 
 WAYS = (
-    _Way("cached twice", _cached_twice, counted=True),
-    _Way("cached left out", _cached_left_out, counted=True),
+    _Way("cached twice", _cached_twice, _once, counted=True),
+    _Way("cached left out", _cached_left_out, _with_cached, counted=True),
     _Way("cached left out", _only_new),
     _Way("summed", _several),
 )
 
 
-def _grew(before: Report, newest: Report) -> bool:
-    """Returns whether the second report is more than the first by what was added, and not merely as large."""
-    more, added = newest.reported - before.reported, newest.own - before.own
+def _grew(before: Report, newest: Report, inputs: tuple[int, int] | None = None) -> bool:
+    """Returns whether the second report, or the second of the ``inputs``, is more than the first by what was added, and
+    not merely as large."""
+    first, second = inputs or (before.reported, newest.reported)
+    more, added = second - first, newest.own - before.own
+    return abs(more - added) <= _tolerance(before, newest) and (more > 0) == (added > 0)
+
+
+def _tolerance(before: Report, newest: Report) -> float:
     # Both are expected by the same estimates, as far as those are of the same text.
     estimated = newest.text if newest.measured else newest.own
-    spread = newest.spread * min(1.0, abs(added) / max(1, estimated))
-    return abs(more - added) <= SPREADS * spread + LEAST_OFF and (more > 0) == (added > 0)
+    spread = newest.spread * min(1.0, abs(newest.own - before.own) / max(1, estimated))
+    return SPREADS * spread + LEAST_OFF
 
 
 def _shifted(reports: Sequence[Report]) -> Verdict:
     """Both of the newest reports are true: what is always more, or less, than expected is the server's own."""
     before, newest = reports[-2:]
-    always = before.reported - before.own
+    more = before.reported - before.own
     # What the texts may make, were they counted otherwise, is no constant of the server.
-    sure = before.odd and not before.measured and not before.shown and abs(always) > 2 * before.text
-    return Verdict(None, {before.step_id: None, newest.step_id: None}, always=always if sure else None)
+    sure = before.odd and not before.measured and abs(more) > 2 * before.text
+    always = round(before.added) + more if sure else None
+    return Verdict(None, {before.step_id: None, newest.step_id: None}, always=always)
 
 
 def _cut(reports: Sequence[Report]) -> list[Report]:
@@ -225,8 +267,11 @@ def _cut(reports: Sequence[Report]) -> list[Report]:
         run, first = behind[:count], reports[-count - 1]
         added, more = sum(r.grown for r in run), newest.reported - first.reported
         still = abs(more) <= FLAT * first.reported and more <= FLAT * added
-        if still and added >= max(FLAT_LEAST, 2 * math.hypot(*(r.spread for r in run))):
-            return max(run, odd, key=len)
+        equal = all(r.reported == first.reported for r in run)
+        if equal or (still and added >= max(FLAT_LEAST, 2 * math.hypot(*(r.spread for r in run)))):
+            found = max(run, odd, key=len)
+            # The first of equal reports was as large as the server keeps, too: its input is as was expected.
+            return [*found, replace(first, own=first.expected)] if equal and first not in found else found
     for before, report in pairs[:-1]:
         missing = HALF * report.grown - (report.reported - before.reported)
         if report.grown and report in odd and missing > report.spread and newest.own - newest.reported >= missing:
@@ -236,7 +281,8 @@ def _cut(reports: Sequence[Report]) -> list[Report]:
 
 def _is_behind(pair: tuple[Report, Report]) -> bool:
     before, report = pair
-    return report.grown > 0 and report.reported - before.reported < report.grown - report.spread
+    more = report.reported - before.reported
+    return report.grown > 0 and (more == 0 or more < report.grown - report.spread)
 
 
 def reports_of(steps: Sequence[Step], target: Target) -> list[Report]:
@@ -270,13 +316,13 @@ def reports_of(steps: Sequence[Step], target: Target) -> list[Report]:
             usage.cache_read or 0,
             step.answered_by or "",
             step.doubt,
-            step.shown_added or 0,
+            _added(step),
         )
         # Our account goes on from what is believed: small errors must not add up.
-        if not report.odd:
-            report = replace(report, own=usage.input)
-        elif step is not chosen[-1] and step.doubt is not None and step.counted is not None and step.counted.anchors:
+        if step is not chosen[-1] and step.doubt is not None and step.counted is not None and step.counted.anchors:
             report = replace(report, own=step.counted.input)
+        elif not report.odd:
+            report = replace(report, own=usage.input)
         found[step.id] = report
         before = step
     return list(found.values())
@@ -288,6 +334,11 @@ def _reports(step: Step, target: Target) -> bool:
         return False
     same = (step.model, step.provider, step.api) == (target.model, target.provider, target.api)
     return same and step.estimated_input is not None
+
+
+def _added(step: Step) -> float:
+    known = usable(step.given.calibration) if step.given is not None else None
+    return known.factors[REQUESTS] if known is not None else 0.0
 
 
 def _may_be_gone(step: Step | None) -> int:
@@ -329,7 +380,6 @@ def believe(steps: Sequence[Step], target: Target, window: int | None, answer: i
         else:
             told.believed = replace(made, input=truth) if verdict.counted else _estimate(truth, made.output)
             told.doubt = verdict.doubt
-    step.shown_added = verdict.always
     return verdict
 
 
@@ -392,6 +442,7 @@ def told_text(step: Step, verdict: Verdict, problem: str | None = None) -> str:
             return "This provider's reports do not follow what is sent. Our own estimates stand in for them."
         case "none":
             return "This provider reports no usage. All numbers are our own estimates."
-    problem = problem or f"it says {said:,} tokens of input where ~{step.estimated_input or 0:,} were sent"
+    expected = tokens(step.estimated_input or 0, True, full=True)
+    problem = problem or f"it says {said:,} tokens of input where {expected} were sent"
     until = " until the next one shows why" if verdict.doubt == "doubted" else ""
     return f"The provider's report of this call is not believed: {problem}. Estimates stand in for it{until}."

@@ -176,10 +176,11 @@ def measured_change(step: Step, before: Step) -> Difference | None:
 
 def measured_changes(steps: Sequence[Step], target: Target) -> list[Difference]:
     """All that reports of a model measured so, the newest first."""
-    by_id = {step.id: step for step in steps}
+    changed = [s for s in steps if s.estimated_change is not None]
+    by_id = {step.id: step for step in steps} if changed else {}
     found: list[Difference] = []
-    for step in reversed(steps):
-        before = by_id.get(step.anchor_step or "") if step.estimated_change is not None else None
+    for step in reversed(changed):
+        before = by_id.get(step.anchor_step or "")
         same = (step.model, step.provider, step.api) == (target.model, target.provider, target.api)
         if before is not None and same and (change := measured_change(step, before)) is not None:
             found.append(change)
@@ -207,9 +208,23 @@ def differ(now: Sequence[FixedPart], then: Sequence[FixedPart]) -> bool:
 
 
 def gone_share(now: Sequence[FixedPart], then: Sequence[FixedPart]) -> float:
-    """The part of what was sent then that is not sent now, in o200k_base tokens."""
-    gone = sum(part.raw_tokens or 0 for part in _changes(now, then)[1])
-    return gone / max(1, sum(part.raw_tokens or 0 for part in then))
+    """The part of what was scaled then that is not sent now, in o200k_base tokens."""
+    gone = sum(part.raw_tokens or 0 for part in _changes(now, then)[1] if is_scaled(part))
+    return gone / max(1, sum(part.raw_tokens or 0 for part in then if is_scaled(part)))
+
+
+def is_scaled(part: FixedPart) -> bool:
+    """Returns whether what is measured of the prefix holds for the part: documents are texts as messages are, of any
+    length, and how others of the parts are counted says nothing of them."""
+    return part.row != "documents"
+
+
+def _size(part: FixedPart, content: Content, family: Family, known: Calibration, scale: float | None) -> float:
+    """Tokens of a part, unrounded: at the ``scale`` that was measured of the parts, against what is known of the family
+    alone; by the calibration where none was."""
+    if scale is None or not is_scaled(part):
+        return max(0.0, known.tokens(content))
+    return max(0.0, family.beginning.tokens(content) * scale)
 
 
 def _named(parts: Sequence[FixedPart]) -> tuple[Identity, ...]:
@@ -250,13 +265,13 @@ def estimate_fixed_parts(
     parts: Sequence[FixedPart],
     family: Family,
     calibration: Calibration | None = None,
-    scale: float = 1.0,
+    scale: float | None = None,
     added: float = 0.0,
     measured: Sequence[Difference] = (),
 ) -> FixedEstimate:
-    """Estimate all parts, each rounded up once, by the calibration (None: what is known of the family alone). What the
-    family adds when any tool is sent is a part of its own, and so are the tokens ``added`` by the server. Parts that
-    were ``measured`` alone have that size."""
+    """Estimate all parts, each rounded up once, by the calibration (None: what is known of the family alone), or at the
+    ``scale`` that was measured of them. What the family adds when any tool is sent is a part of its own, and so are the
+    tokens ``added`` by the server. Parts that were ``measured`` alone have that size."""
     known, result = calibration or family.beginning, FixedEstimate(with_preamble(parts) if family.tools else parts)
     if added:
         result.parts = [ADDED, *result.parts]
@@ -265,7 +280,7 @@ def estimate_fixed_parts(
     for part in result.parts:
         content, approximate = _preamble(family) if part is PREAMBLE else estimate_fixed(part, family)
         size = sizes.get(_identity(part), 0) if sizes else 0
-        estimate = size if size > 0 else max(0.0, known.tokens(content) * scale)
+        estimate = size if size > 0 else _size(part, content, family, known, scale)
         result.tokens.append(round_up(added if part is ADDED else estimate))
         result.approximate.append(approximate)
         result.content.add(content)
@@ -285,8 +300,8 @@ def fixed_delta(
     measured: Sequence[Difference] = (),
 ) -> tuple[int, bool, Content]:
     """Tokens by which the prefix parts grew since ``then``, estimated by the calibration, whether a count is still
-    missing, and what the estimate consists of. ``scale`` is what was measured of tools before, against what is known
-    of the family alone; what was ``measured`` by difference is not estimated.
+    missing, and what the estimate consists of. ``scale`` as in ``estimate_fixed_parts``; what was ``measured`` by
+    difference is not estimated.
 
     Parts with the same content cancel out exactly, also when one of them was not counted yet at the time.
     """
@@ -306,9 +321,7 @@ def fixed_delta(
     for sign, parts in ((1, added), (-1, gone)):
         for part in parts:
             content, rough = estimate_fixed(part, family)
-            scaled = scale is not None and part.row == "tools"
-            tokens = family.beginning.tokens(content) * (scale or 1.0) if scaled else known.tokens(content)
-            delta += sign * round_up(max(0.0, tokens))
+            delta += sign * round_up(_size(part, content, family, known, scale))
             approximate = approximate or rough
             whole.add(content, sign)
     delta += round(family.tools * (scale or 1.0)) * tools

@@ -14,6 +14,7 @@ from agent_tui.context.accounting.fixed import (
     estimate_fixed_parts,
     fixed_delta,
     gone_share,
+    is_scaled,
     measured_changes,
 )
 from agent_tui.context.anchor import ResultStates, SentPrefixes, chain_of, left_out, prefixes_of
@@ -224,9 +225,11 @@ def fixed_scale_at(number: int, step: Step, target: Target, family: Family, adde
     if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
         return None
     parts = estimate_fixed_parts(step.fixed, family)
-    if not parts.total or any(parts.approximate):
+    scaled = sum(size for part, size in zip(parts.parts, parts.tokens, strict=True) if is_scaled(part))
+    if not scaled or any(parts.approximate):
         return None
-    share, scale = messages / parts.total, (usage.input - messages - added) / parts.total
+    beside = messages + parts.total - scaled
+    share, scale = beside / scaled, (usage.input - beside - added) / scaled
     return FixedScale(share, -number, scale, step) if share <= MOST_MESSAGES and LOW <= scale <= HIGH else None
 
 
@@ -323,6 +326,9 @@ def surest(inputs: ContextInputs, chain: Sequence[Step], family: Family, estimat
     if not chain or not differ(now, chain[-1].fixed):
         return chain
     changes = measured_changes(inputs.steps, inputs.model.target)
+    if fixed_delta(now, chain[-1].fixed, family, known, None, changes)[1]:
+        # How sure an estimate is shows once everything is counted.
+        return chain
 
     def unsure(step: Step) -> float:
         return known.variance(fixed_delta(now, step.fixed, family, known, None, changes)[2])

@@ -72,10 +72,8 @@ def sizes_of(ground: Ground) -> Sizes:
 
 def estimated_fixed(ground: Ground) -> FixedEstimate:
     """The prefix parts, at the scale that was measured of them; the calibration stands in where nothing was."""
-    scale, fixed, family = ground.measured_scale, ground.inputs.fixed, ground.family
-    if scale is None:
-        return estimate_fixed_parts(fixed, family, ground.calibration, added=ground.added, measured=ground.changes)
-    return estimate_fixed_parts(fixed, family, None, scale, ground.added, ground.changes)
+    fixed, scale = ground.inputs.fixed, ground.measured_scale
+    return estimate_fixed_parts(fixed, ground.family, ground.calibration, scale, ground.added, ground.changes)
 
 
 def next_input(ground: Ground, sizes: Sizes) -> NextInput:
