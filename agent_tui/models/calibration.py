@@ -87,6 +87,11 @@ class Content:
         self.squares += other.squares * times * times
         self.rough += other.rough * times * times
 
+    def rounded(self) -> Content:
+        """As it is stored with a step, whatever the order in which it was added up."""
+        terms = [round(term, 3) + 0.0 for term in self.terms]
+        return Content(terms, round(self.plain, 3) + 0.0, round(self.squares, 1), round(self.rough, 1))
+
     def copy(self) -> Content:
         return Content(list(self.terms), self.plain, self.squares, self.rough)
 

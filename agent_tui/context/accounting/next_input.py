@@ -105,7 +105,7 @@ def _pure_estimate(ground: Ground, sizes: Sizes) -> NextInput:
         whole.rough += UNKNOWN_REQUEST**2
     spread = _spread(ground, whole, total, pending)
     terms = Calculation(None, None, 0, 0, 0, total, spreads=Spreads(new_messages=spread))
-    terms.content, terms.known = whole, total - round(ground.calibration.tokens(whole))
+    terms.content, terms.known = whole.rounded(), total - round(ground.calibration.tokens(whole))
     return NextInput(total, terms, "estimated", total, pending, spread)
 
 
@@ -128,9 +128,9 @@ def _from_anchor(ground: Ground, sizes: Sizes, anchor: TokenUsage, output: int) 
     for content, sign in zip(terms, (1, -1, -1, 1, 1), strict=True):
         whole.add(content, sign)
     calculation.spreads = Spreads(*map(ground.calibration.spread, terms))
-    calculation.content, calculation.known = whole, total - round(ground.calibration.tokens(whole))
+    calculation.content, calculation.known = whole.rounded(), total - round(ground.calibration.tokens(whole))
     if others <= OTHERS_SHARE * (new.total - new.given):
-        calculation.content, calculation.known = new.content.copy(), total - new.total
+        calculation.content, calculation.known = new.content.rounded(), total - new.total
     basis: Basis = "measured" if single else "derived"
     spread = _spread(ground, whole, estimated, pending)
     return NextInput(total, calculation, basis, min(estimated, total), pending, spread)
