@@ -209,8 +209,8 @@ def row_text(agent: Agent, path: str) -> str:
 def why_text(agent: Agent) -> str:
     """Returns the text about how the number was made, the proof, and why it compacts or does not."""
     report = replace(ContextReport.of(agent), read_only="")
-    why = report.usage.why
-    return "\n".join([*_proof_sentences(report), *([one_line(why, 2_000)] if why else [])])
+    lines = [line for line in _proof_sentences(report) if not line.startswith("Compaction: ")]
+    return "\n".join([*lines, *([f"Compaction: {one_line(report.why, 2_000)}"] if report.why else [])])
 
 
 def step_text(agent: Agent, words: str) -> str:

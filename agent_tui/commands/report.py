@@ -216,6 +216,12 @@ class ContextReport:
         entries += [Entry("Warning", one_line(warning, 400), "warning") for warning in usage.warnings]
         return entries + ([Entry("Read-only", self.read_only, "warning")] if self.read_only else [])
 
+    @property
+    def why(self) -> str:
+        """Why it compacts, or does not, without the formula, which an entry of its own has."""
+        formula = calculation_text(self.usage)
+        return self.usage.why.replace(f" {formula[:1].upper()}{formula[1:]}.", "")
+
     def folded(self, entries: Sequence[Entry]) -> Entry:
         """These ``entries`` where there is no room for them: proof, limit and why, in one line."""
         usage, holds = self.usage, all(entry.tone != "bad" for entry in entries)
@@ -346,8 +352,8 @@ def _compaction(usage: ContextUsage, in_flight: int, rough: bool) -> str:
         return f"It may be as long as {tokens(usage.high, False)}: {usage.held or 'compaction is next'}."
     if usage.held:
         return f"{room} to the limit; {usage.held}."
-    turns = f", about {plural(usage.turns_left, 'turn')}" if usage.turns_left is not None else ""
-    return f"Compaction in {room}{turns}."
+    turns = f", about {plural(usage.turns_left, 'turn')}" if usage.turns_left else ""
+    return f"Compaction in {room}{', probably in the next turn' if usage.turns_left == 0 else turns}."
 
 
 def _lines(part: ReportRow) -> Iterator[str]:

@@ -206,7 +206,7 @@ class FollowedReasoning:
 
 Setting = tuple[Target, int | None]
 _Counted = tuple[int | None, tuple[int, ...] | None]
-Basis = tuple[Setting, float | None, tuple[float, ...], tuple[str, ...]]
+Basis = tuple[Setting, float | None, tuple[float, ...], float, tuple[str, ...]]
 
 
 class FollowedGround:
@@ -241,7 +241,7 @@ class FollowedGround:
         calibration = inputs.calibration or family.beginning
         added, coarse = calibration.factors[REQUESTS], calibration.coarse()
         scale = self._scale.follow(inputs.steps, target, family, view, inputs.records, inputs.fixed, added)
-        self.basis = setting, scale, coarse.factors, tuple(r.id for r in inputs.records)
+        self.basis = setting, scale, coarse.factors, coarse.noise, tuple(r.id for r in inputs.records)
         known = len(self._prefixes.ids)
         self._prefixes, kept = self._prefixes.moved_to(view)
         self._follow_steps(inputs.steps, target, window, known, kept)

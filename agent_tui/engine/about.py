@@ -232,7 +232,7 @@ def learned_rows(store: Store) -> list[Row]:
         facts = ", ".join(f"{name} {value:,}" for name, value in said if value is not None)
         where = f" at {shown_address(known.server)}" if known.server else ""
         day = time.strftime("%Y-%m-%d", time.localtime(known.learned_at))
-        rows.append(("ok", "learned limit", f"{known.model}{where}: {facts} (refused on {day}; --forget forgets it)"))
+        rows.append(("ok", "learned limit", f"{known.model}{where}: {facts} (on {day}; --forget forgets it)"))
     return rows
 
 

@@ -106,8 +106,12 @@ def calibration_key(info: ModelInfo) -> str:
 
 def recalled_calibration(store: Store, info: ModelInfo) -> Calibration | None:
     """What the model's reports taught, whatever session they came in; None before the first, and where another version
-    knew other kinds of text."""
-    return usable(store.measured.calibration(calibration_key(info), info.spec.api_base or ""))
+    knew other kinds of text, or it cannot be read."""
+    try:
+        return usable(store.measured.calibration(calibration_key(info), info.spec.api_base or ""))
+    except StoreError as error:
+        log.warning("What the reports of %s taught cannot be read: %s", info.spec.key, error)
+        return None
 
 
 def learned_calibration(store: Store, info: ModelInfo, step: Step, known: Calibration | None) -> Calibration | None:
@@ -118,7 +122,7 @@ def learned_calibration(store: Store, info: ModelInfo, step: Step, known: Calibr
 
     def taught(before: Calibration | None) -> Calibration:
         begun = usable(before) or family_of(info.target).beginning
-        return begun.learned(*growth)
+        return usable(begun.learned(*growth)) or begun
 
     try:
         return store.measured.learn(calibration_key(info), info.spec.api_base or "", taught)
@@ -129,7 +133,7 @@ def learned_calibration(store: Store, info: ModelInfo, step: Step, known: Calibr
 
 
 def learned_prompt(store: Store, info: ModelInfo, added: int, known: Calibration | None) -> Calibration:
-    """The calibration with so many tokens more that the server adds to each request."""
+    """The calibration with so many tokens that the server adds to each request."""
 
     def taught(before: Calibration | None) -> Calibration:
         return (usable(before) or family_of(info.target).beginning).adding(added)
@@ -264,9 +268,9 @@ def with_learned(store: Store, info: ModelInfo) -> ModelInfo:
 
 def learn(store: Store, info: ModelInfo, overflow: Overflow, steps: Iterable[Step] = ()) -> ModelInfo | None:
     """Takes the limits of a refusal over where they are smaller than what is known; the model with them, or None when
-    there is nothing to learn. ``steps`` are the session's: a size that was accepted is no limit."""
+    there is nothing to learn. ``steps`` are the session's: no limit is below a size that was accepted."""
     limits, spec = info.limits, info.spec
-    lowest, split = max(SMALLEST_WINDOW, _accepted(info, steps) + 1), limits.max_input is not None
+    lowest, split = max(SMALLEST_WINDOW, _accepted(info, steps)), limits.max_input is not None
     window = overflow.window if overflow.window is not None or split else overflow.max_input
     found = LearnedLimit(
         spec.model,

@@ -10,6 +10,7 @@ consists of (``Content``), never from the spreads of its parts.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import field, replace
@@ -149,18 +150,20 @@ class Calibration:
         return Calibration(factors, covariance, _rounded(min(MOST_NOISE, max(LEAST_NOISE, noise))), self.reports + 1)
 
     def adding(self, tokens: float) -> Calibration:
-        """With so many tokens more, or less, that the server adds to each request, as its reports have shown: no other
-        factor is to learn from that."""
-        added = self.factors[REQUESTS] + tokens
-        factors = *self.factors[:REQUESTS], added if added >= ADDED_LEAST else 0.0
+        """With so many tokens that the server adds to each request, as its reports have shown: no other factor is to
+        learn from that."""
+        factors = *self.factors[:REQUESTS], float(tokens) if tokens >= ADDED_LEAST else 0.0
         own = (0.0,) * REQUESTS + (self.covariance[REQUESTS][REQUESTS],)
         return replace(self, factors=factors, covariance=(*self.covariance[:REQUESTS], own))
 
     def coarse(self) -> Calibration:
-        """The same in steps that most reports do not change, for what is kept between calculations."""
-        return (
-            self if not self.reports else replace(self, factors=tuple(round(f / GRAIN) * GRAIN for f in self.factors))
-        )
+        """The same in steps that most reports do not change, for what is kept between calculations: its factors, and
+        of how sure it is one number, the share by which texts are off."""
+        if not self.reports:
+            return self
+        off = math.sqrt(self.variance(text_content(None, 1_000))) / (1_000 + SMALL)
+        factors = tuple(round(f / GRAIN) * GRAIN for f in self.factors)
+        return Calibration(factors, (), 2.0 ** math.ceil(math.log2(max(off, LEAST_NOISE))), self.reports)
 
     def _known(self, terms: Sequence[float]) -> tuple[list[float], float]:
         """The covariance times the terms, and the variance that the factors' errors bring."""
@@ -181,8 +184,15 @@ def _rounded(value: float) -> float:
 
 
 def usable(known: Calibration | None) -> Calibration | None:
-    """What was learned before; None where another version knew other kinds of text."""
-    return known if known is not None and len(known.factors) == len(TERMS) else None
+    """What was learned before; None where another version knew other kinds of text, and where it is no calibration."""
+    if known is None or len(known.factors) != len(TERMS):
+        return None
+    rows = known.covariance
+    numbers = (*known.factors, *itertools.chain(*rows), known.noise)
+    if not all(isinstance(number, (float, int)) and math.isfinite(number) for number in numbers):
+        return None
+    sure = [len(row) for row in rows] == [*range(1, len(TERMS) + 1)] and all(row[-1] >= 0 for row in rows)
+    return known if sure and known.noise > 0 else None
 
 
 def beginning(

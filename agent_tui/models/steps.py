@@ -257,8 +257,6 @@ class Step:
     """What the calculator goes on with instead; None where the report is believed."""
     doubt: Doubt | None = None
     """Why it is not."""
-    shown_added: int | None = None
-    """Tokens by which it and the one before have shown that the server adds more to each request."""
     answered_by: str | None = None
     """The model as the answer names it."""
     sent_count: int = 0

@@ -89,12 +89,12 @@ class Limits:
             return "chosen by us, the model is not loaded yet"
         if self.source != "learned":
             return self.source
-        return f"learned from the server's refusal{self._day}"
+        return f"learned from the server{self._day}"
 
     @property
     def output_origin(self) -> str:
         """The same of the longest answer where a refusal corrected it; else empty."""
-        return f"learned from the server's refusal{self._day}" if "max_output" in self.learned else ""
+        return f"learned from the server{self._day}" if "max_output" in self.learned else ""
 
     @property
     def _day(self) -> str:
@@ -109,6 +109,11 @@ def own_limit(extra: Mapping[str, Any]) -> int | None:
     """Tokens of the longest answer that a model's own settings ask for; None where they say nothing of it."""
     named = [value for name in OWN_LIMITS if isinstance(value := extra.get(name), int) and value > 0]
     return max(named, default=None)
+
+
+def capped_limit(own: object, most: int) -> int:
+    """A model's own limit of the answer, where a budget leaves room for ``most`` tokens; to servers -1 is none."""
+    return min(int(own), most) if isinstance(own, (int, float)) and own > 0 else most
 
 
 @dataclass(slots=True, frozen=True)

@@ -8,8 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
+from agent_tui.context.tokens import family_of
+from agent_tui.models.calibration import REQUESTS
 from agent_tui.models.usage import TokenUsage
 from tests.context.lying_server import (
+    LOCAL,
     Lie,
     Talk,
     all_summed,
@@ -83,6 +86,7 @@ def test_three_equal_reports_of_requests_that_grew_a_little_are_a_server_that_cu
         talk.step()
         talk.say()
     assert talk.exchanges[-1].verdict.doubt == "truncated" and talk.exchanges[-1].verdict.keeps == 16_000
+    assert abs(talk.usage().total - talk.true()) <= talk.usage().spread, "what was cut off is no measure of it"
 
 
 @pytest.mark.parametrize("lie", [keeps, cuts])
@@ -121,8 +125,8 @@ def test_a_prompt_that_a_gateway_adds_is_a_constant_known_from_the_second_reques
     talk.turn()
     assert talk.doubts() == ["doubted", ""], "one report alone may be anything"
     talk.turn()
-    added = talk.exchanges[1].verdict.always or 0
-    assert abs(added - 5_012) < 400
+    added = talk.calibration.factors[REQUESTS] if talk.calibration is not None else 0
+    assert talk.exchanges[1].verdict.always and abs(added - 5_012) < 400
     rows = {row.label: row for row in talk.usage().rows[0].children}
     assert abs(rows["added by the server"].tokens - added) <= 10
     later = Talk(honest, 5, "claude", 5_012, calibration=talk.calibration)
@@ -134,6 +138,20 @@ def test_a_prompt_that_a_gateway_adds_is_a_constant_known_from_the_second_reques
         gone.step()
     assert "truncated" not in gone.doubts()
     assert gone.calibration is not None and gone.calibration.factors[-1] < 400, "it is forgotten when it is gone"
+
+
+def test_what_conversations_learn_of_a_server_at_once_counts_once() -> None:
+    """Subagents run beside each other, and each is shown it before it knows of the others."""
+    stored = family_of(LOCAL).beginning
+    for seed in (2, 3, 4):
+        talk = Talk(honest, seed, "claude", 5_012)
+        for text in ("Hello.", "And now?"):
+            talk.say(text)
+            talk.step()
+        always = talk.exchanges[1].verdict.always
+        assert always is not None
+        stored = stored.adding(always)
+    assert abs(stored.factors[REQUESTS] - 5_012) < 400
 
 
 def test_one_report_that_is_off_is_doubted_and_the_next_is_believed() -> None:

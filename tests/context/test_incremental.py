@@ -12,6 +12,7 @@ from agent_tui.context.accounting.inputs import ground_of
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.anchor import runs_of
 from agent_tui.context.incremental import Incremental
+from agent_tui.models.calibration import text_content
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import Effort, Target
 from agent_tui.models.steps import Step
@@ -81,14 +82,17 @@ def test_reuse_changes_nothing(seed: int) -> None:
     """A whole history is drawn from one number: it takes long ones for something to be kept, lost and found again."""
     random, accounts = Random(seed), Incremental()
     session = Session(random.choice([*TARGETS, BOUND]))
-    ratio, grows, learns = 1.0, random.random() < 0.8, random.random() < 0.7
+    learned = calibrated(1.0, session.conversation.target)
+    grows, learns = random.random() < 0.8, random.choice(["nothing", "anew", "more", "more"])
     for _ in range(40):
         session.happen(random.choice(HAPPENING), any_usage(random), random.randint(0, 4_000), grows)
-        if learns and random.random() < 0.3:
-            ratio = random.choice(RATIOS)
+        if learns == "anew" and random.random() < 0.3:
+            learned = calibrated(random.choice(RATIOS), session.conversation.target)
+        elif learns == "more" and random.random() < 0.5:
+            reported = text_content(None, random.randint(1, 3_000))
+            learned = learned.learned(reported, learned.tokens(reported) * random.choice([1, 1, 1, 1.001, 1.01, 1.3]))
         if random.random() < 0.05:
             session.effort = "medium" if session.effort == "off" else "off"
-        learned = calibrated(ratio, session.conversation.target)
         inputs = session.conversation.inputs(calibration=learned, effort=session.effort)
         if random.random() < 0.2:
             # What is to be sent may be asked before the numbers are, or without them.

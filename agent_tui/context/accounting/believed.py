@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from agent_tui.models.calibration import REQUESTS, usable
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import Doubt, Step
 from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
@@ -57,7 +58,7 @@ class Report:
     by what was added since; ``spread``: half the interval of what was ``expected``; ``measured``: ``own`` begins at a
     report, not at an estimate of the whole. ``text``: new text in it, as estimated; ``grown``: what was surely added
     since the report before (reasoning may have been left out), 0 where that is not known. ``model``: as the answer
-    names it; ``doubt``: why it was not believed; ``shown``: tokens that it has shown the server to add."""
+    names it; ``doubt``: why it was not believed; ``added``: tokens that the server was known to add."""
 
     step_id: str
     reported: int
@@ -70,7 +71,7 @@ class Report:
     cached: int = 0
     model: str = ""
     doubt: Doubt | None = None
-    shown: int = 0
+    added: float = 0.0
 
     @property
     def room(self) -> int:
@@ -96,8 +97,8 @@ class Report:
 class Verdict:
     """``doubt``: why the newest report is not believed; None when it is. ``truth``: the true inputs of it and of
     earlier reports, by step, where they are known better now: None is as it was reported; ``counted``: they are made of
-    the provider's numbers alone. ``keeps``: tokens that a server keeps which leaves out the rest. ``always``: tokens by
-    which it adds more to each request than was known."""
+    the provider's numbers alone. ``keeps``: tokens that a server keeps which leaves out the rest. ``always``: tokens
+    that it adds to each request."""
 
     doubt: Doubt | None
     truth: Mapping[str, int | None]
@@ -244,10 +245,11 @@ def _tolerance(before: Report, newest: Report) -> float:
 def _shifted(reports: Sequence[Report]) -> Verdict:
     """Both of the newest reports are true: what is always more, or less, than expected is the server's own."""
     before, newest = reports[-2:]
-    always = before.reported - before.own
+    more = before.reported - before.own
     # What the texts may make, were they counted otherwise, is no constant of the server.
-    sure = before.odd and not before.measured and not before.shown and abs(always) > 2 * before.text
-    return Verdict(None, {before.step_id: None, newest.step_id: None}, always=always if sure else None)
+    sure = before.odd and not before.measured and abs(more) > 2 * before.text
+    always = round(before.added) + more if sure else None
+    return Verdict(None, {before.step_id: None, newest.step_id: None}, always=always)
 
 
 def _cut(reports: Sequence[Report]) -> list[Report]:
@@ -265,10 +267,11 @@ def _cut(reports: Sequence[Report]) -> list[Report]:
         run, first = behind[:count], reports[-count - 1]
         added, more = sum(r.grown for r in run), newest.reported - first.reported
         still = abs(more) <= FLAT * first.reported and more <= FLAT * added
-        if all(r.reported == first.reported for r in run) or (
-            still and added >= max(FLAT_LEAST, 2 * math.hypot(*(r.spread for r in run)))
-        ):
-            return max(run, odd, key=len)
+        equal = all(r.reported == first.reported for r in run)
+        if equal or (still and added >= max(FLAT_LEAST, 2 * math.hypot(*(r.spread for r in run)))):
+            found = max(run, odd, key=len)
+            # The first of equal reports was as large as the server keeps, too: its input is as was expected.
+            return [*found, replace(first, own=first.expected)] if equal and first not in found else found
     for before, report in pairs[:-1]:
         missing = HALF * report.grown - (report.reported - before.reported)
         if report.grown and report in odd and missing > report.spread and newest.own - newest.reported >= missing:
@@ -313,7 +316,7 @@ def reports_of(steps: Sequence[Step], target: Target) -> list[Report]:
             usage.cache_read or 0,
             step.answered_by or "",
             step.doubt,
-            step.shown_added or 0,
+            _added(step),
         )
         # Our account goes on from what is believed: small errors must not add up.
         if step is not chosen[-1] and step.doubt is not None and step.counted is not None and step.counted.anchors:
@@ -331,6 +334,11 @@ def _reports(step: Step, target: Target) -> bool:
         return False
     same = (step.model, step.provider, step.api) == (target.model, target.provider, target.api)
     return same and step.estimated_input is not None
+
+
+def _added(step: Step) -> float:
+    known = usable(step.given.calibration) if step.given is not None else None
+    return known.factors[REQUESTS] if known is not None else 0.0
 
 
 def _may_be_gone(step: Step | None) -> int:
@@ -372,7 +380,6 @@ def believe(steps: Sequence[Step], target: Target, window: int | None, answer: i
         else:
             told.believed = replace(made, input=truth) if verdict.counted else _estimate(truth, made.output)
             told.doubt = verdict.doubt
-    step.shown_added = verdict.always
     return verdict
 
 

@@ -176,10 +176,11 @@ def measured_change(step: Step, before: Step) -> Difference | None:
 
 def measured_changes(steps: Sequence[Step], target: Target) -> list[Difference]:
     """All that reports of a model measured so, the newest first."""
-    by_id = {step.id: step for step in steps}
+    changed = [s for s in steps if s.estimated_change is not None]
+    by_id = {step.id: step for step in steps} if changed else {}
     found: list[Difference] = []
-    for step in reversed(steps):
-        before = by_id.get(step.anchor_step or "") if step.estimated_change is not None else None
+    for step in reversed(changed):
+        before = by_id.get(step.anchor_step or "")
         same = (step.model, step.provider, step.api) == (target.model, target.provider, target.api)
         if before is not None and same and (change := measured_change(step, before)) is not None:
             found.append(change)

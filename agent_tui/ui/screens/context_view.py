@@ -270,7 +270,7 @@ class ContextView(Guarded, Covered, Vertical):
 
     def explained(self) -> str:
         """The bookkeeping in full, for reading."""
-        whole = [Entry("Why", self.moment.usage.why)] if self.moment.usage.why else []
+        whole = [Entry("Why", self.moment.why)] if self.moment.why else []
         return "\n\n".join(f"# {e.name}\n{e.text}" for e in [*whole, *self.moment.entries()] if e.name != "Compaction")
 
     def on_mount(self) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agent_tui.context.tokens import O200K
 from agent_tui.engine.models import calibration_key
-from agent_tui.models.calibration import raw_total, words_only
+from agent_tui.models.calibration import Calibration, raw_total, usable, words_only
 from agent_tui.models.events import ContextChanged, Event, PartDelta
 from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import TokenCounter, parts_for, running
@@ -56,6 +59,34 @@ async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None
         assert step.actual_growth > 1.2 * step.estimated_growth, "stored without the correction: not learned twice"
         assert step.estimated_input is not None and step.actual_input is not None
         assert abs(step.estimated_input - step.actual_input) < 80, "and corrected by it"
+
+
+DAMAGED = (
+    replace(O200K, factors=O200K.factors[:-1]),
+    replace(O200K, factors=(math.nan, *O200K.factors[1:])),
+    replace(O200K, covariance=O200K.covariance[:-1]),
+    replace(O200K, covariance=(*O200K.covariance[:-1], O200K.covariance[0])),
+    replace(O200K, covariance=((-1e-9,), *O200K.covariance[1:])),
+    replace(O200K, noise=math.inf),
+    replace(O200K, noise="0.03"),  # type: ignore[arg-type]
+)
+
+
+@pytest.mark.parametrize("stored", DAMAGED)
+async def test_what_is_no_calibration_is_not_used_and_learned_anew(tmp_path: Path, stored: Calibration) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter())) as (agent, _):
+        await agent.context.ready()
+        assert agent.models.info is not None
+        key = calibration_key(agent.models.info)
+        agent.store.measured.learn(key, "", lambda before: stored)
+        await agent.sessions.clear()
+        await agent.context.ready()
+        assert agent.runtime is not None and agent.runtime.calibration is None
+        for text in ("hello " * 200, "and again " * 200):
+            agent.turns.submit(text)
+            await agent.turns.join()
+        learned = agent.store.measured.calibration(key, "")
+        assert learned is not None and learned.reports and usable(learned) == learned
 
 
 async def test_every_number_while_an_answer_streams_has_what_is_in_flight(tmp_path: Path) -> None:

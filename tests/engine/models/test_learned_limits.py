@@ -63,7 +63,7 @@ def test_which_limits_are_learned(
     assert learned is not None
     assert (found.limits.window, found.limits.max_input, found.limits.max_output) == wanted
     assert found.limits == learned.limits
-    assert "learned from the server's refusal on " in (found.limits.origin + found.limits.output_origin)
+    assert "learned from the server on " in (found.limits.origin + found.limits.output_origin)
 
 
 def test_a_largest_input_is_one_where_the_window_is_split(store: Store) -> None:
@@ -78,6 +78,13 @@ def test_a_window_below_what_was_accepted_is_not_learned(store: Store) -> None:
     step.usage = TokenUsage(60_000, 10)
     assert learn(store, INFO, Overflow(window=32_768), [step]) is None
     assert learn(store, INFO, Overflow(window=65_536), [step]) is not None
+
+
+def test_a_server_that_keeps_as_much_as_was_its_largest_report_has_that_as_its_window(store: Store) -> None:
+    step = Step("s", "turn", "m", TARGET.provider, TARGET.api, TARGET.model, status="complete")
+    step.usage = TokenUsage(16_000, 10)
+    learned = learn(store, INFO, Overflow(window=16_000), [step])
+    assert learned is not None and learned.limits.window == 16_000
 
 
 def test_two_refusals_add_up(store: Store) -> None:

@@ -183,7 +183,7 @@ async def test_a_smaller_window_is_learned_kept_and_forgotten(
     # As the next start finds it.
     usage = await product_.context()
     assert usage["window"] == 6_000
-    assert usage["window_origin"].startswith("learned from the server's refusal on 20")
+    assert usage["window_origin"].startswith("learned from the server on 20")
     # The stated size is what the next request is taken to cost.
     (count,) = [s for s in product_.export()["steps"] if s["kind"] == "count"][:1]
     assert count["usage"]["input_tokens"] == 8_001
