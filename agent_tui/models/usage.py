@@ -111,6 +111,11 @@ def own_limit(extra: Mapping[str, Any]) -> int | None:
     return max(named, default=None)
 
 
+def capped_limit(own: object, most: int) -> int:
+    """A model's own limit of the answer, where a budget leaves room for ``most`` tokens; to servers -1 is none."""
+    return min(int(own), most) if isinstance(own, (int, float)) and own > 0 else most
+
+
 @dataclass(slots=True, frozen=True)
 class LearnedLimit:
     """The limits of a model that a server's refusals stated. Tokens; None was not said. It is out of date where what

@@ -210,8 +210,9 @@ _UNSEEING = re.compile(
     r"(?:images?|vision|pictures?|multi-?modal|image_url|files?|pdfs?)[\w \[\]'\"`-]{0,40}(?:not|n't|only) "
     r"(?:be )?support|"
     r"(?:not|n't|endpoints found that) support[\w \[\]'\"`-]{0,30}(?:image|vision|multi-?modal|file|pdf)|mmproj|"
-    r"missing data required for image|image_url is only|(?:unknown|unsupported|invalid)[^.\n]{0,40}"
-    r"(?:image_url|input_image|input_file|content\[?\]?\.type|['\"`](?:image|file)['\"`])|"
+    r"missing data required for image|image_url is only|unknown[^.\n]{0,40}(?:image_url|input_image|input_file)|"
+    r"(?:unknown|unsupported|invalid)[^.\n]{0,40}(?:content\[?\]?\.type|['\"`](?:image|file|image_url|input_image|"
+    r"input_file)['\"`])|"
     r"not a multi-?modal|requires multi-?modal|at most 0 (?:image|file)|content['\"`]? must be a string|"
     r"input should be ['\"`]text|modality is not (?:enabled|supported)",
     re.I,
@@ -219,7 +220,9 @@ _UNSEEING = re.compile(
 _BAD_MEDIA = re.compile(
     r"(?:process|decode|load|read|invalid|unsupported|corrupt|exceed|too (?:large|big|small|many))[^.\n]{0,60}"
     r"(?:image|picture|pdf|document|base64|media)|(?:image|picture|pdf|document|media)[^.\n]{0,60}"
-    r"(?:invalid|unsupported|corrupt|exceed|too (?:large|big|small|many)|could not|cannot|failed)",
+    r"(?:invalid|unsupported|corrupt|exceed|too (?:large|big|small|many)|could not|cannot|failed)|"
+    # vLLM by its limit for a prompt, Anthropic by that for a request.
+    r"(?:at most|maximum of) \d+ (?:image|pdf|document|media)|invalid[^.\n]{0,60}image_url",
     re.I,
 )
 _MALFORMED = re.compile(

@@ -19,7 +19,7 @@ from agent_tui.models.messages import (
     base64_size,
 )
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, SystemBlock, Target
-from agent_tui.models.usage import OWN_LIMITS
+from agent_tui.models.usage import OWN_LIMITS, capped_limit
 from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, takes_markers
 from agent_tui.providers.dialects.anthropic import add_breakpoints
 from agent_tui.providers.dialects.chat import is_tagged, with_tags
@@ -381,7 +381,7 @@ def call_arguments(
             kwargs[name] = value
     if request.capped and request.max_output is not None:
         for place in (kwargs, kwargs.get("extra_body") or {}):
-            place.update({name: min(place[name], request.max_output) for name in OWN_LIMITS if place.get(name)})
+            place.update({name: capped_limit(place[name], request.max_output) for name in OWN_LIMITS if name in place})
     return method, kwargs
 
 

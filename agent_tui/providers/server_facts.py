@@ -74,12 +74,16 @@ class Server:
             url = url_of(spec, target)
         except NoAddressError:
             url = spec.api_base or ""
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            # The call says what is wrong with the address.
+            url, parts = "", urlsplit("")
         self.answered = not url
         """It said something, be it that it does not know; not that it is not ready yet."""
         self.late = False
         """Its time was over before it had said all."""
         self._until = asyncio.get_running_loop().time() + TIMEOUT
-        parts = urlsplit(url)
         path = _CALL_PATH.sub("", parts.path).rstrip("/")
         self.base = urlunsplit(parts._replace(path=path, query="", fragment=""))
         """What the paths of the API come behind."""
@@ -250,7 +254,7 @@ async def _ollama(server: Server, model: str) -> ServerFacts:
 
 def _number(value: Any) -> int | None:
     try:
-        number = int(value)
+        number = 0 if isinstance(value, bool) else int(value)
     except (TypeError, ValueError, OverflowError):
         return None
     return number if 0 < number < _ABSURD else None

@@ -244,8 +244,7 @@ class StepRunner:
         was not."""
         if result.failure is None or result.received:
             return False
-        request = call.request
-        failure = result.failure
+        request, failure = call.request, result.failure
         notice = self._without_schema(request, failure) or self._without_reasoning(request, failure)
         notice = notice or self._without_media(call, failure)
         if notice is None:
@@ -270,15 +269,17 @@ class StepRunner:
     def _without_media(self, call: NextCall, failure: Failure) -> Notice | None:
         """What the server refuses to be shown is told to the model in words, as long as it is this model."""
         runtime, request = self._runtime, call.request
-        found = [p.name for sent in request.messages for p in sent.message.parts if p.type == "attachment" and p.data]
-        why = refuses_media(failure) if found and not request.unseen else ""
+        parts = [p for sent in request.messages for p in sent.message.parts if p.type == "attachment" and p.data]
+        why = refuses_media(failure) if parts and not request.unseen else ""
         if not why:
             return None
-        runtime.info = call.info = unseeing(runtime.conversation.store, runtime.info, why == "any")
+        # Where there were only files, nothing is known of pictures.
+        always = why == "any" and any(part.is_image for part in parts)
+        runtime.info = call.info = unseeing(runtime.conversation.store, runtime.info, always)
         request.unseen = True
-        what = f"{found[-1]} and {plural(len(found) - 1, 'other')}" if len(found) > 1 else found[-1]
+        what = parts[-1].name + (f" and {plural(len(parts) - 1, 'other')}" if len(parts) > 1 else "")
         text = f"The server refused {what} ({failure.message.partition(TEXT_KEPT)[0].strip()})"
-        lasting = " Remembered; /doctor --forget forgets it." if why == "any" else ""
+        lasting = " Remembered; /doctor --forget forgets it." if always else ""
         ways = "Pictures and files are told to this model in words from now on. Asked once more."
         return Notice("warning", f"{text}. {ways}{lasting}", "media_refused")
 

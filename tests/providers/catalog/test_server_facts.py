@@ -190,6 +190,14 @@ async def test_what_says_nothing(server: Loopback, reply: Reply, silent: bool) -
     assert all("elsewhere" not in r.path for r in server.requests)
 
 
+@pytest.mark.parametrize("address", ["http://[::1", "http://\u2100/v1", "http://a:99999/v1"])
+async def test_an_address_that_is_none_is_left_to_the_call(address: str) -> None:
+    connections = Connections()
+    facts = await server_facts(describe(ModelSpec("m", "openai/x", api_base=address, api_key="k")), connections)
+    await connections.aclose()
+    assert facts is not None and facts.limits is None
+
+
 async def test_what_came_in_time_is_kept_where_the_rest_does_not(server: Loopback) -> None:
     server.serve("/v1/models", json_reply(_GROQ["/v1/models"]))
     server.serve("*", Reply(b"", hang=True))

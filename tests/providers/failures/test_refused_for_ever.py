@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from agent_tui.models.messages import AttachmentPart
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
+from tests.support.agents import say
 from tests.support.end_to_end import Product, calls, model
 from tests.support.loopback import Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
 
@@ -117,17 +119,44 @@ async def test_a_picture_that_a_server_does_not_take_is_told_in_words_from_then_
     assert "shot.png (image/png) cannot be read by this model" in json.dumps(sent[-1])
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Could not process image",
+        "At most 1 image(s) may be provided in one prompt.",
+        "A maximum of 100 PDF pages may be provided.",
+        "Invalid image_url: the image could not be fetched",
+    ],
+)
 async def test_a_picture_that_is_wrong_is_left_out_and_others_may_be_right(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    words: str, worker: WorkerClient, tmp_path: Path, server: Loopback
 ) -> None:
     picture = tmp_path / "shot.png"
     picture.write_bytes(PNG)
-    bad = {"type": "error", "error": {"type": "invalid_request_error", "message": "Could not process image"}}
+    bad = {"type": "error", "error": {"type": "invalid_request_error", "message": words}}
     server.serve("/v1/messages", json_reply(bad, status=400), *[fine("anthropic")] * 3)
     product = Product(tmp_path / "home", worker, {"m": model("anthropic/claude-sonnet-4-6", server)})
     assert (await product.run("look", images=[picture]))["text"] == "Fine."
     await product.run("hello", images=[picture], fresh=True)
     assert [shown(call.json) for call in calls(server)] == [True, False, True], "nothing was learned of the model"
+
+
+async def test_a_server_that_takes_no_files_is_still_shown_pictures(
+    worker: WorkerClient, tmp_path: Path, server: Loopback
+) -> None:
+    picture = tmp_path / "shot.png"
+    picture.write_bytes(PNG)
+    refusal = json_reply({"error": {"message": "PDF files are not supported by this model"}}, status=400)
+    server.serve(CHAT, refusal, *[fine("openai")] * 2)
+    product = Product(tmp_path / "home", worker, {"m": model("openai/local", server, "/v1")})
+    agent = product.agent()
+    await agent.start()
+    try:
+        await say(agent, "read", (AttachmentPart("a.pdf", "application/pdf", data=base64.b64encode(PNG).decode()),))
+    finally:
+        await agent.close()
+    await product.run("look", images=[picture], fresh=True)
+    assert [shown(call.json) for call in calls(server)] == [True, False, True]
 
 
 async def test_a_refusal_for_anything_else_is_told_and_the_picture_stays(

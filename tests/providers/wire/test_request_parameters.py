@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from agent_tui.models.messages import user_message
+from agent_tui.models.requests import ModelRequest, ModelSpec, SentMessage
+from agent_tui.providers.limits import describe
+from agent_tui.providers.request import build_call
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support import responses_stream as responses
@@ -101,6 +105,17 @@ async def test_what_is_asked_for_fits(worker: WorkerClient, tmp_path: Path, serv
     assert 0 < body["max_tokens"] <= window - step["estimated_input_tokens"]
     if "thinking" in body:
         assert 1_024 <= body["thinking"]["budget_tokens"] < body["max_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("own", "asked"), [(500, 500), (50_000, 1_000), (-1, 1_000), ("4096", 1_000)], ids=["less", "more", "none", "words"]
+)
+async def test_a_budget_caps_what_the_models_own_settings_ask_for(own: Any, asked: int) -> None:
+    spec = ModelSpec("m", "openai/gpt-4o", extra={"max_tokens": own, "extra_body": {"max_completion_tokens": own}})
+    sent = [SentMessage(user_message("hi"), "msg_1")]
+    request = ModelRequest("req_1", spec, "ses_1", [], sent, [], 1_000, "off", capped=True)
+    kwargs = build_call(request, describe(spec)).kwargs
+    assert (kwargs["max_tokens"], kwargs["extra_body"]["max_completion_tokens"]) == (asked, asked)
 
 
 async def _asked(worker: WorkerClient, tmp_path: Path, server: Loopback, name: str, **more: Any) -> dict[str, Any]:
