@@ -68,7 +68,11 @@ def anchor_problem(step: Step, prefixes: SentPrefixes, target: Target, window: i
         return {"running": "it is still running", "stopped": "it was interrupted", "failed": "it failed"}[step.status]
     if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
         return "it was another model"
+    if step.usage is not None and step.usage.source != "provider":
+        return "the provider reported no usage"
     problem = usage_problem(step.counted, window)
+    if problem is not None and step.believed is not None:
+        return "the provider's report of it is not believed"
     if problem is not None:
         return problem
     ids, count = prefixes.ids, step.sent_count
@@ -118,7 +122,7 @@ def _turn_reaches(chain: Sequence[Step], sent_count: int) -> bool:
     return newest is not None and newest.sent_count >= sent_count
 
 
-OTHER_PARTS = "prefix parts came or went since, and how long those are was not measured"
+OTHER_PARTS = "the system prompt, tools or documents changed since, by how much was not measured"
 
 
 def why_no_anchor(steps: Sequence[Step], prefixes: SentPrefixes, target: Target, window: int | None) -> str:
@@ -127,7 +131,7 @@ def why_no_anchor(steps: Sequence[Step], prefixes: SentPrefixes, target: Target,
     if not turns:
         return "no model call yet"
     reason = anchor_problem(turns[-1], prefixes, target, window)
-    return f"the last call's numbers do not fit what is sent now: {reason or OTHER_PARTS}"
+    return f"the last call is no measure of it, because {reason or OTHER_PARTS}"
 
 
 def common_prefix(old: list[T], new: list[T]) -> int:

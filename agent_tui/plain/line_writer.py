@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agent_tui.plain.reading import Reads
 
 _SIGNS = (
+    (r"(?<=[.!?] )~(?=\$?\d)", "About "),
     (r"~(?=\$?\d)", "about "),
     (r"≥ ?(?=\$?\d)", "at least "),
     (r"<(?=\$?\d)", "less than "),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -47,6 +48,10 @@ def test_a_liar_is_named_within_three_requests_and_never_shown(name: str, vocabu
             assert abs(exchange.usage.total - exchange.true) < 0.15 * exchange.true
         steps = talk.conversation.steps
         assert all(s.usage is not None and s.usage.input == e.said for s, e in zip(steps, talk.exchanges, strict=True))
+
+
+def always_said(usage: TokenUsage, talk: Talk, true: int, output: int) -> TokenUsage:
+    return usage
 
 
 def table(seed: int) -> str:
@@ -168,3 +173,14 @@ def test_another_model_that_answers_is_named() -> None:
         talk.model = "other" if number == 3 else "unheard-of"
         talk.turn()
     assert talk.doubts() == ["", "", "", "another model", "", ""]
+
+
+def test_why_all_is_estimated_says_whether_there_was_no_report_or_one_that_is_not_believed() -> None:
+    said = {
+        "the provider reported no usage": TokenUsage(900, 40, source="estimated"),
+        "the provider's report of it is not believed": TokenUsage(9_000_000, 40),
+    }
+    for why, usage in said.items():
+        talk = Talk(partial(always_said, usage))
+        talk.turn()
+        assert talk.usage().why.endswith(f"All of it is estimated: the last call is no measure of it, because {why}.")

@@ -246,7 +246,8 @@ def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call")
     next_ = call.tokens if line.name == "tokens" else None if call.usd is None else call.needed_usd
     wanted = "has no known price" if next_ is None else f"may take {amount(line, next_)}"
     if call.usd is not None and call.usd < call.needed_usd and line.name != "tokens":
-        wanted += f" where nothing is cached, ~{amount(line, call.usd)} else"
+        likely = amount(line, call.usd)
+        wanted += f" where nothing is cached, ~{likely} else" if likely not in wanted else ""
     return (
         f"Stopped before a call that could break {SETTINGS[line.name]} = {amount(line, line.limit or 0)}: "
         f"{_SPAN[line.name]} has taken {spent}{held}, {what} {wanted} ({size}). {_ways(line)}"
