@@ -17,8 +17,7 @@ from agent_tui.records import dataclass
 
 Effort = Literal["off", "low", "medium", "high"]
 Counting = Literal["input_tokens", "tokenize"]
-"""Endpoints of servers that count a request of the chat completions by their own tokenizer and template: llama.cpp's and
-vLLM's."""
+"""Endpoints of servers, llama.cpp's and vLLM's, that count a request by their own tokenizer and template."""
 FinishReason = Literal["stop", "tool_calls", "length", "refused", "unknown"]
 
 
