@@ -134,6 +134,8 @@ class SpendingBudget:
         conversation = self.conversation
         said = {**conversation.info.state.budget, name: limit}
         conversation.set_state(replace(conversation.info.state, budget=said))
+        # A call that waits may fit now.
+        self.gave_back()
 
     @property
     def limited(self) -> bool:
