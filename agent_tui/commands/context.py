@@ -238,7 +238,7 @@ def cache_text(agent: Agent) -> str:
         lines.append(f"and {plural(len(entries) - CALLS, 'earlier call')}")
     if (agreed := diagnoses(entries))["compared"]:
         told = f"The provider compared {agreed['compared']} of them itself"
-        lines.append(f"{told}; {agreed['agreed']} times it says what we say.")
+        lines.append(f"{told}; {plural(agreed['agreed'], 'time')} it says what we say.")
     return "\n".join(lines)
 
 

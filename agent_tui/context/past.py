@@ -14,6 +14,7 @@ from agent_tui.context.anchor import SentPrefixes, made_on, on_branch
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.view import ViewBuilder
 from agent_tui.models.calibration import usable
+from agent_tui.models.codec import dumps
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule, SentMessage, Target
@@ -28,7 +29,7 @@ def given_of(inputs: ContextInputs, head: str | None) -> Given:
     limits, settings = inputs.model.limits, inputs.settings
     return Given(
         head=head,
-        calibration=inputs.calibration,
+        calibrated=None if inputs.calibration is None else dumps(inputs.calibration),
         effort=inputs.effort,
         family=inputs.model.target.family,
         bound=inputs.replay.bound,

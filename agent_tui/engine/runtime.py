@@ -134,6 +134,8 @@ class SpendingBudget:
         conversation = self.conversation
         said = {**conversation.info.state.budget, name: limit}
         conversation.set_state(replace(conversation.info.state, budget=said))
+        # A call that waits may fit now.
+        self.gave_back()
 
     @property
     def limited(self) -> bool:
@@ -296,7 +298,7 @@ class Runtime:
         self.info, self.calibration = info, recalled_calibration(self.conversation.store, info)
 
     def learn_limits(self, info: ModelInfo) -> None:
-        """The same model with limits that its server has just stated."""
+        """The same model with what its server has just stated: its limits, or what it does not take."""
         self.info = info
 
     def learn_growth(self, step: Step) -> None:

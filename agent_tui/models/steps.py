@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
 from agent_tui.models.calibration import Calibration, Content, raw_total
+from agent_tui.models.codec import from_dict
 from agent_tui.models.failure import NOT_BILLED, Failure
 from agent_tui.models.rows import RowId
 from agent_tui.models.usage import NO_COST, Cost, LimitSource, TokenUsage
@@ -232,8 +234,13 @@ class Given:
     auto_compact: bool = True
     paused: bool = False
     off: bool = False
-    calibration: Calibration | None = None
-    """None in what versions before stored: what is known of the family stands in."""
+    calibrated: str | None = None
+    """The calibration, as JSON: every step has another one, and few are ever asked for. None in what versions before
+    stored: what is known of the family stands in."""
+
+    @property
+    def calibration(self) -> Calibration | None:
+        return None if self.calibrated is None else from_dict(Calibration, json.loads(self.calibrated))
 
 
 @dataclass(slots=True)

@@ -16,12 +16,13 @@ from tokenizers import Tokenizer
 from agent_tui.context.accounting.believed import Verdict, believe
 from agent_tui.context.accounting.reports import after_step, before_step, verified_growth
 from agent_tui.context.incremental import Incremental
+from agent_tui.context.past import given_of
 from agent_tui.context.tokens import family_of, message_text_for_count
 from agent_tui.models.calibration import Calibration, raw_total
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, SummaryPart
 from agent_tui.models.requests import Target
-from agent_tui.models.steps import CompactionRecord, FixedPart, Given, Step
+from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.providers.counting import by_kind, use_bundled_vocabulary
 from tests.support.contexts import Conversation
@@ -149,7 +150,7 @@ class Talk:
         self.count_up(self.conversation.path[-1])
         step.answered_by, step.thinking = self.model, self.thinking
         before_step(step, usage)
-        step.given = Given(None, "off", LOCAL.family, calibration=self.calibration)
+        step.given = given_of(self.conversation.inputs(calibration=self.calibration), None)
         verdict = believe(self.conversation.steps, LOCAL, self.window, output)
         if verdict.truth:
             self.accounts = Incremental()

@@ -115,3 +115,20 @@ def test_a_request_that_was_counted_before_it_was_answered_measures_as_well() ->
     before_step(step, usage)
     compact(conversation)
     assert conversation.usage().total == pytest.approx(1.3 * 2_600 + 100, abs=40)
+
+
+@pytest.mark.parametrize("share", [0.96, 0.99])
+def test_clearing_a_result_that_was_estimated_too_high_scales_no_row(share: float) -> None:
+    """Nothing of it was measured but the whole of a request after a summary; what is left of the first messages is that
+    less an estimate, which may be off by more than they are long."""
+    conversation = measured(1.0)
+    compact(conversation)
+    conversation.say(raw=50)
+    conversation.answer(None, calls=("c",), status="failed")
+    result = conversation.result("c", raw=6_000)
+    conversation.answer(TokenUsage(round(share * conversation.usage().total), 10))
+    conversation.records.append(CompactionRecord("p", "op", "prune", [result.id]))
+    usage = conversation.usage()
+    assert usage.calculation.removed > 5_900
+    assert usage.misfit == 0
+    assert_identities(usage)

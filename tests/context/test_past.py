@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.past import NO_HEAD, OTHER_VIEW, History, Session, given_of
 from agent_tui.context.past_reasons import difference, pairs
+from agent_tui.models.codec import dumps
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Effort
@@ -140,7 +141,7 @@ def test_a_moment_that_cannot_be_proved_is_none() -> None:
     steps = lived.conversation.steps
     steps[1].sent_fingerprint = "another"
     steps[2].given, steps[2].message_id = None, None
-    steps[3].given = replace(steps[3].given, calibration=calibrated(1.4)) if steps[3].given is not None else None
+    steps[3].given = replace(steps[3].given, calibrated=dumps(calibrated(1.4))) if steps[3].given is not None else None
     steps[3].estimated_input = 1
     history = lived.history()
     assert [(m.usage, m.problem) for m in map(history.moment, (2, 3))] == [(None, OTHER_VIEW), (None, NO_HEAD)]

@@ -95,6 +95,8 @@ def test_the_stop_names_the_budget_the_numbers_and_three_ways_on() -> None:
         assert said in text
     assert all(way in text for way in ("/budget turn", "/model", "/compact"))
     assert "\n" not in text
+    cold = stop_text(BudgetLine("turn", 0.5, Cost(0.48)), ExpectedCall(0.09859, 30_400, 0, 500, 0.0911, 1.5e-5))
+    assert "may take $0.0986 (" in cold, "the same number is not said twice"
     held = stop_text(BudgetLine("day", 20.0, Cost(19.5, 2), 0.4), ExpectedCall(None, 9, 0, 9))
     assert (
         "today has taken ≥ $19.50 and up to $0.40 for calls that did not say" in held and "has no known price" in held

@@ -428,7 +428,8 @@ def told_text(step: Step, verdict: Verdict, problem: str | None = None) -> str:
             return (
                 f"This server keeps about {verdict.keeps or said:,} tokens of a request and leaves out the oldest text "
                 "without a word: its reports stand still while the conversation grows. That is taken for its window "
-                "from now on; start it with a larger context, or set context_window for this model."
+                "from now on. Set context_window for this model, or start it with a larger context and say "
+                "/doctor --forget."
             )
         case "cached twice":
             return "This provider counts what it read from its cache twice. It is taken out once."

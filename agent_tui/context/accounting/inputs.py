@@ -280,12 +280,12 @@ class Ground:
 
     @cached_property
     def coarse(self) -> Calibration:
-        return self.calibration.coarse()
+        return self.calibration.coarse(self.family.beginning)
 
     @cached_property
     def changes(self) -> list[Difference]:
         """What reports measured of parts that came or went."""
-        return measured_changes(self.inputs.steps, self.target)
+        return _changes(self.inputs)
 
     @cached_property
     def coverage(self) -> Coverage:
@@ -315,6 +315,14 @@ class Ground:
         return end_of(self.chain[-1]) if self.chain else 0
 
 
+def _changes(inputs: ContextInputs) -> list[Difference]:
+    """What reports measured of parts that came or went, by steps of this conversation: a copy of it must show the same
+    numbers."""
+    view, records = inputs.view, inputs.records
+    steps = [s for s in inputs.steps if s.estimated_change is None or _in_conversation(s, view, records)]
+    return measured_changes(steps, inputs.model.target)
+
+
 WORTH_LEAVING = 100
 """Standard deviation, in tokens, up to which the newest step is built on whatever prefix parts came or went since."""
 
@@ -325,7 +333,7 @@ def surest(inputs: ContextInputs, chain: Sequence[Step], family: Family, estimat
     now, view, known = inputs.fixed, inputs.view, inputs.calibration or family.beginning
     if not chain or not differ(now, chain[-1].fixed):
         return chain
-    changes = measured_changes(inputs.steps, inputs.model.target)
+    changes = _changes(inputs)
     if fixed_delta(now, chain[-1].fixed, family, known, None, changes)[1]:
         # How sure an estimate is shows once everything is counted.
         return chain

@@ -52,6 +52,15 @@ def estimated_head(ground: Ground) -> tuple[int, bool]:
     return sum(w.corrected(ground.calibration) for w in weighed), any(w.approximate for w in weighed)
 
 
+def cleared_room(ground: Ground) -> int:
+    """Tokens by which the messages before the first measured answer may be off, because of what was cleared or clipped
+    of them since."""
+    cleared = _removed_from(
+        ground, nothing_measured(ground), ground.head, ground.chain[0].prune_ids, None, ground.calibration
+    )
+    return 2 * ground.calibration.spread(cleared.content)
+
+
 def split_messages(ground: Ground, end: int, cost: int, reading: Reading) -> Tally:
     """The messages before ``end``, which together cost so much, split by their estimates."""
     tally = Tally()

@@ -241,11 +241,13 @@ def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call")
     cached = f"{tokens(call.read, True)} of it cached, " if call.read else ""
     size = f"{tokens(call.input, True)} in, {cached}{tokens(call.output, True)} out"
     spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
-    held = f" and up to {amount(line, line.held)} for calls that did not say what they cost" if line.held else ""
+    unsure = "for calls under way, or that never said what they cost"
+    held = f" and up to {amount(line, line.held)} {unsure}" if line.held else ""
     next_ = call.tokens if line.name == "tokens" else None if call.usd is None else call.needed_usd
     wanted = "has no known price" if next_ is None else f"may take {amount(line, next_)}"
     if call.usd is not None and call.usd < call.needed_usd and line.name != "tokens":
-        wanted += f" where nothing is cached, ~{amount(line, call.usd)} else"
+        likely = amount(line, call.usd)
+        wanted += f" where nothing is cached, ~{likely} else" if likely not in wanted else ""
     return (
         f"Stopped before a call that could break {SETTINGS[line.name]} = {amount(line, line.limit or 0)}: "
         f"{_SPAN[line.name]} has taken {spent}{held}, {what} {wanted} ({size}). {_ways(line)}"

@@ -24,7 +24,7 @@ from agent_tui.context.accounting.fixed import (
     with_preamble,
 )
 from agent_tui.context.accounting.inputs import ContextInputs, Ground, ground_of
-from agent_tui.context.accounting.messages import split_messages
+from agent_tui.context.accounting.messages import cleared_room, split_messages
 from agent_tui.context.accounting.next_input import (
     Sizes,
     budget,
@@ -57,8 +57,9 @@ than was measured, and the prefix rows were never measured by themselves, the pr
 family's: both are scaled down in proportion, by that much. Where they were measured, the two give
 way by no more than a tenth, and beyond that the messages alone by as much: that of a new model is
 not learned yet when a summary has left none of its messages measured. A misfit of up to a tenth of the prefix rows
-is theirs alone: taken from the first message, 2 % of a long prompt could be more than the message. Any larger misfit is
-a warning, and the proof does not hold. None of it moves the total.
+is theirs alone: taken from the first message, 2 % of a long prompt could be more than the message. Where a long result
+was cleared out of the first messages, they are what is left of a measured number less its estimate, and may be as far
+off as that is. Any larger misfit is a warning, and the proof does not hold. None of it moves the total.
 """
 
 SplitHead = Callable[[Ground, int, int, Reading], Tally]
@@ -130,11 +131,12 @@ def _fit(ground: Ground, sizes: Sizes, total: int) -> _Fit:
         return _Fit(fixed - missing, wanted, absorb)
     both, measured_both = fixed + wanted, fixed + rest
     way = SMALL_MISFIT if ground.measured_scale is not None else GIVE_WAY
-    if head and (1 - way) * both <= measured_both:
+    cleared = bool(head) and missing <= cleared_room(ground)
+    if head and ((1 - way) * both <= measured_both or (cleared and rest < head < measured_both)):
         # The provider's tokens are larger than the family's: both sides are.
         scaled = round(fixed * measured_both / both)
         return _Fit(scaled, measured_both - scaled, absorb)
-    if head and rest >= (1 - GIVE_WAY) * wanted:
+    if head and (rest >= (1 - GIVE_WAY) * wanted or (cleared and rest >= head)):
         return _Fit(fixed, rest, absorb)
     if total > fixed and (fixed or head or tally.total or new):
         # What is wrong is in the messages' rows: those of the prefix do not pay for it.

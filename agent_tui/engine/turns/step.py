@@ -275,7 +275,8 @@ class StepRunner:
             return None
         # Where there were only files, nothing is known of pictures.
         always = why == "any" and any(part.is_image for part in parts)
-        runtime.info = call.info = unseeing(runtime.conversation.store, runtime.info, always)
+        call.info = unseeing(runtime.conversation.store, runtime.info, always)
+        runtime.learn_limits(call.info)
         request.unseen = True
         what = parts[-1].name + (f" and {plural(len(parts) - 1, 'other')}" if len(parts) > 1 else "")
         text = f"The server refused {what} ({failure.message.partition(TEXT_KEPT)[0].strip()})"
@@ -431,15 +432,18 @@ class StepRunner:
         elif status == "complete" and result.finish not in ("refused", "length") and wordless:
             # It looks like one that got lost.
             message.note = f"{self._runtime.info.spec.key} answered without a word."
-        if status == "complete":
-            self._judge_usage(processor, result)
-            if (line := after_step(step)) is not None:
-                log.info("%s", line)
-        self._judge_cache(step)
-        if self._kept:
-            conversation.finish(message)
-        self._begun.ended(round_up(processor.tokens * self._char_factor))
-        self._emit(StepEnded(step, message))
+        try:
+            if status == "complete":
+                self._judge_usage(processor, result)
+                if (line := after_step(step)) is not None:
+                    log.info("%s", line)
+            self._judge_cache(step)
+        finally:
+            # Whatever is wrong there: calls that wait for what this one holds would wait for ever.
+            if self._kept:
+                conversation.finish(message)
+            self._begun.ended(round_up(processor.tokens * self._char_factor))
+            self._emit(StepEnded(step, message))
 
     def _count_late(self, result: StepResult) -> None:
         """A request that went out before it was counted: its counts have come meanwhile, or nothing is learned of it.

@@ -18,10 +18,11 @@ from agent_tui.commands.registry import Text
 from agent_tui.commands.report import ContextReport, session_line
 from agent_tui.commands.report_json import context_json
 from agent_tui.config import BudgetConfig, ModelConfig, PermissionsConfig, Settings
+from agent_tui.context.accounting.spending import ExpectedCall
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.state import AgentParts
 from agent_tui.headless.output import bill
-from agent_tui.models.events import CompactionEnded, Notice, StepStarted, TurnEnded
+from agent_tui.models.events import CompactionEnded, Notice, StepEnded, StepStarted, TurnEnded
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, StreamItem
 from agent_tui.models.usage import NO_COST, Cost, Prices, cost_fields
 from agent_tui.providers.demo import DemoProvider
@@ -347,6 +348,35 @@ async def test_a_run_s_budget_is_of_all_sessions_that_it_goes_through(seed: int,
         assert again.spent == run.spent, "and a new session does not begin it anew"
 
 
+async def test_a_higher_limit_lets_a_call_go_on_that_waits(tmp_path: Path) -> None:
+    async with opened(tmp_path, HANGS, session_usd=1_000.0) as (agent, seen):
+        agent.turns.submit("hello")
+        await seen.until(lambda: seen.of(StepStarted))
+        (begun,) = seen.of(StepStarted)
+        agent.budget.set("session", begun.step.held_usd + 0.01)
+        waiting = asyncio.create_task(agent.budget.room_for(ExpectedCall(0.02, 1, 0, 1, cold_usd=0.02), "a call"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        agent.budget.set("session", begun.step.held_usd + 0.03)
+        async with asyncio.timeout(5):
+            assert await waiting is None
+        agent.turns.interrupt()
+        await agent.turns.join()
+
+
+async def test_a_report_that_cannot_be_judged_holds_nothing_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
+    async with opened(tmp_path, session_usd=1_000.0) as (agent, seen):
+        monkeypatch.setattr("agent_tui.engine.runtime.believe", fails)
+        assert (await say(agent, seen, "hello")).stop_reason == "error"
+        assert len(seen.of(StepEnded)) == 1
+        assert all(line.held == 0 for line in agent.budget.lines())
+
+
 async def test_a_call_under_way_holds_its_money_back_from_others(tmp_path: Path) -> None:
     async with opened(tmp_path, HANGS, day_usd=0.02) as (agent, seen):
         agent.turns.submit("hello")
@@ -356,7 +386,7 @@ async def test_a_call_under_way_holds_its_money_back_from_others(tmp_path: Path)
         async with opened(tmp_path, day_usd=0.02) as (other, others):
             other.budget.set("day", begun.step.expected_usd + 0.000001)
             assert (await say(other, others, "hello")).stop_reason == "budget"
-            assert "for calls that did not say what they cost" in stops(others)[0]
+            assert "for calls under way, or that never said what they cost" in stops(others)[0]
         agent.turns.interrupt()
         await agent.turns.join()
         assert cost_fields(agent.context.usage().session.cost)["cost_usd"] is None
