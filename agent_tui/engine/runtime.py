@@ -298,7 +298,7 @@ class Runtime:
         self.info, self.calibration = info, recalled_calibration(self.conversation.store, info)
 
     def learn_limits(self, info: ModelInfo) -> None:
-        """The same model with limits that its server has just stated."""
+        """The same model with what its server has just stated: its limits, or what it does not take."""
         self.info = info
 
     def learn_growth(self, step: Step) -> None:

@@ -16,8 +16,8 @@ from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.records import dataclass
 
 Effort = Literal["off", "low", "medium", "high"]
-Counting = Literal["llama.cpp", "vllm"]
-"""Servers that count a request of the chat completions by their own tokenizer and template."""
+Counting = Literal["input_tokens", "tokenize"]
+"""Endpoints of servers, llama.cpp's and vLLM's, that count a request by their own tokenizer and template."""
 FinishReason = Literal["stop", "tool_calls", "length", "refused", "unknown"]
 
 

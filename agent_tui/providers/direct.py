@@ -294,7 +294,7 @@ async def _by_its_own(call: HttpCall, counting: Counting | None, connections: Co
         return await _asked(replace(call, url=url, body=body), connections)
 
     root = re.sub(r"(?:/v1)?/chat/completions$", "", call.url)
-    if counting == "vllm":
+    if counting == "tokenize":
         return (await ask(f"{root}/tokenize", {n: call.body[n] for n in _RENDERED if n in call.body})).get("count")
     body = {name: value for name, value in call.body.items() if not name.startswith("stream")}
     try:

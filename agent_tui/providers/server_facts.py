@@ -46,7 +46,7 @@ async def server_facts(info: ModelInfo, connections: Connections) -> ServerFacts
         return None
     server = Server(info.spec, info.target, connections)
     facts = await _facts(server, info.target)
-    unloaded = facts.counting == "llama.cpp" and facts.limits is None
+    unloaded = facts.counting == "input_tokens" and facts.limits is None
     return replace(facts, silent=unloaded or server.late or not server.answered)
 
 
@@ -128,7 +128,7 @@ async def _facts(server: Server, target: Target) -> ServerFacts:
         return ServerFacts()
     own = _entry(models, target.model)
     said = _listed(own) if own is not None else ServerFacts()
-    if said.counting == "vllm" or (said.counting is None and said.limits is not None and said.images is not None):
+    if said.counting == "tokenize" or (said.counting is None and said.limits is not None and said.images is not None):
         return said
     ways = (_llama_cpp, _lm_studio, _litellm)
     return _together([*await asyncio.gather(*(way(server, target.model) for way in ways)), said])
@@ -182,7 +182,7 @@ def _listed(entry: dict[str, Any]) -> ServerFacts:
         limits = Limits(told, None, most, "server")
     elif trained := _number(meta.get("n_ctx_train")):
         limits = Limits(trained, None, most, "assumed")
-    counting: dict[Any, Counting] = {"vllm": "vllm", "llamacpp": "llama.cpp"}
+    counting: dict[Any, Counting] = {"vllm": "tokenize", "llamacpp": "input_tokens"}
     return ServerFacts(limits, images, counting.get(str(entry.get("owned_by"))))
 
 
@@ -205,7 +205,7 @@ async def _llama_cpp(server: Server, model: str) -> ServerFacts:
     window = _number(settings.get("n_ctx"))
     vision = mapping(mapping(props).get("modalities")).get("vision")
     limits = Limits(window, source="server") if window else None
-    return ServerFacts(limits, vision if isinstance(vision, bool) else None, "llama.cpp")
+    return ServerFacts(limits, vision if isinstance(vision, bool) else None, "input_tokens")
 
 
 async def _lm_studio(server: Server, model: str) -> ServerFacts:

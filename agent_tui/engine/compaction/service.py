@@ -28,7 +28,7 @@ from agent_tui.models.steps import Step
 log = logging.getLogger(__name__)
 
 
-class CompactionService(Ledger):
+class CompactionService:
     """Compaction of one runtime's conversation: decides with the policy, runs the compactor, commits and tells.
 
     ``prepare`` is awaited wherever the numbers must be final: it counts what is uncounted. ``find`` looks up the model
@@ -45,7 +45,7 @@ class CompactionService(Ledger):
         self.prepare = prepare
         self._runtime = runtime
         self._find = find
-        self._compactor = Compactor(self._stream, counter, ledger=self)
+        self._compactor = Compactor(self._stream, counter, ledger=Ledger(self._begin, self._ended))
         self._emit: Emit = lambda event: None
         self._line: Notice | None = None
         self._begun: BegunCall | None = None
@@ -65,14 +65,14 @@ class CompactionService(Ledger):
         assert self._begun is not None, "its step was begun"
         return stream_with_retries(runtime.provider, request, patience.retries, self._emit, self._begun.may_repeat)
 
-    async def begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
+    async def _begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
         """Begins a summary call, as ``Ledger`` says."""
         told = (self._emit, model.spec, "the summary call")
         begun = await begin_call(self._runtime, call, most, make, told)
         self._begun = None if isinstance(begun, str) else begun
         return begun if isinstance(begun, str) else None
 
-    def ended(self, step: Step, came: int) -> None:
+    def _ended(self, step: Step, came: int) -> None:
         """A summary call has ended."""
         if self._begun is not None and self._begun.step is step:
             self._begun.ended(came)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -43,17 +43,22 @@ StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[StreamItem]]
 MakeStep: TypeAlias = Callable[[int | None], Step]
 
 
+async def _unpaid(call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
+    make(most)
+    return None
+
+
+@dataclass(slots=True, frozen=True)
 class Ledger:
-    """Where the calls of a compaction are written down, and held against what may be spent; here nobody pays them."""
+    """Where the calls of a compaction are written down, and held against what may be spent; by itself nobody pays them.
 
-    async def begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
-        """Begins a call for an answer of at most ``most`` tokens, with the step that ``make`` makes for as many as it
-        may be asked for. Returns why it is not made, where it is not."""
-        make(most)
-        return None
+    ``begin`` begins a call for an answer of at most so many tokens, with the step that ``make`` makes for as many as it
+    may be asked for, and returns why it is not made, where it is not. ``ended`` is told of a step that has ended, and
+    how many tokens of its answer were seen.
+    """
 
-    def ended(self, step: Step, came: int) -> None:
-        """The call has ended; ``came`` are the tokens of its answer that were seen."""
+    begin: Callable[[ExpectedCall, ModelInfo, int | None, MakeStep], Awaitable[str | None]] = _unpaid
+    ended: Callable[[Step, int], None] = lambda step, came: None
 
 
 MAX_TRIMS = 3

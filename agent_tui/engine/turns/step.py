@@ -275,7 +275,8 @@ class StepRunner:
             return None
         # Where there were only files, nothing is known of pictures.
         always = why == "any" and any(part.is_image for part in parts)
-        runtime.info = call.info = unseeing(runtime.conversation.store, runtime.info, always)
+        call.info = unseeing(runtime.conversation.store, runtime.info, always)
+        runtime.learn_limits(call.info)
         request.unseen = True
         what = parts[-1].name + (f" and {plural(len(parts) - 1, 'other')}" if len(parts) > 1 else "")
         text = f"The server refused {what} ({failure.message.partition(TEXT_KEPT)[0].strip()})"

@@ -62,7 +62,7 @@ class OwnServer(Counting):
         self._own = Witness(counter)
 
     async def describe(self, spec: ModelSpec) -> ModelInfo:
-        return replace(await super().describe(spec), counting="llama.cpp")
+        return replace(await super().describe(spec), counting="input_tokens")
 
     async def count_exact(self, request: ModelRequest) -> int | None:
         self.tokens, _ = await self._own.input_tokens(request)

@@ -226,11 +226,7 @@ async def test_cancelling_the_caller_closes_the_call_and_is_raised() -> None:
     world, stalled = chat_world(), Stalled()
     ended: list[Step] = []
 
-    class Kept(Ledger):
-        def ended(self, step: Step, came: int) -> None:
-            ended.append(step)
-
-    compactor = Compactor(stalled.stream, ledger=Kept())
+    compactor = Compactor(stalled.stream, ledger=Ledger(ended=lambda step, came: ended.append(step)))
     task = asyncio.create_task(compactor.run(world.plan()))
     await stalled.reached.wait()
     task.cancel()

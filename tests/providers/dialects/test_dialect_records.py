@@ -32,6 +32,7 @@ RECORDS = ("providers/dialects/", "providers/catalog.py")
 ALLOWED: Mapping[str, str] = MappingProxyType(
     {
         "context/tokens.py": "the table of tokenizer constants, a record each of its own",
+        "providers/server_facts.py": "what servers call themselves in their lists of models",
         "providers/litellm.py": "names of loggers of Python packages",
     }
 )
