@@ -138,9 +138,8 @@ class Calibration:
         """The calibration after a report, in which the content took so many tokens."""
         off = measured - self.tokens(content)
         along, shared = self._known(content.terms)
-        variance = shared + self._own(content)
-        if variance <= 0:
-            return self
+        # A report is in whole tokens: whatever it measures, it is not surer than that.
+        variance = shared + self._own(content) + 1
         surprise = off * off / variance
         weight = min(1.0, (FREEDOM + 1) / (FREEDOM + surprise))
         gain = [weight * a / variance for a in along]

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from agent_tui.context.tokens import O200K, UNSURE
-from agent_tui.models.calibration import KINDS, Calibration, Content, raw_total, text_content
+from agent_tui.context.tokens import FAMILIES, O200K, UNSURE
+from agent_tui.models.calibration import KINDS, TERMS, Calibration, Content, raw_total, text_content, usable
 from agent_tui.providers.counting import by_kind
 from agent_tui.providers.litellm import VOCABULARIES, place
 from tests.benchmarks.league.vocabularies import vocabulary
@@ -57,3 +57,16 @@ def test_what_was_learned_is_not_clamped() -> None:
     assert known.tokens(content) == pytest.approx(
         2.6 * raw_total([int(t) for t in content.terms[: len(KINDS)]]), rel=0.05
     )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_reported_a_calibration_stays_one(seed: int) -> None:
+    chosen = random.Random(seed)
+    known = chosen.choice(list(FAMILIES.values())).beginning
+    for _ in range(400):
+        terms = [0.0] * len(TERMS)
+        for term in chosen.sample(range(len(TERMS)), 3):
+            terms[term] = chosen.choice([1, 10, 1e3, 1e5, -1e3]) * chosen.random()
+        content = Content(terms, squares=chosen.choice([0.0, 1.0, 1e4]))
+        known = known.learned(content, known.tokens(content) * chosen.choice([1, 1.1, 3, 0]) + chosen.gauss(0, 5))
+    assert usable(known) is known
