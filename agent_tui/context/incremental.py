@@ -239,7 +239,7 @@ class FollowedGround:
             self._estimates.clear()
             self._keys, self._chain, self._seen, self._reach = [], [], [], 0
         calibration = inputs.calibration or family.beginning
-        added, coarse = calibration.factors[REQUESTS], calibration.coarse()
+        added, coarse = calibration.factors[REQUESTS], calibration.coarse(family.beginning)
         scale = self._scale.follow(inputs.steps, target, family, view, inputs.records, inputs.fixed, added)
         self.basis = setting, scale, coarse.factors, coarse.noise, tuple(r.id for r in inputs.records)
         known = len(self._prefixes.ids)

@@ -39,7 +39,7 @@ from agent_tui.providers.catalog import dialect_of, family_record
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import largest_remainder, percent, uptime
 
-MESSAGE_DEVIATION, SCHEMA_DEVIATION, REQUEST_DEVIATION = 3.0, 0.1, 30.0
+MESSAGE_DEVIATION, SCHEMA_DEVIATION, REQUEST_DEVIATION = 6.0, 0.2, 30.0
 """Standard deviations of what wraps a message, of the share that tool definitions are off by, and of what a server adds
 to a request, in tokens."""
 

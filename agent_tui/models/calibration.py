@@ -50,7 +50,7 @@ USUAL = (0.36, 0.23, 0.125, 0.035, 0.015, 0.0, 0.005, 0.0, 0.02, 0.28, 0.07)
 MESSAGES, SCHEMAS, REQUESTS = (TERMS.index(term) for term in TERMS[len(KINDS) :])
 
 GRAIN = 0.02
-"""Steps of a factor in ``Calibration.coarse``."""
+"""Steps of ``Calibration.coarse``."""
 
 SMALL = 60
 """Tokens that are added to those of a text for its own error: the shortest has one, too."""
@@ -86,6 +86,11 @@ class Content:
         self.plain += times * other.plain
         self.squares += other.squares * times * times
         self.rough += other.rough * times * times
+
+    def rounded(self) -> Content:
+        """As it is stored with a step, whatever the order in which it was added up."""
+        terms = [round(term, 3) + 0.0 for term in self.terms]
+        return Content(terms, round(self.plain, 3) + 0.0, round(self.squares, 1), round(self.rough, 1))
 
     def copy(self) -> Content:
         return Content(list(self.terms), self.plain, self.squares, self.rough)
@@ -146,8 +151,8 @@ class Calibration:
         )
         # The interval is widened by what it missed and narrowed by what it held, so that it holds as often as it says.
         missed = (surprise > BOUND * BOUND) - MISSED
-        noise = self.noise * math.exp(WIDEN * missed * self._own(content) / variance)
-        return Calibration(factors, covariance, _rounded(min(MOST_NOISE, max(LEAST_NOISE, noise))), self.reports + 1)
+        noise = min(MOST_NOISE, max(LEAST_NOISE, self.noise * math.exp(WIDEN * missed)))
+        return Calibration(factors, covariance, _rounded(noise), self.reports + 1)
 
     def adding(self, tokens: float) -> Calibration:
         """With so many tokens that the server adds to each request, as its reports have shown: no other factor is to
@@ -156,14 +161,15 @@ class Calibration:
         own = (0.0,) * REQUESTS + (self.covariance[REQUESTS][REQUESTS],)
         return replace(self, factors=factors, covariance=(*self.covariance[:REQUESTS], own))
 
-    def coarse(self) -> Calibration:
-        """The same in steps that most reports do not change, for what is kept between calculations: its factors, and
-        of how sure it is one number, the share by which texts are off."""
+    def coarse(self, known: Calibration) -> Calibration:
+        """The same in steps that most reports do not change, for what is kept between calculations: what is ``known``
+        of the family times one number, and another for the share by which texts are off."""
         if not self.reports:
             return self
-        off = math.sqrt(self.variance(text_content(None, 1_000))) / (1_000 + SMALL)
-        factors = tuple(round(f / GRAIN) * GRAIN for f in self.factors)
-        return Calibration(factors, (), 2.0 ** math.ceil(math.log2(max(off, LEAST_NOISE))), self.reports)
+        usual = text_content(None, 1_000)
+        times = GRAIN * round(self.tokens(usual) / known.tokens(usual) / GRAIN)
+        off = 2.0 ** math.ceil(math.log2(max(LEAST_NOISE, math.sqrt(self.variance(usual)) / (1_000 + SMALL))))
+        return Calibration(tuple(times * factor for factor in known.factors), (), off, self.reports)
 
     def _known(self, terms: Sequence[float]) -> tuple[list[float], float]:
         """The covariance times the terms, and the variance that the factors' errors bring."""

@@ -76,12 +76,13 @@ class Calculation:
     """The provider did not say how long its answer was."""
     new_estimated: int = 0
     """The new messages by what is known of the family alone."""
-    new_content: Content | None = None
-    """What they consist of."""
+    content: Content | None = None
+    """What is learned from consists of: the new messages, or the whole where nothing is measured; None where too much
+    else is estimated."""
+    known: int = 0
+    """The rest of the total, in tokens."""
     new_given: int = 0
     """Their images and the like."""
-    others_sure: bool = False
-    """The other terms are the provider's own numbers, or estimates that are small beside the new text."""
     all_messages: int | None = None
     """All messages as estimated; None where some of them are measured."""
     spreads: Spreads = Spreads()

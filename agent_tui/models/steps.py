@@ -290,11 +290,11 @@ class Step:
     estimated_messages: int | None = None
     """Of the messages alone, where none of them was measured."""
     known_input: int | None = None
-    """All of the input but the new messages, where that is no estimate."""
+    """All of the input that is not learned from."""
     actual_growth: int | None = None
     """What was measured beside ``known_input``."""
     growth: Content | None = None
-    """What the new messages consist of, where ``known_input`` is all the rest."""
+    """What the rest consists of."""
     actual_input: int | None = None
     max_output: int | None = None
     """As it was asked for."""

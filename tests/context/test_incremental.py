@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+from operator import mul
 from random import Random
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +15,8 @@ from agent_tui.context.accounting.inputs import ground_of
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.anchor import runs_of
 from agent_tui.context.incremental import Incremental
-from agent_tui.models.calibration import text_content
+from agent_tui.context.tokens import FAMILIES
+from agent_tui.models.calibration import MESSAGES, USUAL, raw_total, text_content
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import Effort, Target
 from agent_tui.models.steps import Step
@@ -99,6 +103,24 @@ def test_reuse_changes_nothing(seed: int) -> None:
             assert accounts.rule(inputs) == ground_of(inputs).rule
         if random.random() < 0.85:
             assert accounts.usage(inputs) == calculate_context_usage(inputs)
+
+
+@pytest.mark.parametrize("name", ["unknown", "claude", "qwen"])
+def test_few_reports_have_everything_calculated_anew(name: str) -> None:
+    known = learned = FAMILIES[name].beginning
+    random, seen = Random(1), []
+    true = [factor * random.uniform(1.05, 1.3) for factor in known.factors]
+    for _ in range(200):
+        size = random.choice([60, 300, 1_500, 4_000])
+        counts = [round(share * size * random.uniform(0.3, 2.0)) for share in USUAL]
+        content = text_content(counts, raw_total(counts))
+        content.terms[MESSAGES] = 1
+        measured = sum(map(mul, true, content.terms)) + 4 + random.gauss(0, 0.02 * size)
+        learned = learned.learned(content, max(0, round(measured)))
+        seen.append(learned.coarse(known))
+    changed = sum(a.factors != b.factors or a.noise != b.noise for a, b in pairwise(seen))
+    assert changed < 0.2 * len(seen)
+    assert seen[-1].factors != known.factors, "but what was learned is not lost"
 
 
 def any_usage(random: Random) -> TokenUsage:

@@ -132,7 +132,7 @@ def test_a_session_of_an_older_version_goes_on() -> None:
 def test_a_provider_that_counts_no_reasoning_is_learned_from_as_well(factor: float) -> None:
     session = Session(DEEPSEEK, 2, factor, counts_reasoning=False)
     session.run(25)
-    assert session.usage().accuracy.ratio * usual(DEEPSEEK) == pytest.approx(factor, rel=0.04)
+    assert session.usage().accuracy.ratio * usual(DEEPSEEK) == pytest.approx(factor, rel=0.05)
     wrong = errors(session)
     assert wrong[int(0.95 * len(wrong))] <= 300
 

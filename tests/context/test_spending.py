@@ -99,7 +99,8 @@ def test_the_stop_names_the_budget_the_numbers_and_three_ways_on() -> None:
     assert "may take $0.0986 (" in cold, "the same number is not said twice"
     held = stop_text(BudgetLine("day", 20.0, Cost(19.5, 2), 0.4), ExpectedCall(None, 9, 0, 9))
     assert (
-        "today has taken ≥ $19.50 and up to $0.40 for calls that did not say" in held and "has no known price" in held
+        "today has taken ≥ $19.50 and up to $0.40 for calls under way, or that never said" in held
+        and "has no known price" in held
     )
     run = stop_text(BudgetLine("run", 2.0, Cost(2.0)), ExpectedCall(0.1, 9, 0, 9))
     assert "--budget" in run and "/budget" not in run

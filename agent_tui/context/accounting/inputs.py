@@ -280,7 +280,7 @@ class Ground:
 
     @cached_property
     def coarse(self) -> Calibration:
-        return self.calibration.coarse()
+        return self.calibration.coarse(self.family.beginning)
 
     @cached_property
     def changes(self) -> list[Difference]:

@@ -21,8 +21,7 @@ DRIFT_TOKENS = 10
 
 def before_step(step: Step, usage: ContextUsage) -> None:
     """Store with the step what was expected: the whole input and its spread, the new messages by what is known of the
-    family alone, and what is learned from: what they consist of, and what else is known of the input where that holds
-    no estimate."""
+    family alone, and what is learned from: what all that is estimated consists of, and the rest."""
     step.estimated_input, step.estimated_spread, step.anchor_step = usage.total, usage.spread, usage.anchor_step
     terms = usage.calculation
     step.built_on = terms.last_input
@@ -32,9 +31,7 @@ def before_step(step: Step, usage: ContextUsage) -> None:
         step.estimated_change = terms.fixed_delta, changed, math.ceil(rest)
     step.estimated_messages = terms.all_messages
     step.estimated_growth = terms.new_estimated
-    sure = terms.others_sure
-    step.known_input = usage.total - terms.new_messages if sure else None
-    step.growth = terms.new_content if sure else None
+    step.known_input, step.growth = terms.known, terms.content
 
 
 def after_step(step: Step) -> str | None:
@@ -45,7 +42,7 @@ def after_step(step: Step) -> str | None:
         return None
     step.actual_input = usage.input
     if step.known_input is not None:
-        step.actual_growth = max(0, usage.input - step.known_input)
+        step.actual_growth = usage.input - step.known_input
     return verification_line(estimated, usage.input)
 
 
@@ -62,8 +59,8 @@ def verification_line(estimated: int, actual: int) -> str:
 
 
 def verified_growth(step: Step) -> tuple[Content, int] | None:
-    """What the new messages of a turn step or an exact count consist of, and what was measured of them; None of a step
-    that cannot be learned from: more than they was an estimate."""
+    """What was estimated of the input of a turn step or an exact count consists of, and what was measured of it; None
+    where nothing can be learned."""
     if step.kind not in ("turn", "count") or step.status != "complete":
         return None
     if step.actual_growth is None or step.growth is None:

@@ -224,7 +224,7 @@ async def test_ones_own_server_counts_before_the_first_word_and_the_first_reques
         assert first.estimated_input == first.usage.input
         learned = recalled_calibration(agent.store, await agent.models.describe("demo"))
         assert learned is not None
-        assert learned.reports == 1, "the count of the message has taught how this model counts it"
+        assert learned.reports == 2, "both counts have taught how this model counts: the tools, and the message"
         assert [m.message.role for m in provider.asked[-1].messages] == ["user"]
         asked = len(provider.asked)
         agent.turns.submit("and now?")
