@@ -17,11 +17,11 @@ def test_next_input_figures() -> None:
     ours = report(score_pairs(path))["ours"]
     every, large = ours["steady"], ours["steady_3000"]
     assert (every["n"], large["n"]) == (1_208, 506)
-    assert every["median_percent"] <= 0.15
-    assert every["p95_percent"] <= 28.7
-    assert every["p95_tokens"] <= 76
+    assert every["median_percent"] <= 0.08
+    assert every["p95_percent"] <= 20
+    assert every["p95_tokens"] <= 64
     assert large["median_percent"] < 0.005
-    assert large["p95_percent"] <= 0.18
+    assert large["p95_percent"] <= 0.2
 
 
 @needs_recordings
