@@ -55,7 +55,6 @@ ACCEPTED: tuple[tuple[str, str, str], ...] = (
     ("cohere", r"\.reasoning_content: - \|", "no field of Cohere's API: thoughts go in content"),
     ("ollama", r"\.images: - \| \[\]", "no pictures"),
     ("ollama", r"\.tool_name: \"read\" \| -", "the field in which Ollama's API names a result's tool"),
-    ("ollama", r"\.content: \"<file name", "LiteLLM puts texts together without a blank line"),
     ("ollama_chat/gpt-oss", r"\.think: \"low\" \| \"none\"", "the model takes levels and knows no none"),
     ("openai/some-own", r"\.stream: true \| -", "LiteLLM does not stream Responses of models it does not know"),
 )
