@@ -113,8 +113,8 @@ async def world(worker: WorkerClient, name: str, folder: Path) -> AsyncIterator[
 
 
 def about(lost: LostReasoning | None, tokens: int) -> LostReasoning:
-    """The loss, which the provider counts as ``tokens``. What no provider reports is what the estimated answer leaves of
-    the output, and this one counts all kinds of text alike, as no vocabulary of Claude does."""
+    """The loss, which the provider counts as ``tokens``. What it does not report is what the answer, as estimated,
+    leaves of the output; and it counts all kinds of text alike, as no vocabulary of Claude does."""
     assert lost is not None
     assert abs(lost.tokens - tokens) <= 0.03 * tokens
     return lost
