@@ -19,15 +19,15 @@ LONG_FILE = 500
 MANY_PARAMETERS = 8
 
 CEILINGS = {
-    "files of the program": 362,
-    "lines of the program": 84_000,
+    "files of the program": 360,
+    "lines of the program": 83_262,
     "protocols": 20,
     f"files above {LONG_FILE} lines": 0,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,
     "private names of Textual": 16,
     "files entered from Agent.submit to the provider": 54,
     "files entered by one Anthropic call in the worker": 15,
-    "lines of tests/support": 12_600,
+    "lines of tests/support": 12_587,
 }
 
 
