@@ -136,6 +136,8 @@ class Calibration:
 
     def learned(self, content: Content, measured: float) -> Calibration:
         """The calibration after a report, in which the content took so many tokens."""
+        if not any(content.terms):
+            return self
         off = measured - self.tokens(content)
         along, shared = self._known(content.terms)
         # A report is in whole tokens: whatever it measures, it is not surer than that.

@@ -167,13 +167,6 @@ def test_one_report_that_is_off_is_doubted_and_the_next_is_believed() -> None:
     assert talk.doubts() == ["", "", "", "doubted", "", "", "", ""]
 
 
-def test_a_first_report_of_next_to_nothing_is_not_believed() -> None:
-    talk = Talk(lambda talk, true, output: TokenUsage(true if talk.exchanges else 5, output))
-    for _ in range(3):
-        talk.turn()
-    assert talk.doubts() == ["doubted", "", ""]
-
-
 def test_another_model_that_answers_is_named() -> None:
     talk = Talk(lambda talk, true, output: TokenUsage(round(true * (1.6 if talk.model == "other" else 1)), output))
     for number in range(6):

@@ -137,8 +137,7 @@ def judge(reports: Sequence[Report]) -> Verdict:
         return Verdict("another model", {newest.step_id: newest.expected})
     off = newest.reported - newest.expected
     # A server may count less than we think for reasons of its own; only what it said before is held against it.
-    less = off < 0 and not newest.measured and newest.reported >= FLAT * newest.expected
-    if less or abs(off) <= DOUBTED * newest.expected:
+    if abs(off) <= DOUBTED * newest.expected or (off < 0 and not newest.measured):
         return TRUE
     unsteady = len(reports) > 2 and all(r.odd for r in reports[-3:])
     return Verdict("unsteady" if unsteady else "doubted", {newest.step_id: newest.expected})
