@@ -143,7 +143,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="check this installation")
     doctor.add_argument("--config", type=Path, metavar="FILE")
-    doctor.add_argument("--forget", action="store_true", help="forget what servers said of models' limits")
+    doctor.add_argument("--forget", action="store_true", help="forget what servers taught of models")
     doctor.set_defaults(run=_doctor)
 
     config = commands.add_parser("config", help="path, show or init")

@@ -1,14 +1,16 @@
-"""Commands about the context: what is in it, compaction, pinned documents."""
+"""Commands about the context: what is in it, compaction, what is pinned."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.context_texts import ADDED, part_text, row_facts, sent_text
+from agent_tui.commands.context_texts import ADDED, operations, part_text, row_facts, sent_text
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
 from agent_tui.commands.report import ContextReport, ReportRow, entry_details, row_notes, shown, total_mark
@@ -17,6 +19,7 @@ from agent_tui.commands.sessions import write_export, write_told
 from agent_tui.context.compaction.notices import EXACT_OFF, exact_text
 from agent_tui.context.tokens import format_metrics
 from agent_tui.errors import ConfigError
+from agent_tui.models.messages import recall_id
 from agent_tui.models.rows import FREE, RESERVE
 from agent_tui.paths import in_project
 from agent_tui.text.clean import one_line
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
     from agent_tui.commands.past_words import PastView
     from agent_tui.engine.agent import Agent
+    from agent_tui.models.messages import Message
+    from agent_tui.models.steps import CompactionRecord
 
 
 _CONTEXT_PARTS = {
@@ -63,7 +68,7 @@ async def context(agent: Agent, args: str) -> CommandResult:
         case "row":
             return Text(row_text(agent, rest))
         case "why" if not rest:
-            return Text(why_text(agent))
+            return Text(f"{why_text(agent)}\nCompact now? {await agent.compaction.worth()}")
         case "step":
             return Text(step_text(agent, rest))
         case "cache" if not rest:
@@ -83,19 +88,24 @@ async def context(agent: Agent, args: str) -> CommandResult:
 def _compact_choices(agent: Agent) -> Iterable[tuple[str, str]]:
     return (
         ("preview", "what would go and what would stay; no model call"),
+        ("show", "the facts of the newest compaction, and where each stands now"),
         ("undo", "puts the newest compaction back as it was"),
     )
 
 
-@command("compact", args="[focus] | preview | undo", choices=_compact_choices)
+@command("compact", args="[focus] | preview | show [N] | undo", choices=_compact_choices)
 async def compact(agent: Agent, args: str) -> CommandResult:
     """Summarises the older part of the conversation to make room.
 
     A focus text tells the summary what matters most. preview shows what would go and what would stay without a
-    model call; undo restores what the newest compaction replaced, exactly.
+    model call; show opens the newest compaction (show 2: the one before): its facts with where each stands now;
+    undo restores what the newest compaction replaced, exactly.
     """
     if args == "preview":
-        return Text(agent.compaction.preview())
+        return Text(await agent.compaction.preview())
+    what, _, number = args.partition(" ")
+    if what == "show" and (not number or number.strip().isdecimal()):
+        return OpenScreen("compact", numbered_compaction(agent, int(number or 1)).id)
     if args == "undo":
         await agent.compaction.undo()
         return Nothing()
@@ -103,25 +113,112 @@ async def compact(agent: Agent, args: str) -> CommandResult:
     return Nothing()
 
 
-@command("pin", args="PATH")
+def numbered_compaction(agent: Agent, number: int) -> CompactionRecord:
+    """Returns the record of a compaction by its number, of which 1 is the newest. Raises ConfigError."""
+    made = operations(agent.conversation.own_records)
+    if not made:
+        raise ConfigError("Nothing was compacted in this conversation yet.")
+    if not 1 <= number <= len(made):
+        word = "There was one compaction" if len(made) == 1 else f"There were {len(made)} compactions"
+        raise ConfigError(f"{word} in this conversation: none has the number {number}. 1 is the newest.")
+    return made[number - 1]
+
+
+SURE = "--yes"
+
+
+def _pinnable(agent: Agent) -> Iterable[tuple[str, str]]:
+    messages = (m for m in reversed(agent.conversation.path) if m.role == "user" and m.text.strip())
+    return ((recall_id(m.id), one_line(m.text, 60)) for m in islice(messages, 20))
+
+
+@command("pin", args="[PATH | ID]", choices=_pinnable)
 async def pin(agent: Agent, args: str) -> CommandResult:
-    """Sends a file with every request, read afresh each time."""
-    if not args:
-        shown = [in_project(path, agent.cwd) for path in agent.context.pinned]
-        return Text("\n".join(["Pinned:", *(f"  {p}" for p in shown)]) if shown else "Nothing is pinned.")
-    agent.context.pin(args)
-    return Text(f"Pinned {in_project(args, agent.cwd)} ({plural(len(agent.context.pinned), 'document')} pinned).")
+    """Keeps your newest message, or a file, through every compaction.
+
+    Alone it pins your newest message: its words go word for word through every compaction. With the id of a message
+    it pins that one; with a path the file goes with every request, read afresh each time. A large file is pinned only
+    once its price was said, with --yes. /pins lists what is pinned.
+    """
+    what = args.removesuffix(SURE).strip()
+    message = agent.pins.message(what)
+    sure = args.endswith(SURE)
+    if message is not None:
+        return _pin_message(agent, message, sure)
+    if not what:
+        return Text("There is no message of yours to pin yet. /pin PATH pins a file.", error=True)
+    if _is_id(what) and not (agent.cwd / what).exists():
+        return Text(f"No message of this conversation has the id {what}.", error=True)
+    if not sure and (price := await agent.pins.file_price(what)):
+        return _ask(price, what)
+    agent.context.pin(what)
+    return Text(f"Pinned {in_project(what, agent.cwd)} ({plural(len(agent.context.pinned), 'document')} pinned).")
+
+
+def _pin_message(agent: Agent, message: Message, sure: bool) -> Text:
+    if not sure and (price := agent.pins.words_price(message)):
+        return _ask(price, recall_id(message.id))
+    return Text(agent.pins.pin_message(message))
+
+
+def toggle_pin(agent: Agent, message: Message) -> str:
+    """Pins the words of a message, or takes that back; returns the line for it. Raises AgentError."""
+    if message.id in agent.conversation.info.state.pinned_messages:
+        return agent.pins.unpin_message(message)
+    return _pin_message(agent, message, False).text
+
+
+def _ask(price: str, what: str) -> Text:
+    again = f"/pin {what} {SURE}"
+    return Text(f"{price} Not pinned yet: {again} pins it.", then=again)
+
+
+def _is_id(text: str) -> bool:
+    """Returns whether this is how a message is named, by its short id or its long one."""
+    return re.fullmatch(r"\d{6}|msg_\w{1,60}", text) is not None
+
+
+_WHERE = {
+    "file": "goes with every request",
+    "sent": "still in the conversation as it was said",
+    "carried": "carried by the summary",
+    "next": "the next compaction carries it; until then it is not sent",
+}
+
+
+@command("pins")
+async def pins(agent: Agent, args: str) -> CommandResult:
+    """Lists what is pinned: files and messages, with their sizes and prices."""
+    pinned = agent.pins.all()
+    if not pinned:
+        return Text("Nothing is pinned.")
+    lines = []
+    for each in pinned:
+        name = "" if each.state == "file" else f"{recall_id(each.id)} "
+        size = f"{tokens(each.tokens, True)} tokens{agent.pins.price(each.tokens)}"
+        lines.append(f"  {name}{each.label}: {size}; {_WHERE[each.state]}")
+    return Text("\n".join(["Pinned:", *lines]), foreign=True)
 
 
 def _pinned(agent: Agent) -> Iterable[tuple[str, str]]:
-    return ((in_project(path, agent.cwd), "pinned") for path in agent.context.pinned)
+    for each in agent.pins.all():
+        yield (each.label, "file") if each.state == "file" else (recall_id(each.id), each.label)
 
 
-@command("unpin", args="PATH", choices=_pinned)
+@command("unpin", args="[PATH | ID]", choices=_pinned)
 async def unpin(agent: Agent, args: str) -> CommandResult:
-    """Stops sending a pinned file."""
+    """Takes a pin back: the message pinned last, or the one or the file that is named."""
     if not args:
-        return Text("/unpin needs the path of a pinned file.", error=True)
+        words = [each.id for each in agent.pins.all() if each.state != "file"]
+        last = next((id for id in reversed(agent.conversation.info.state.pinned_messages) if id in words), None)
+        if last is None:
+            return Text("No message is pinned. /unpin PATH takes back a file; /pins lists what is pinned.", error=True)
+        args = last
+    message = agent.pins.message(args)
+    if message is not None:
+        return Text(agent.pins.unpin_message(message))
+    if _is_id(args) and args not in (in_project(path, agent.cwd) for path in agent.context.pinned):
+        return Text(f"No message of this conversation has the id {args}.", error=True)
     agent.context.unpin(args)
     return Text(f"Unpinned {in_project(args, agent.cwd)}.")
 

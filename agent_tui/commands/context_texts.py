@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.report import estimated
+from agent_tui.context.compaction.summary import kept_text, sizes_text
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -14,12 +16,17 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    summary_text,
 )
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import age, duration, money, plural, tokens
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent_tui.context.compaction.regret import Regret
+    from agent_tui.engine.agent import Agent
     from agent_tui.models.context import ContextRow
     from agent_tui.models.requests import SentMessage
 
@@ -29,18 +36,20 @@ WAS_READ, NOT_READ = "read from the provider's cache", "not read from the provid
 
 
 def compaction_text(record: CompactionRecord, now: float) -> str:
-    """One compaction in one line."""
-    parts = [
-        f"{tokens(record.before_tokens, record.before_estimated)} → {tokens(record.after_tokens, True)}",
-        record.reason,
-    ]
+    """One compaction in one line: what it saves of each request, what stayed, what it cost."""
+    parts = [size] if (size := sizes_text(record)) else []
+    if record.before_tokens is not None and record.after_tokens is not None:
+        parts.append(f"saves {tokens(record.before_tokens - record.after_tokens, True)}")
+    parts.append(record.reason)
     if record.kind == "prune":
         parts += [f"cleared {plural(record.cleared, 'tool result')}"] if record.cleared else []
         parts += [f"clipped {plural(record.clipped, 'tool result')}"] if record.clipped else []
+    if record.own:
+        parts.append(f"by {record.own}")
     if record.left_out:
         parts.append(f"left out {plural(record.left_out, 'old message')}")
-    if record.kept_messages is not None:
-        parts.append(f"kept {plural(record.kept_messages, 'message')}")
+    if kept := kept_text(record.kept_messages, record.facts):
+        parts.append(kept)
     if record.seconds is not None:
         parts.append(duration(record.seconds))
     if record.cost is not None:
@@ -52,24 +61,55 @@ def compaction_text(record: CompactionRecord, now: float) -> str:
     return " · ".join(parts)
 
 
-def compaction_details(record: CompactionRecord, summary: Message | None, now: float) -> str:
-    """Everything about a compaction, with the summary that stands for what it replaced."""
+def came_back_text(regret: Regret) -> str:
+    """``came back: 3 calls, ~4.2k, $0.01``: what was read, run or recalled again after a compaction."""
+    cost = "" if regret.usd is None else f", {money(regret.usd)}"
+    return f"came back: {plural(regret.calls, 'call')}, {tokens(regret.tokens, True)}{cost}"
+
+
+def compaction_details(
+    record: CompactionRecord, summary: Message | None, now: float, ledger: str = "", came_back: Regret | None = None
+) -> str:
+    """What there is to say of a compaction: the facts of what it replaced (``ledger_text``), and its summary."""
     lines = [compaction_text(record, now)]
     if record.model:
         lines.append(f"model {one_line(record.model, 100)}")
     if record.focus:
         lines.append(f"focus: {one_line(record.focus, 500)}")
     lines.append(f"replaces {plural(len(record.message_ids), 'message')}; they stay in the database")
+    if came_back is not None:
+        lines += [came_back_text(came_back), *(f"  {one_line(what, 100)}" for what in came_back.what)]
+    if ledger:
+        lines += ["", "Its facts, and where each stands now", "", ledger]
     if record.files:
         lines += ["", "Files:", *(f"  {one_line(f, 300)}" for f in record.files)]
     if summary is not None:
-        lines += ["", *(p.text for p in summary.parts if isinstance(p, SummaryPart))]
+        lines += ["", "The summary", "", summary_text(summary)]
     return "\n".join(lines)
+
+
+def operations(records: Iterable[CompactionRecord]) -> list[CompactionRecord]:
+    """Returns one record of each compaction, that of its summary where it has one; the newest first."""
+    found: dict[str, CompactionRecord] = {}
+    for record in records:
+        if record.kind == "summary" or record.operation_id not in found:
+            found[record.operation_id] = record
+    return sorted(found.values(), key=lambda record: record.created, reverse=True)
+
+
+async def compaction_page(agent: Agent, record: CompactionRecord, now: float) -> str:
+    """``compaction_details`` of a session's compaction as things stand now."""
+    from agent_tui.context.compaction.ledger import ledger_text
+
+    summary = agent.store.messages.summaries(agent.conversation.info.id).get(record.summary_id or "")
+    ledger = await asyncio.to_thread(ledger_text, await agent.compaction.ledger(record.operation_id))
+    came_back = agent.compaction.came_back().get(record.operation_id)
+    return compaction_details(record, summary, now, ledger, came_back)
 
 
 def row_facts(row: ContextRow) -> str:
     """All that is known of a row, a line each."""
-    facts = [f"{'~' if estimated(row) else ''}{row.tokens:,} tokens, {row.basis}"]
+    facts = [f"{'~' if estimated(row) else ''}{plural(row.tokens, 'token')}, {row.basis}"]
     if row.estimated_tokens and row.basis != "estimated":
         facts.append(f"~{row.estimated_tokens:,} of them estimated")
     if row.approximate:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_tui.commands.report import ContextReport, miss_words
 from agent_tui.commands.report_json import context_json
-from agent_tui.context.accounting.believed import DOUBTS
+from agent_tui.context.accounting.reports import DOUBTS
 from agent_tui.context.past import History, PastMoment
 from agent_tui.context.past_reasons import Difference, Leaf, Reason, difference, pairs
 from agent_tui.errors import ConfigError

@@ -146,9 +146,9 @@ async def skills(agent: Agent, args: str) -> CommandResult:
     return Text("\n".join(f"{one_line(name, 40):<24} {one_line(what, 100)}" for name, what, _ in found))
 
 
-@command("doctor", args="[--forget]", choices=lambda agent: [("--forget", "what servers said of models' limits")])
+@command("doctor", args="[--forget]", choices=lambda agent: [("--forget", "what servers taught of models")])
 async def doctor(agent: Agent, args: str) -> CommandResult:
-    """Checks keys, servers, worker, database and terminal; --forget drops learned limits."""
+    """Checks keys, servers, worker, database and terminal; --forget drops what servers taught."""
     if args == "--forget":
         count = await agent.models.forget_limits()
         return Text(forgotten_text(count))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 ScreenName: TypeAlias = Literal[
-    "context", "sessions", "models", "rewind", "help", "themes", "jobs", "queue", "vim", "efforts", "picture"
+    "context", "compact", "sessions", "models", "rewind", "help", "themes", "jobs", "queue", "vim", "efforts", "picture"
 ]
 """``vim`` is none: it changes the keys of the main one."""
 
@@ -32,6 +32,8 @@ class Text:
     markdown: bool = False
     error: bool = False
     foreign: bool = False
+    then: str = ""
+    """What the user may want to send next: put into an empty prompt, so that Enter does it."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -113,7 +115,7 @@ class Completion:
 
 ORDER = (
     *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy", "status"),
-    *("usage", "budget", "permissions", "trust", "pin", "unpin", "picture", "thinking", "theme"),
+    *("usage", "budget", "permissions", "trust", "pin", "pins", "unpin", "picture", "thinking", "theme"),
     *("vim", "config", "init", "queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
 )
 """The names in the order of the help."""

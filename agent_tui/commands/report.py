@@ -4,13 +4,14 @@ it compacts, what the next request will cost, how the numbers were made, and wha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 from agent_tui.context.accounting.next_input import calculation_text, over_limit
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import Shares, row_shares, window_shares
 from agent_tui.context.cache_forecast import cache_entries, expected_words, miss_sums
+from agent_tui.context.compaction.summary import sizes_text
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
@@ -33,6 +34,7 @@ from agent_tui.text.numbers import (
 )
 
 if TYPE_CHECKING:
+    from agent_tui.context.compaction.regret import Regret
     from agent_tui.engine.agent import Agent
     from agent_tui.models.events import ContextChanged
 
@@ -98,6 +100,7 @@ class ContextReport:
     steps: Sequence[Step] = ()
     """The session's model calls until then, oldest first."""
     records: Sequence[CompactionRecord] = ()
+    came_back: Mapping[str, Regret] = field(default_factory=dict)  # after compactions, by their ``operation_id``
     prices: Prices | None = None
     now: float = 0.0
     """The time (seconds since the epoch) that ages are counted from."""
@@ -115,6 +118,7 @@ class ContextReport:
             in_flight=agent.context.in_flight if changed is None else changed.in_flight,
             steps=conversation.steps,
             records=conversation.own_records,
+            came_back=agent.compaction.came_back() if conversation.own_records else {},
             prices=info.prices if info is not None else None,
             now=now,
             read_only=OPEN_ELSEWHERE if conversation.read_only else "",
@@ -416,10 +420,11 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
         parts.append(f"{plural(s.doubted, 'report')} not believed")
     newest = max((r for r in records if r.active), key=lambda r: r.created, default=None)
     if s.compactions:
-        change = ""
-        if newest is not None and newest.before_tokens is not None and newest.after_tokens is not None:
-            change = f" ({tokens(newest.before_tokens, newest.before_estimated)} → {tokens(newest.after_tokens, True)})"
+        change = f" ({size})" if newest is not None and (size := sizes_text(newest)) else ""
+        change += f", {s.taken_back:,} taken back" if s.taken_back else ""
         parts.append(f"{plural(s.compactions, 'compaction')} in force{change}")
+    elif s.taken_back:
+        parts.append(f"{plural(s.taken_back, 'compaction')}, taken back")
     return " · ".join(parts)
 
 
@@ -439,7 +444,7 @@ def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, boo
         minus = " − over" if over else ""
         text += f" · + free + reserve{minus} {sign} {usage.window:,}"
     if usage.misfit:
-        text += f" · rows scaled: {abs(usage.misfit):,} tokens of the provider's counts are not in them"
+        text += f" · rows scaled: {plural(abs(usage.misfit), 'token')} of the provider's counts not in them"
     return f"{text} {'✓' if holds else '✗'}", holds
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from agent_tui.commands.report import ContextReport, ReportRow
 from agent_tui.context.cache_forecast import whole
 from agent_tui.models.codec import to_dict
 from agent_tui.models.context import KindTotals, SessionTotals
-from agent_tui.models.steps import CacheEntry, CacheForecast, MissSum, StepKind
+from agent_tui.models.steps import STANDS, CacheEntry, CacheForecast, CompactionRecord, MissSum, StepKind
 from agent_tui.models.usage import cost_fields, counts_json
+
+if TYPE_CHECKING:
+    from agent_tui.context.compaction.regret import Regret
 
 
 def context_json(report: ContextReport) -> dict[str, Any]:
@@ -70,10 +73,47 @@ def context_json(report: ContextReport) -> dict[str, Any]:
             "doubted_reports": session.doubted,
             **cost_fields(session.cost),
             "compactions": session.compactions,
+            "compactions_taken_back": session.taken_back,
+            "compactions_made": [compaction_json(r, report.came_back.get(r.operation_id)) for r in report.records],
+            "summaries_not_used": session.unused,
+            "summaries_not_used_usd": session.unused_cost.whole,
             "steps": session.steps,
             "usage_by_kind": by_kind_json(session),
         },
     }
+
+
+def compaction_json(record: CompactionRecord, regret: Regret | None) -> dict[str, Any]:
+    """One compaction: what it saves of each request, what it cost, where the facts of its messages stood, and what was
+    read, run or recalled again afterwards (``regret``)."""
+    known = record.before_tokens is not None and record.after_tokens is not None
+    stood = [sum(counts[place] for counts in record.facts.values()) for place in range(len(STANDS))]
+    return {
+        "operation": record.operation_id,
+        "kind": record.kind,
+        "reason": record.reason,
+        "native": record.own or None,
+        "in_force": record.active,
+        **_between("before", record.before_tokens, record.before_spread),
+        **_between("after", record.after_tokens, record.after_spread),
+        "saved_tokens": (record.before_tokens or 0) - (record.after_tokens or 0) if known else None,
+        "warm": record.warm,
+        "input_tokens": record.input_tokens,
+        "cache_read_tokens": record.cache_read,
+        "cost_usd": record.cost_usd,
+        **(dict(zip(STANDS, stood, strict=True)) if record.facts else dict.fromkeys(STANDS)),
+        "appended": record.appended,
+        "facts": {kind: dict(zip(STANDS, counts, strict=True)) for kind, counts in record.facts.items()},
+        "came_back_calls": regret.calls if regret is not None else 0,
+        "came_back_tokens": regret.tokens if regret is not None else 0,
+        "came_back_usd": regret.usd if regret is not None else 0.0,
+    }
+
+
+def _between(name: str, count: int | None, spread: int | None) -> dict[str, int | None]:
+    """A number of tokens, and what it is at least and at most; null where a version did not store that."""
+    low, high = (None, None) if count is None or spread is None else (max(0, count - spread), count + spread)
+    return {f"{name}_tokens": count, f"{name}_low_tokens": low, f"{name}_high_tokens": high}
 
 
 def by_kind_json(totals: SessionTotals) -> dict[str, Any]:

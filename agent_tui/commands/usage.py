@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import CommandResult, Text, command
-from agent_tui.context.accounting.believed import DOUBTS
+from agent_tui.context.accounting.reports import DOUBTS
 from agent_tui.context.accounting.spending import SETTINGS, BudgetLine, BudgetName, amount, rest_of
 from agent_tui.context.cache_forecast import miss_sums, whole
+from agent_tui.context.compaction.regret import sum_of
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import SessionTotals
 from agent_tui.models.session import BUDGETS
@@ -110,9 +111,22 @@ def usage_text(totals: SessionTotals, steps: Sequence[Step]) -> str:
     rows += [
         *sum_rows(steps),
         ("Calls", plural(totals.steps, "step")),
-        ("Compacted", plural(totals.compactions, "time")),
+        ("Compacted", _compacted(totals)),
     ]
+    if totals.unused:
+        words = f"{plural(totals.unused, 'summary', 'summaries')} prepared, not used so far"
+        rows.append(("Prepared", f"{money(totals.unused_cost)}  {words}"))
     return "\n".join(_figure(name, value) for name, value in rows)
+
+
+def _compacted(totals: SessionTotals) -> str:
+    """``2 compactions in force, 1 taken back``: what was paid for and undone is not nothing."""
+    if totals.taken_back and not totals.compactions:
+        return f"{plural(totals.taken_back, 'compaction')}  taken back"
+    if not totals.compactions:
+        return "nothing"
+    undone = f", {totals.taken_back:,} taken back" if totals.taken_back else ""
+    return f"{plural(totals.compactions, 'compaction')}  in force{undone}"
 
 
 def _used(totals: SessionTotals) -> Iterator[tuple[str, str]]:
@@ -207,4 +221,8 @@ async def usage(agent: Agent, args: str) -> CommandResult:
     totals = agent.context.usage().session
     if not totals.steps and not agent.conversation.steps:
         return Text("Nothing was sent in this session yet, and nothing spent.")
-    return Text(usage_text(totals, agent.conversation.steps))
+    text = usage_text(totals, agent.conversation.steps)
+    if back := sum_of(agent.compaction.came_back().values() if agent.conversation.own_records else ()):
+        said = f"{plural(back.calls, 'call')}, {tokens(back.tokens, True)} tokens, after compactions"
+        text += f"\n{_figure('Came back', f'{money(back.usd)}  {said}')}"
+    return Text(text)

@@ -12,14 +12,7 @@ from dataclasses import field, replace
 from typing import TypeVar
 
 from agent_tui.context.tokens import Family, estimate_message
-from agent_tui.context.view import (
-    CLEARED_SUFFIX,
-    CLIP_SUFFIX,
-    active_prune_ids,
-    cleared_message,
-    clipped_message,
-    prune_state,
-)
+from agent_tui.context.view import active_prune_ids, prune_states, treated
 from agent_tui.models.messages import EMPTY, Message, extend
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.session import Branch
@@ -38,21 +31,35 @@ class SentPrefixes:
 
     ids: list[str] = field(default_factory=list)
     rolling: list[str] = field(default_factory=lambda: [EMPTY])
+    view: list[SentMessage] = field(default_factory=list)
 
     def at(self, count: int) -> str:
         """The fingerprint of the first ``count`` ids."""
         return self.rolling[count]
 
+    def begins_with(self, step: Step) -> bool:
+        """Returns whether the view begins with the messages that a step sent."""
+        return step.sent_count < len(self.rolling) and self.at(step.sent_count) == step.sent_fingerprint
+
     def moved_to(self, view: Sequence[SentMessage]) -> tuple[SentPrefixes, int]:
         """Those of another view, and how many leading ids are as they were: only what follows is hashed again."""
-        ids = [item.message.id for item in view]
+        same = self.same(view)
+        ids = self.ids[:same] + [item.message.id for item in view[same:]]
         kept = common_prefix(self.ids, ids)
         rolling = self.rolling[: kept + 1]
         last = rolling[-1]
         for item in ids[kept:]:
             last = extend(last, item)
             rolling.append(last)
-        return SentPrefixes(ids, rolling), kept
+        return SentPrefixes(ids, rolling, list(view)), kept
+
+    def same(self, view: Sequence[SentMessage]) -> int:
+        """Returns how many leading messages of another view are as they were, all but the newest of which are the very
+        ones of this: to read each of ten thousand takes longer than all the rest."""
+        count = min(len(self.view), len(view))
+        while count and self.view[count - 1] is not view[count - 1]:
+            count -= 1
+        return count if self.view[:count] == list(view[:count]) else 0
 
 
 def prefixes_of(view: Sequence[SentMessage]) -> SentPrefixes:
@@ -77,7 +84,7 @@ def anchor_problem(step: Step, prefixes: SentPrefixes, target: Target, window: i
         return problem
     ids, count = prefixes.ids, step.sent_count
     own = 1 if step.kind == "turn" else 0
-    if count < own or count + own > len(ids) or prefixes.at(count) != step.sent_fingerprint:
+    if count < own or count + own > len(ids) or not prefixes.begins_with(step):
         return "the conversation before it has changed"
     if own and ids[count] != step.message_id:
         return "its answer is not part of the conversation"
@@ -148,16 +155,13 @@ def common_prefix(old: list[T], new: list[T]) -> int:
     return low
 
 
-WHOLE, CLEARED = "", CLEARED_SUFFIX
-
-
 class ResultStates:
     """``mentioned`` are the ids in any prune record, in force or not. A state is the suffix of the message's key."""
 
     def __init__(self, records: Sequence[CompactionRecord]) -> None:
         self._records = {r.id: r for r in records if r.kind == "prune"}
         self._active = active_prune_ids(records)
-        self._states: dict[tuple[str, ...], tuple[set[str], dict[str, int]]] = {}
+        self._states: dict[tuple[str, ...], dict[str, str]] = {}
         self.mentioned: set[str] = set()
         for record in self._records.values():
             self.mentioned.update(record.message_ids, record.clips)
@@ -175,21 +179,14 @@ class ResultStates:
         key = tuple(self._active if record_ids is None else record_ids)
         known = self._states.get(key)
         if known is None:
-            known = prune_state([self._records[i] for i in key if i in self._records])
+            known = prune_states([self._records[i] for i in key if i in self._records])
             self._states[key] = known
-        cleared, clips = known
-        if message_id in cleared:
-            return CLEARED
-        return f"{CLIP_SUFFIX}{clips[message_id]}" if message_id in clips else WHOLE
+        return known.get(message_id, "")
 
     def sent(self, stored: Message, state: str) -> tuple[Message, str]:
         """The stored message as sent in a state, and its key."""
-        if state == CLEARED:
-            return cleared_message(stored), stored.id + CLEARED
-        if state.startswith(CLIP_SUFFIX):
-            clipped = clipped_message(stored, int(state.removeprefix(CLIP_SUFFIX)))
-            return (clipped, stored.id + state) if clipped is not stored else (stored, stored.id)
-        return stored, stored.id
+        sent = treated(stored, state)
+        return (stored, stored.id) if sent is stored else (sent, stored.id + state)
 
 
 def runs_of(view: Sequence[SentMessage], plan: ReplayPlan, family: str) -> list[SentRun]:
@@ -291,11 +288,11 @@ def left_out(
         if all(run[2] for run in runs):
             return []
         return [
-            view[i].message.id
+            item.message.id
             for number, (start, _, sent) in enumerate(runs)
             if not sent
-            for i in range(start, runs[number + 1][0] if number + 1 < len(runs) else count)
-            if view[i].message.role == "assistant"
+            for item in view[start : runs[number + 1][0] if number + 1 < len(runs) else count]
+            if item.message.role == "assistant"
         ]
     return []
 

@@ -110,7 +110,7 @@ def reaches(
         ends = paths.end(other)
         if looked >= most and (ends is None or paths.depth(ends) not in marks):
             continue
-        if not comparable(other) or not same_cache(other, step):
+        if not arrived(other) or not same_cache(other, step):
             continue
         new = reach(step, other, paths, caching, sizes)
         found, looked = found + new, looked + 1
@@ -120,9 +120,15 @@ def reaches(
     return [replace(one, tokens=known.get(one.place, one.tokens)) for one in found]
 
 
+def arrived(step: Step) -> bool:
+    """Returns whether it is known what a step sent, and that it arrived: a summary asked for as the next message of the
+    conversation, too."""
+    return step.sent is not None and step.counted is not None and step.status != "running"
+
+
 def comparable(step: Step) -> bool:
-    """Returns whether it is known what a step sent, and that it arrived."""
-    return step.kind == "turn" and step.sent is not None and step.counted is not None and step.status != "running"
+    """The same of the steps that the next one goes on from."""
+    return step.kind == "turn" and arrived(step)
 
 
 def same_cache(one: Step, other: Step) -> bool:

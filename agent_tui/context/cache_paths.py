@@ -287,32 +287,43 @@ def message_difference(
     old = paths.key(paths.ancestor(before, index + 1))
     if index == paths.depth(after):
         return Difference("message", old, index, REWOUND)
-    place = paths.ancestor(after, index + 1)
-    words = _message_words(old, paths.key(place), summaries)
-    if words == REWOUND and paths.first_sent_by(place) != step_id:
+    place, last = paths.ancestor(after, index + 1), paths.key(before)
+    words = _message_words(old, paths.key(place), last, summaries)
+    if words == UNDONE and _message_id(last) not in map(_message_id, paths.messages(after).keys):
+        # An undo takes no message away: this went back past the compaction, or to where it holds.
+        words = BRANCH if paths.key(place) in summaries else REWOUND
+    elif words == REWOUND and paths.first_sent_by(place) != step_id:
         # It has been there before.
         words = BRANCH
     return Difference("message", paths.key(place), index, words)
 
 
-REWOUND, BRANCH, OTHERWISE = "rewound", "branch switched", "reasoning or images sent otherwise"
+REWOUND, BRANCH, UNDONE = "rewound", "branch switched", "compaction undone"
+OTHERWISE = "reasoning or images sent otherwise"
 
 
-def _message_words(old: str, new: str, summaries: Collection[str]) -> str:
+def _message_words(old: str, new: str, last: str, summaries: Collection[str]) -> str:
+    """``last`` is the newest message that was sent before."""
     if new in summaries:
         # Ids sort by the time they were made: an older summary has come back.
-        return "compaction undone" if old in summaries and new < old else "compacted"
+        came_back = (old in summaries and new < old) or _made(new) < _made(last)
+        return UNDONE if came_back else "compacted"
     if old in summaries:
-        return "compaction undone"
+        return UNDONE
     if _message_id(old) == _message_id(new):
         if CLEARED_SUFFIX in new:
             return "old results cleared"
         if CLIP_SUFFIX in new:
             return "a long result cut"
         if CLEARED_SUFFIX in old or CLIP_SUFFIX in old:
-            return "compaction undone"
+            return UNDONE
         return OTHERWISE
     return REWOUND
+
+
+def _made(key: str) -> str:
+    """When the message of a key was made, as its id says."""
+    return _message_id(key).partition("_")[2]
 
 
 def _row_words(row: RowId, before: Sequence[FixedPart], after: Sequence[FixedPart]) -> str:

@@ -40,19 +40,18 @@ from agent_tui.context.accounting.messages import (
     split_messages,
 )
 from agent_tui.context.accounting.next_input import Sizes, estimated_fixed
+from agent_tui.context.accounting.reports import Errors
 from agent_tui.context.accounting.spending import Sums
 from agent_tui.context.accounting.tally import Tally
 from agent_tui.context.accounting.usage import usage_of
 from agent_tui.context.anchor import ResultStates, SentPrefixes, common_prefix, extend_chain
-from agent_tui.context.tokens import Family, MessageEstimate, estimate_message, family_of
-from agent_tui.models.calibration import REQUESTS
-from agent_tui.models.context import ContextUsage, SessionTotals
+from agent_tui.context.tokens import Family, MessageEstimate, estimate_message, family_seen
+from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message
-from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
+from agent_tui.models.requests import Effort, Media, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.providers.dialects.shared import ReplayStatus
 from agent_tui.providers.reasoning import (
-    ANY_RULE,
     COMPACTED,
     FIXED_CHANGED,
     is_compacted,
@@ -66,28 +65,32 @@ from agent_tui.records import dataclass
 T = TypeVar("T")
 
 
-class FollowedTotals:
-    """``session_totals``. Kept is the sum of the leading calls that have ended: those change no more."""
+S = TypeVar("S", Sums, Errors)
 
-    def __init__(self) -> None:
-        self._sums = Sums()
+
+class Followed(Generic[S]):
+    """What is added up over steps. Kept is that of the leading calls that have ended: those change no more."""
+
+    def __init__(self, empty: S) -> None:
+        self._empty: S = empty
+        self._kept: S = empty.copy()
         self._count = 0
         self._last: Step | None = None
 
-    def follow(self, steps: Sequence[Step], records: Sequence[CompactionRecord]) -> SessionTotals:
-        """Returns what ``session_totals`` gives for these steps and records."""
+    def follow(self, steps: Sequence[Step]) -> S:
+        """Returns what adding up all these steps gives; not to be changed."""
         if self._count and (len(steps) < self._count or steps[self._count - 1] is not self._last):
-            self._sums, self._count, self._last = Sums(), 0, None
+            self._kept, self._count, self._last = self._empty.copy(), 0, None
         while self._count < len(steps) and steps[self._count].status != "running":
             self._last = steps[self._count]
-            self._sums.add(self._last)
+            self._kept.add(self._last)
             self._count += 1
         if self._count == len(steps):
-            return self._sums.totals(records)
-        sums = self._sums.copy()
+            return self._kept
+        whole = self._kept.copy()
         for step in steps[self._count :]:
-            sums.add(step)
-        return sums.totals(records)
+            whole.add(step)
+        return whole
 
 
 class FollowedScale:
@@ -155,23 +158,30 @@ class FollowedReasoning:
     def follow(
         self,
         view: Sequence[SentMessage],
+        keys: list[str],
         target: Target,
         fixed_fingerprint: str,
         effort: Effort,
-        rule: ReplayRule = ANY_RULE,
+        rule: ReplayRule,
     ) -> ReasoningNow:
-        if self._follow(view, target, fixed_fingerprint, effort, rule) and effort != "off":
-            self._follow(view, target, fixed_fingerprint, "off", rule)
+        kept = common_prefix(self._keys, keys)
+        self._keys = keys
+        if self._follow(view, kept, target, fixed_fingerprint, effort, rule) and effort != "off":
+            self._follow(view, len(keys), target, fixed_fingerprint, "off", rule)
         return ReasoningNow(self._statuses, self._turn.index, self._closed)
 
     def _follow(
-        self, view: Sequence[SentMessage], target: Target, fixed_fingerprint: str, effort: Effort, rule: ReplayRule
+        self,
+        view: Sequence[SentMessage],
+        kept: int,
+        target: Target,
+        fixed_fingerprint: str,
+        effort: Effort,
+        rule: ReplayRule,
     ) -> bool:
-        """Takes in a request's messages and settings; returns whether the step has to run without thinking."""
+        """Takes in a request's messages, of which the first ``kept`` are as they were, and settings; returns whether
+        the step has to run without thinking."""
         setting = (target, fixed_fingerprint, effort, rule.bound, frozenset(rule.left_out))
-        keys = [item.key for item in view]
-        kept = common_prefix(self._keys, keys)
-        self._keys = keys
         if setting != self._setting or kept < self._seen.index:
             if setting != self._setting or kept <= self._turn.index:
                 self._statuses.clear()
@@ -204,7 +214,7 @@ class FollowedReasoning:
         return plan.thinking_off is not None
 
 
-Setting = tuple[Target, int | None]
+Setting = tuple[Target, int | None, Media, bool]
 _Counted = tuple[int | None, tuple[int, ...] | None]
 Basis = tuple[Setting, float | None, tuple[float, ...], float, tuple[str, ...]]
 
@@ -233,22 +243,23 @@ class FollowedGround:
     def follow(self, inputs: ContextInputs) -> Ground:
         """Returns what ``ground_of`` gives for these inputs. It holds until the next call."""
         view, target, window = inputs.view, inputs.model.target, inputs.model.limits.window
-        family, setting = family_of(target), (target, window)
+        family = family_seen(inputs.model)
+        setting = target, window, family.media, inputs.model.compacts
         if setting != self._setting:
             self._setting = setting
             self._estimates.clear()
             self._keys, self._chain, self._seen, self._reach = [], [], [], 0
         calibration = inputs.calibration or family.beginning
-        added, coarse = calibration.factors[REQUESTS], calibration.coarse(family.beginning)
+        added, coarse = calibration.added, calibration.coarse(family.beginning)
         scale = self._scale.follow(inputs.steps, target, family, view, inputs.records, inputs.fixed, added)
         self.basis = setting, scale, coarse.factors, coarse.noise, tuple(r.id for r in inputs.records)
-        known = len(self._prefixes.ids)
+        known, same = len(self._prefixes.ids), self._prefixes.same(view)
         self._prefixes, kept = self._prefixes.moved_to(view)
         self._follow_steps(inputs.steps, target, window, known, kept)
         results = ResultStates(inputs.records)
         rule = rule_of(inputs, self._prefixes, results)
-        reasoning = self._reasoning.follow(view, target, inputs.fixed_fingerprint, inputs.effort, rule)
-        keys = [item.key for item in view]
+        keys = self._keys[:same] + [item.key for item in view[same:]]
+        reasoning = self._reasoning.follow(view, keys, target, inputs.fixed_fingerprint, inputs.effort, rule)
         self.settled = min(common_prefix(self._keys, keys), self._reasoning.changed_from)
         self._keys = keys
         return Ground(
@@ -295,8 +306,10 @@ class FollowedGround:
     def _finished(self, steps: Sequence[Step]) -> list[str]:
         """Ids of the steps that will not change any more. One that still runs is passed over (``_passed``): an exact
         count may come in meanwhile. When it ends, the list is another and the chain is made anew."""
-        ids = [s.id for s in steps]
         start = 0 if self._passed else len(self._seen)
+        if start and (start > len(steps) or steps[start - 1].id != self._seen[-1]):
+            start = 0
+        ids = self._seen[:start] + [s.id for s in steps[start:]]
         self._passed = False
         for i, step in enumerate(steps[start:], start):
             if step.status == "running":
@@ -329,7 +342,9 @@ class Incremental:
 
     def __init__(self) -> None:
         self._followed = FollowedGround()
-        self._totals = FollowedTotals()
+        self._sums = Followed(Sums())
+        self._errors: Followed[Errors] | None = None
+        self._target: Target | None = None
         self._basis: Basis | None = None
         self._measured: list[_KeptMeasured] = []
         self._new: _Kept[Tally] | None = None
@@ -340,7 +355,12 @@ class Incremental:
     def usage(self, inputs: ContextInputs) -> ContextUsage:
         """Returns what ``calculate_context_usage`` gives for these inputs."""
         ground = self._ground(inputs)
-        return usage_of(ground, self._sizes(ground), self._split_head, self._totals.follow)
+        return usage_of(ground, self._sizes(ground), self._split_head, self._sums.follow, self._errors_of)
+
+    def _errors_of(self, steps: Sequence[Step], target: Target) -> Errors:
+        if self._errors is None or self._target != target:
+            self._errors, self._target = Followed(Errors(target)), target
+        return self._errors.follow(steps)
 
     def rule(self, inputs: ContextInputs) -> ReplayRule:
         """The rule the next request is sent with, as the calculator sees it."""

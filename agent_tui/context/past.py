@@ -12,12 +12,10 @@ from agent_tui.context.accounting.inputs import CompactionSettings, ContextInput
 from agent_tui.context.accounting.next_input import compact_at_of
 from agent_tui.context.anchor import SentPrefixes, made_on, on_branch
 from agent_tui.context.incremental import Incremental
-from agent_tui.context.view import ViewBuilder
-from agent_tui.models.calibration import usable
-from agent_tui.models.codec import dumps
+from agent_tui.context.view import ViewBuilder, for_model
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message
-from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule, SentMessage, Target
+from agent_tui.models.requests import ALL_MEDIA, Effort, Media, ModelInfo, ModelSpec, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, Given, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import model_family
@@ -29,9 +27,11 @@ def given_of(inputs: ContextInputs, head: str | None) -> Given:
     limits, settings = inputs.model.limits, inputs.settings
     return Given(
         head=head,
-        calibrated=None if inputs.calibration is None else dumps(inputs.calibration),
+        calibrated=None if inputs.calibration is None else inputs.calibration.packed(),
         effort=inputs.effort,
         family=inputs.model.target.family,
+        seeing=inputs.model.images is not False,
+        files=inputs.model.files,
         bound=inputs.replay.bound,
         ask_drop=inputs.replay.ask_drop,
         max_input=limits.max_input,
@@ -57,17 +57,18 @@ def given_again(step: Step, settings: CompactionSettings) -> dict[str, Any]:
     limits = Limits(step.window, given.max_input, given.max_output, given.limit_source, learned, given.learned_at)
     when = CompactionSettings(given.auto_compact, given.compact_at, given.reserve, given.paused, given.off)
     return {
-        "model": _model(step, limits, given.family),
+        "model": _model(step, limits, given.family, Media(given.seeing, given.files)),
         "settings": when,
         "effort": _effort(given.effort),
-        "calibration": usable(given.calibration),
+        "calibration": given.calibration,
         "replay": ReplayRule(bound=given.bound, ask_drop=given.ask_drop),
     }
 
 
-def _model(step: Step, limits: Limits, family: str) -> ModelInfo:
+def _model(step: Step, limits: Limits, family: str, media: Media = ALL_MEDIA) -> ModelInfo:
     target = Target(step.provider, step.api, step.model, family)
-    return ModelInfo(ModelSpec(step.model_key, step.model), target, limits, Prices())
+    spec, images = ModelSpec(step.model_key, step.model), None if media.images else False
+    return ModelInfo(spec, target, limits, Prices(), images=images, files=media.files)
 
 
 def _effort(asked: str | None) -> Effort:
@@ -115,14 +116,15 @@ class Rebuilder:
             records = on_branch(made, self._places.keys())
             view = self._builder.build(self.path, records, session.summaries)
             if self._is_sent(view, step):
+                given = given_again(step, session.settings)
                 return ContextInputs(
-                    view=view,
+                    view=for_model(view, given["model"], then=True),
                     steps=session.steps[:index],
                     records=records,
                     fixed=step.fixed,
                     fixed_fingerprint=step.fixed_fingerprint,
                     inherited=min(index, session.inherited),
-                    **given_again(step, session.settings),
+                    **given,
                 )
         return OTHER_VIEW
 

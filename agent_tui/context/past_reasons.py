@@ -78,6 +78,7 @@ MEASURED = "what was there before is known better"
 COMPACTIONS: dict[str, str] = {
     "auto": "compacted by itself",
     "manual": "compacted with /compact",
+    "cheaper": "compacted before the limit: going on would have cost more",
     "overflow": "compacted after the provider refused the size",
     "switch": "compacted for the switch of the model",
 }
@@ -158,7 +159,7 @@ class _Compared:
         message = leaf.leaf.message_id
         if message is None:
             return replace(leaf, why="fixed")
-        if leaf.kind == "summary":
+        if leaf.kind in ("summary", "pinned"):
             return replace(leaf, why="compaction")
         if message in self._new:
             return leaf
@@ -168,7 +169,7 @@ class _Compared:
         message = leaf.leaf.message_id
         if message is None:
             return replace(leaf, why="fixed")
-        if leaf.kind == "summary":
+        if leaf.kind in ("summary", "pinned"):
             return replace(leaf, why="compaction" if self._another(message) else "undo")
         if message in self._gone:
             return replace(leaf, why="rewind")

@@ -11,19 +11,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 
-from agent_tui.context.tokens import CLEARED_RAW, INTERRUPTED_RAW, counted_chars
+from agent_tui.context.tokens import CLEARED_RAW, INTERRUPTED_RAW, cleared_raw, counted_chars
 from agent_tui.models.calibration import raw_total
 from agent_tui.models.messages import (
     CLEARED_RESULT,
     INTERRUPTED_RESULT,
+    RECALL_TOOL,
     Message,
     Part,
+    SummaryPart,
     ToolCallPart,
     ToolResultPart,
+    cleared_text,
+    content_fingerprint,
     find_saved_note,
+    recall_id,
 )
-from agent_tui.models.requests import SentMessage
+from agent_tui.models.requests import ModelInfo, SentMessage
 from agent_tui.models.steps import CompactionRecord
+from agent_tui.providers.catalog import dialect_of, own_compaction, variable_base
 
 CLIP_MIN_CHARS = 400
 """A clipped result keeps at least this much, its notes included, so that the model sees what it was."""
@@ -32,22 +38,28 @@ TAIL_SHARE = 4
 """One part in this many of what is kept is the end, where a command says how it went."""
 
 
-def clip_text(text: str, limit: int) -> str:
+def clip_text(text: str, limit: int, recall: str = "") -> str:
     """At most ``limit`` characters of a result: its beginning, its end, how much is missing, and where the whole
-    output was saved, when a tool has noted that. The notes count as well; they are never cut themselves."""
+    output was saved, when a tool has noted that. The notes count as well; they are never cut themselves. ``recall`` is
+    the id by which the tool of that name brings it back; empty where it was not offered."""
     if len(text) <= limit:
         return text
     saved = find_saved_note(text)
     # The longest form of the note decides about the room, so that the number in it cannot change its own length.
-    notes = [f"[clipped: {len(text):,} more characters not sent]", *([saved] if saved else [])]
+    notes = [_clip_note(len(text), recall, len(text)), *([saved] if saved else [])]
     room = max(0, limit - sum(len(n) + 2 for n in notes))
     tail = room // TAIL_SHARE
     head = room - tail
-    notes[0] = f"[clipped: {len(text) - room:,} more characters not sent]"
+    notes[0] = _clip_note(len(text) - room, recall, head)
     if saved and (saved in text[:head] or saved in text[len(text) - tail :]):
         notes.pop()
     pieces = [text[:head], *notes, text[len(text) - tail :] if tail else ""]
     return "\n".join(p for p in pieces if p)
+
+
+def _clip_note(left_out: int, recall: str, offset: int) -> str:
+    way = f"; {RECALL_TOOL} id {recall} offset {offset}" if recall else ""
+    return f"[clipped: {left_out:,} more characters not sent{way}]"
 
 
 def plan_clips(messages: Sequence[Message], tokens: Mapping[str, int], room: int) -> dict[str, int]:
@@ -78,6 +90,9 @@ def plan_clips(messages: Sequence[Message], tokens: Mapping[str, int], room: int
 
 CLEARED_SUFFIX = "#cleared"
 CLIP_SUFFIX = "#clip"
+CUT = (CLEARED_SUFFIX, CLIP_SUFFIX)
+RECALL_SUFFIX = "+recall"
+"""Behind one of the two: what is sent names the id by which ``recall`` brings the rest back."""
 TRIMMED_SUFFIX = "#trimmed"
 INTERRUPTED_SUFFIX = "#interrupted"
 
@@ -91,9 +106,9 @@ def build_view(
     or clip tool results. Pure: equal arguments give equal views, so ids and keys may be compared between calls.
     """
     replaced, summary = _summary(path, records, summaries)
-    cleared, clips = prune_state([r for r in records if r.active])
+    states = prune_states([r for r in records if r.active])
     if not replaced:
-        return _valid([m for m in path if m.status != "streaming"], cleared, clips)
+        return _valid([m for m in path if m.status != "streaming"], states)
     entries: list[Message] = []
     for message in path:
         if message.id in replaced:
@@ -102,7 +117,28 @@ def build_view(
                 summary = None
         elif message.status != "streaming":
             entries.append(message)
-    return _valid(entries, cleared, clips)
+    return _valid(entries, states)
+
+
+def maker_of(model: ModelInfo) -> list[str]:
+    """What identifies who has to be asked, to understand what only its maker can."""
+    target, address = model.target, model.spec.api_base or variable_base(dialect_of(model.target.provider))
+    return [target.provider, target.api, target.model, content_fingerprint(address) if address else ""]
+
+
+def for_model(view: Sequence[SentMessage], model: ModelInfo, *, then: bool = False) -> Sequence[SentMessage]:
+    """The same view for a model: a summary that begins it goes to its maker as that made it, with what is sent beside.
+    ``then``: at an earlier time, of which only the model is known."""
+    first = view[0].message if view else None
+    part = first.parts[0] if first is not None and first.parts else None
+    own = part.own if isinstance(part, SummaryPart) else None
+    if first is None or own is None or not isinstance(part, SummaryPart):
+        return view
+    maker = maker_of(model)
+    if own.maker[:-1] != maker[:-1] or not (then or (own.maker == maker and own_compaction(model))):
+        return view
+    sent = replace(first, parts=[part.as_own(own), *first.parts[1:]], raw_tokens=own.counted, counts=None)
+    return [SentMessage(sent, view[0].key, first), *view[1:]]
 
 
 class ViewBuilder:
@@ -129,11 +165,11 @@ class ViewBuilder:
         if replaced:
             self._path, self._sent = [], []
             return build_view(path, records, summaries)
-        cleared, clips = prune_state([r for r in records if r.active])
+        states = prune_states([r for r in records if r.active])
         tail = path[settled:]
         last = max((i for i, m in enumerate(tail) if m.role == "assistant" and m.status != "streaming"), default=0)
-        closed = _valid(list(tail[:last]), cleared, clips)
-        rest = _valid([m for m in tail[last:] if m.status != "streaming"], cleared, clips)
+        closed = _valid(list(tail[:last]), states)
+        rest = _valid([m for m in tail[last:] if m.status != "streaming"], states)
         if all(m.status != "streaming" for m in tail[:last]) and all(_settled(item) for item in closed):
             self._path.extend(tail[:last])
             self._sent.extend(closed)
@@ -160,22 +196,35 @@ def active_prune_ids(records: Sequence[CompactionRecord]) -> list[str]:
     return [r.id for r in records if r.kind == "prune" and r.active]
 
 
-def cleared_message(message: Message) -> Message:
-    """The tool message with its result replaced by the placeholder; attachments go with it."""
+def treated(message: Message, state: str) -> Message:
+    """The tool message as it is sent in one of the states of ``prune_states``; one that a clip would not make shorter
+    stays itself."""
+    recall = recall_id(message.id) if state.endswith(RECALL_SUFFIX) else ""
+    state = state.removesuffix(RECALL_SUFFIX)
+    if state.startswith(CLEARED_SUFFIX):
+        return cleared_message(message, recall)
+    if state.startswith(CLIP_SUFFIX):
+        return clipped_message(message, int(state.removeprefix(CLIP_SUFFIX)), recall)
+    return message
+
+
+def cleared_message(message: Message, recall: str = "") -> Message:
+    """The tool message with its result replaced by the placeholder, which says how ``recall`` brings it back where that
+    was offered; attachments go with it."""
     result = message.tool_result
     if result is None:
         return message
-    return replace(
-        message, parts=[replace(result, text=CLEARED_RESULT, display=None)], raw_tokens=CLEARED_RAW, counts=None
-    )
+    text = cleared_text(recall, result.text) if recall else CLEARED_RESULT
+    raw = cleared_raw(result.text) if recall else CLEARED_RAW
+    return replace(message, parts=[replace(result, text=text, display=None)], raw_tokens=raw, counts=None)
 
 
-def clipped_message(message: Message, limit: int) -> Message:
+def clipped_message(message: Message, limit: int, recall: str = "") -> Message:
     """The tool message with its result cut to ``limit`` characters, notes included. Shorter ones stay."""
     result = message.tool_result
     if result is None or len(result.text) <= limit:
         return message
-    text = clip_text(result.text, max(0, limit))
+    text = clip_text(result.text, max(0, limit), recall)
     if len(text) >= len(result.text):
         return message
     parts: list[Part] = [replace(p, text=text) if p is result else p for p in message.parts]
@@ -191,20 +240,24 @@ def _summary(
     return frozenset(record.message_ids), summaries[record.summary_id]
 
 
-def prune_state(records: Sequence[CompactionRecord]) -> tuple[set[str], dict[str, int]]:
-    """Ids of cleared messages, and the character limits of clipped ones, under these prune records."""
-    cleared: set[str] = set()
-    clips: dict[str, int] = {}
+def prune_states(records: Sequence[CompactionRecord]) -> dict[str, str]:
+    """How these prune records have messages sent, by id: the suffix of the key under which they are."""
+    cleared: dict[str, str] = {}
+    clips: dict[str, tuple[int, str]] = {}
     for record in records:
         if record.kind != "prune":
             continue
-        cleared.update(i for i in record.message_ids if i not in record.clips)
+        named = RECALL_SUFFIX if record.recall else ""
+        for message_id in record.message_ids:
+            if message_id not in record.clips:
+                cleared.setdefault(message_id, CLEARED_SUFFIX + named)
         for message_id, limit in record.clips.items():
-            clips[message_id] = min(limit, clips.get(message_id, limit))
-    return cleared, clips
+            if message_id not in clips or limit < clips[message_id][0]:
+                clips[message_id] = limit, named
+    return {**{i: f"{CLIP_SUFFIX}{limit}{named}" for i, (limit, named) in clips.items()}, **cleared}
 
 
-def _valid(entries: list[Message], cleared: set[str], clips: dict[str, int]) -> list[SentMessage]:
+def _valid(entries: list[Message], states: dict[str, str]) -> list[SentMessage]:
     sent: list[SentMessage] = []
     for index, message in enumerate(entries):
         role = message.role
@@ -227,7 +280,7 @@ def _valid(entries: list[Message], cleared: set[str], clips: dict[str, int]) -> 
         else:
             sent.append(SentMessage(answer, message.id + TRIMMED_SUFFIX, message))
         for number, (call, result) in enumerate(zip(calls, results, strict=True)):
-            sent.append(_sent_result(message, number, call, result, cleared, clips))
+            sent.append(_sent_result(message, number, call, result, states))
     return sent
 
 
@@ -247,25 +300,15 @@ def _take_results(entries: list[Message], index: int, calls: list[ToolCallPart])
 
 
 def _sent_result(
-    message: Message,
-    number: int,
-    call: ToolCallPart,
-    result: Message | None,
-    cleared: set[str],
-    clips: dict[str, int],
+    message: Message, number: int, call: ToolCallPart, result: Message | None, states: dict[str, str]
 ) -> SentMessage:
     if result is None:
         key = f"{message.id}{INTERRUPTED_SUFFIX}{number}"
         part = ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT, is_error=True)
         return SentMessage(Message(key, "tool", [part], parent_id=message.id, raw_tokens=INTERRUPTED_RAW), key)
-    if result.id in cleared:
-        return SentMessage(cleared_message(result), result.id + CLEARED_SUFFIX, result)
-    limit = clips.get(result.id)
-    if limit is not None:
-        clipped = clipped_message(result, limit)
-        if clipped is not result:
-            return SentMessage(clipped, f"{result.id}{CLIP_SUFFIX}{limit}", result)
-    return SentMessage(result, result.id)
+    state = states.get(result.id, "")
+    sent = treated(result, state)
+    return SentMessage(result, result.id) if sent is result else SentMessage(sent, result.id + state, result)
 
 
 def _without_unfinished(

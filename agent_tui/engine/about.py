@@ -89,7 +89,8 @@ class Project:
         """(name, group, description, tokens, enabled) of every tool."""
         runtime = self._state.runtime
         disabled, rows = self._parts.settings.tools.disabled, runtime.usage().rows
-        return tool_rows(self._toolbox.offered(runtime.info), runtime.request_prefix, disabled, rows)
+        offered = self._toolbox.offered(runtime.info)
+        return tool_rows(offered, runtime.request_prefix, disabled, rows, runtime.left_out)
 
     @property
     def trusted(self) -> bool:

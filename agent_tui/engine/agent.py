@@ -11,6 +11,7 @@ from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.model_control import ModeControl, ModelControl
+from agent_tui.engine.pins import Pins
 from agent_tui.engine.questions import PermissionDesk, QuestionDesk
 from agent_tui.engine.runner import Runner, TurnRelay
 from agent_tui.engine.runtime import Runtime, SpendingBudget
@@ -63,6 +64,7 @@ class Agent:
         self.branches = BranchControl(state, context, self.turns, self.toolbox)
         self.models = ModelControl(state, binder, context, self.turns)
         self.project = Project(state, context, binder, self.toolbox, trusting)
+        self.pins = Pins(state, context)
         self._filler: Filler | None = None
 
     @property
@@ -145,6 +147,8 @@ class Agent:
         something could not be stored to the last."""
         parts, opened = self.parts, self.sessions.opened
         await self.turns.close()
+        if self.opened:
+            await self._state.binding.compaction.close()
         await self.background.jobs.close()
         await self.events.close()
         if parts.extra_tools is not None:

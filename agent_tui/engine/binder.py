@@ -10,7 +10,15 @@ from agent_tui.context.accounting.next_input import reserve_problem
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.models import DEMO, recalled_calibration, recalled_rule, seeing, setting_problem, with_learned
+from agent_tui.engine.models import (
+    DEMO,
+    recalled_calibration,
+    recalled_rule,
+    refused_before,
+    seeing,
+    setting_problem,
+    with_learned,
+)
 from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.engine.runtime import Runtime, SpendingBudget
 from agent_tui.engine.state import AgentState, Binding, RunState
@@ -21,6 +29,9 @@ from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import resolve_target
 
 log = logging.getLogger(__name__)
+
+LEFT = 2
+"""As many models that a session went on from are remembered: their caches may make a summary cheap."""
 
 
 class Binder:
@@ -83,15 +94,25 @@ class Binder:
             request_prefix=RequestPrefix(),
             calibration=recalled_calibration(parts.store, known),
             replay=recalled_rule(parts.store, known),
+            left_out=refused_before(parts.store, known),
             budget=self._budget_of(conversation),
         )
-        binding = Binding(runtime, CompactionService(runtime, parts.counter, self.prepare_step, parts.catalogue.find))
+        left = self._left_by(conversation, spec)
+        service = CompactionService(runtime, parts.counter, self.prepare_step, parts.catalogue.find, left)
+        binding = Binding(runtime, service)
         if info is not None:
             binding.describe_as(info)
         self._state.bind(binding)
         self._context.prefix.begin()
         if chosen:
             conversation.bind_model(spec.key)
+
+    def _left_by(self, conversation: Conversation, spec: ModelSpec) -> list[Runtime]:
+        """Those of the other models that the conversation goes on from; their caches may still hold it."""
+        if not self._state.opened or self._state.conversation is not conversation:
+            return []
+        others = [left for left in self._state.binding.compaction.runtimes if left.info.spec.key != spec.key]
+        return others[:LEFT]
 
     def _budget_of(self, conversation: Conversation) -> SpendingBudget:
         """The session's budget, which another model goes on with; one that is opened knows what the run has spent."""

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Container
+from dataclasses import replace
 from operator import is_
 
-from agent_tui.context.cache_forecast import ForecastBasis, forecast
-from agent_tui.engine.calls import next_call
+from agent_tui.context.accounting.next_input import max_output_for, room_for_answer
+from agent_tui.context.accounting.spending import ExpectedCall, priced_call
+from agent_tui.context.cache_forecast import ForecastBasis, Moment, forecast, moment_of
+from agent_tui.context.tokens import estimate_message, family_of
+from agent_tui.engine.calls import NextCall, next_call
 from agent_tui.engine.runtime import Runtime
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.requests import Effort
-from agent_tui.models.steps import CacheForecast, ColdRequest
+from agent_tui.models.messages import user_message
+from agent_tui.models.requests import Effort, ModelRequest, SentMessage
+from agent_tui.models.steps import CacheForecast, ColdRequest, Step
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.shared import is_summary
+from agent_tui.records import dataclass
 
 
 class CacheForecaster:
@@ -22,14 +30,18 @@ class CacheForecaster:
         self._values: tuple[object, ...] = ()
         self._basis: ForecastBasis | None = None
         self._said: CacheForecast | None = None
+        self._moment: Moment = "warm"
 
-    def passed(self) -> bool:
-        """Returns whether the last answer no longer holds for the mere reason that time has passed."""
+    def passed(self, soon: bool = False) -> bool:
+        """Returns whether the last answer no longer holds for the mere reason that time has passed, or (``soon``) will
+        hold for a short time only."""
         said = self._said
         if self._basis is None or said is None:
             return False
-        now = forecast(self._basis, time.time())
-        return (now.read, now.cold is None) != (said.read, said.cold is None)
+        now = time.time()
+        found = forecast(self._basis, now)
+        changed = (found.read, found.cold is None) != (said.read, said.cold is None)
+        return changed or (soon and moment_of(found, now) != self._moment)
 
     def forecast(self, runtime: Runtime, usage: ContextUsage) -> CacheForecast | None:
         """That of the next request if it is sent now; None where nothing is known of it. ``usage`` is the calculator's
@@ -40,7 +52,9 @@ class CacheForecaster:
         if values != self._values or not all(map(is_, objects, self._objects)):
             self._basis = _forecast_basis(runtime, usage)
             self._objects, self._values = objects, values
-        self._said = None if self._basis is None else forecast(self._basis, time.time())
+        now = time.time()
+        self._said = None if self._basis is None else forecast(self._basis, now)
+        self._moment = moment_of(self._said, now)
         return self._said
 
 
@@ -48,6 +62,62 @@ def cold_with(runtime: Runtime, usage: ContextUsage, effort: Effort) -> ColdRequ
     """Returns what the next request would pay anew if the model were asked to think so much."""
     made = _forecast_basis(runtime, usage, effort)
     return forecast(made, time.time()).cold if made is not None else None
+
+
+@dataclass(slots=True, frozen=True)
+class WarmCall:
+    """A question put as the next message of a conversation, so that all before it is read from the provider's cache;
+    ``expected`` is what the call is expected to cost; ``record`` notes with the step of one that was answered what it
+    sent: it has read the conversation from the cache, which keeps that for longer."""
+
+    request: ModelRequest
+    expected: ExpectedCall
+    record: Callable[[Step], None] = lambda step: None
+
+
+def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
+    """Puts a question so, for an answer of about ``answer`` tokens. The request is the next one of the conversation
+    with the same tools, thinking and cache markers, and nothing says in it that no tool may be called: what is sent of
+    that stands before the messages, which would be read anew (so it is with Anthropic's ``tool_choice``). None
+    where nothing of it is expected to be in the cache, where it does not fit the window, or where answers are held to a
+    schema."""
+    conversation, info, usage = runtime.conversation, runtime.info, runtime.usage()
+    message = user_message(question)
+    length = estimate_message(message, family_of(info.target)).tokens
+    room, most = room_for_answer(usage), max_output_for(usage, info.limits)
+    if room is not None and most is not None:
+        most = min(most, room - 2 * length)  # The question is an estimate: what is asked for has to fit in any case.
+    too_long = bool(usage.max_input) and usage.high + length > (usage.max_input or 0)
+    if not conversation.steps or runtime.output_schema is not None or too_long or (most is not None and most < answer):
+        return None
+    call = next_call(runtime, usage, "compaction", max_output=most)
+    call.request.messages.append(SentMessage(message, message.id))
+    call.decide()
+    known = _basis_of(runtime, call, usage.total + length)
+    found = None if known is None else forecast(known, time.time())
+    if found is None or not found.read:
+        return None
+    hour, high = info.spec.cache_ttl == "1h", usage.high + length
+    expected = priced_call(info.prices, usage.total + length, found.read, answer, hour, high)
+
+    def record(step: Step) -> None:
+        step.fixed, step.sent_reasoning = call.step.fixed, call.step.sent_reasoning
+        steps = conversation.steps
+        runtime.sent_log.record(step, call.request, info, call.plan, call.thinking, steps)
+
+    return WarmCall(replace(call.request, kind="compaction"), expected, record)
+
+
+def own_call(runtime: Runtime, gone: Container[str], tokens: int, answer: int) -> WarmCall:
+    """Asks the provider for its own compaction of the messages ``gone``, and of what stands for earlier ones: so many
+    tokens of input, with what stands before the messages, and about ``answer`` of output."""
+    call, info = next_call(runtime, runtime.usage(), "compaction"), runtime.info
+    view = call.request.messages
+    messages = [sent for sent in view if sent.message.id in gone or is_summary(sent.message)]
+    asked = replace(
+        call.request, messages=messages, kind="compaction", compacts=True, output_schema=None, sent_before=0
+    )
+    return WarmCall(asked, priced_call(info.prices, tokens, 0, answer, info.spec.cache_ttl == "1h"))
 
 
 def newest_of(runtime: Runtime) -> str:
@@ -60,8 +130,13 @@ def _forecast_basis(runtime: Runtime, usage: ContextUsage, effort: Effort | None
     conversation = runtime.conversation
     if not conversation.steps or not usage.total:
         return None
-    call = next_call(runtime, usage, effort=effort)
-    call.step.usage = TokenUsage(usage.total, 0)
+    return _basis_of(runtime, next_call(runtime, usage, effort=effort), usage.total)
+
+
+def _basis_of(runtime: Runtime, call: NextCall, total: int) -> ForecastBasis | None:
+    """That of a call of so many tokens."""
+    conversation = runtime.conversation
+    call.step.usage = TokenUsage(total, 0)
     return runtime.sent_log.forecast_basis(
         call.step, call.request, call.info, call.plan, call.thinking, conversation.steps, conversation.summaries
     )

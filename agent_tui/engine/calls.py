@@ -23,16 +23,15 @@ from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.runtime import Emit, OverBudgetError, Runtime
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import RetryWaiting
-from agent_tui.models.failure import NOT_BILLED, Failure, Overflow
-from agent_tui.models.messages import fingerprint, new_id, user_message
+from agent_tui.models.events import Notice, RetryWaiting
+from agent_tui.models.failure import NOT_BILLED, TEXT_KEPT, Failure, Overflow
+from agent_tui.models.messages import SummaryPart, fingerprint, new_id, user_message
 from agent_tui.models.requests import (
     Delta,
     Effort,
     Failed,
     ModelInfo,
     ModelRequest,
-    ModelSpec,
     Provider,
     SentMessage,
     StreamItem,
@@ -40,6 +39,7 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.catalog import sees
 from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
 from agent_tui.providers.reasoning import decide, prefix_fingerprint
 from agent_tui.records import dataclass
@@ -90,16 +90,16 @@ def next_call(
     for, ``effort`` where another one than the session's is looked at.
     """
     prefix, agent, info = runtime.request_prefix, runtime.settings.agent, runtime.info
-    step = new_step(runtime, kind)
+    step, view = new_step(runtime, kind), list(runtime.view())
     most = max_output_for(usage, info.limits) if max_output is None else max_output
-    room, budget = runtime.longest_answer(runtime.expected(usage, most), most, info.spec)
-    step.max_output = most if budget is None else room
+    room, _, capped = runtime.longest_answer(runtime.expected(usage, most), most, info)
+    step.max_output = room if capped else most
     request = ModelRequest(
         id=step.id,
         spec=info.spec,
         session_id=runtime.conversation.info.id,
         system=prefix.system,
-        messages=list(runtime.conversation.view()),
+        messages=view,
         tools=prefix.tools,
         max_output=step.max_output,
         effort=runtime.effort if effort is None else effort,
@@ -111,12 +111,30 @@ def next_call(
         replay=runtime.rule(),
         output_schema=None if runtime.schema_refused else runtime.output_schema,
         output_due=runtime.output_due,
-        unseen=info.images is False,
-        capped=budget is not None,
+        media=sees(info),
+        capped=capped,
     )
+    if prefix.sent_before and any(sent.message.role == "assistant" for sent in view[prefix.sent_before + 1 :]):
+        request.sent_before = prefix.sent_before
     if info.spec.cache_diagnostics and (base := compared(runtime.conversation.steps, info.target.provider)) is not None:
         request.compared_with = base.response_id
     return NextCall(step, request, info)
+
+
+def without_own(runtime: Runtime, call: NextCall, failure: Failure) -> Notice | None:
+    """What its provider made by a compaction of its own and does not take back: the summary goes in its place, for as
+    long as it is this model. Returns what to tell; None where that is not what the call was refused for."""
+    first = call.request.messages[0] if call.request.messages else None
+    if first is None or first.stored is None or failure.kind != "invalid_request":
+        return None
+    if not any(isinstance(part, SummaryPart) and part.items for part in first.message.parts):
+        return None
+    call.info = replace(runtime.info, compacts=False)
+    runtime.learn_limits(call.info)
+    call.request.messages[0] = SentMessage(first.stored, first.key)
+    said = failure.message.replace(TEXT_KEPT, "").strip().rstrip(".")
+    text = f"The provider does not take back its own compaction ({said}). Its summary is sent instead."
+    return Notice("warning", f"{text} Asked once more.", "native_compaction")
 
 
 def new_step(runtime: Runtime, kind: StepKind) -> Step:
@@ -189,19 +207,19 @@ async def begin_call(
     runtime: Runtime,
     call: ExpectedCall,
     most: int | None,
-    make: Callable[[int | None], Step],
-    told: tuple[Emit, ModelSpec, str],
+    make: Callable[[int | None, bool], Step],
+    told: tuple[Emit, ModelInfo, str],
 ) -> BegunCall | str:
     """Begins a call for an answer of at most ``most`` tokens (None: nobody knows) where no budget is in its way;
-    ``make`` makes its step, for as many tokens as it may be asked for. ``told`` are who hears of it, the model and what
-    the call is for. Returns why it is not made, else. Raises StoreError."""
-    budget, conversation, (emit, spec, what) = runtime.budget, runtime.conversation, told
-    if budget is not None and (notice := budget.unpriced(spec.key, call)) is not None:
+    ``make`` makes its step, for as many tokens as it may be asked for, and told whether a budget says so. ``told`` are
+    who hears of it, the model and what the call is for. Returns why it is not made, else. Raises StoreError."""
+    budget, conversation, (emit, info, what) = runtime.budget, runtime.conversation, told
+    if budget is not None and (notice := budget.unpriced(info.spec.key, call)) is not None:
         emit(notice)
     async with nullcontext() if budget is None else budget.one_by_one:
         while budget is None or (refused := await budget.room_for(call, what)) is None:
-            output, line = runtime.longest_answer(call, most, spec)
-            step = make(output)
+            output, line, capped = runtime.longest_answer(call, most, info)
+            step = make(output, capped)
             hold_back(step, call, output)
             try:
                 await patiently(partial(conversation.add_step, step, None if budget is None else budget.require))

@@ -25,6 +25,7 @@ from agent_tui.engine.request_prefix import (
     change_row,
     fewer_tools_text,
     fitting_tools,
+    refused,
     with_documents,
 )
 from agent_tui.engine.runtime import CountService
@@ -113,7 +114,7 @@ class PrefixBuilder:
         self._stamps, self._grounds = self._workspace.stamps(self.pinned), self._grounds_now()
         documents, problems = self._workspace.documents(self.pinned)
         blocks, limits = self._workspace.blocks(), runtime.info.limits
-        every = self._toolbox.offered(runtime.info)
+        every = [tool for tool in self._toolbox.offered(runtime.info) if not refused(tool, runtime.left_out)]
         offered = fitting_tools(blocks, every, limits.window)
         fresh = build_request_prefix([*blocks, *documents], offered)
         fresh.set_counts(runtime.request_prefix.counts())
@@ -219,7 +220,8 @@ class ContextControl:
         """Returns whether there is news without anything having changed: something has become known, or has expired."""
         if self._unsettled:
             return not self._toolbox.starting
-        return self._forecaster is not None and self._forecaster.passed()
+        offers = self._state.parts.settings.context.compact_when != "limit"
+        return self._forecaster is not None and self._forecaster.passed(offers)
 
     def _forecast(self, usage: ContextUsage) -> CacheForecast | None:
         """Returns what the next request would find in the cache. Before the first one nothing is known, or loaded for

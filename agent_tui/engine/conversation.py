@@ -11,7 +11,7 @@ from operator import is_
 from typing import TypeVar
 
 from agent_tui.context.anchor import beside, made_on, on_branch
-from agent_tui.context.view import ViewBuilder
+from agent_tui.context.view import CUT, ViewBuilder
 from agent_tui.errors import READ_ONLY, AgentError, StoreError, StoreLockedError
 from agent_tui.models.calibration import raw_total
 from agent_tui.models.failure import TEXT_KEPT, Failure
@@ -22,6 +22,7 @@ from agent_tui.models.steps import CompactionRecord, FixedSets, Step, inherited
 from agent_tui.store.salvage import Content
 from agent_tui.store.store import Store
 from agent_tui.text.clean import printable_line
+from agent_tui.tools.base import Past
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +137,12 @@ class Conversation:
     def sent_message(self, message_id: str) -> SentMessage | None:
         """A message as the next request sends it; None where it does not."""
         return next((sent for sent in self.view() if sent.message.id == message_id), None)
+
+    def past(self) -> Past:
+        """The conversation, and which of its messages are cleared, cut, or not sent at all."""
+        whole = {sent.message.id for sent in self.view() if not sent.key.removeprefix(sent.message.id).startswith(CUT)}
+        path = [message for message in self.path if message.status != "streaming"]
+        return Past(path, frozenset(message.id for message in path if message.id not in whole))
 
     def changed(self) -> None:
         """To be called after a message was changed in place."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -15,7 +15,7 @@ from agent_tui.config import Settings
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, Stamp, environment_text, git_facts, stamp
 from agent_tui.context.skills import Skills, UserCommand, UserCommands
 from agent_tui.context.trust import FolderTrust, places
-from agent_tui.engine.request_prefix import RequestPrefix
+from agent_tui.engine.request_prefix import RequestPrefix, refused
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextRow
 from agent_tui.models.events import Notice
@@ -174,10 +174,11 @@ def tool_rows(
     request_prefix: RequestPrefix,
     disabled: Sequence[str],
     rows_now: Sequence[ContextRow],
+    left_out_by: Collection[str],
 ) -> list[ToolRow]:
     """For ``/tools``: name, group, first line of the description, tokens as ``rows_now`` of ``/context`` has them (of a
-    deferred tool what it would cost), and whether it is sent. Tools a small window has no room for, and those that are
-    switched off, come last."""
+    deferred tool what it would cost), and whether it is sent. Tools that the server refuses (``left_out_by`` are their
+    fingerprints), those a small window has no room for, and those that are switched off, come last."""
     counts = {
         leaf.label: leaf.tokens if leaf.deferred_tokens is None else leaf.deferred_tokens
         for row in rows_now
@@ -192,7 +193,8 @@ def tool_rows(
         if name in sent:
             rows.append((name, tool.group, f"(deferred) {first}" if tool.deferred else first, counts.get(name), True))
         else:
-            left_out.append((name, "left out", f"no room in a small window: {first}", None, False))
+            why = "the model's server refuses it" if refused(tool, left_out_by) else "no room in a small window"
+            left_out.append((name, "left out", f"{why}: {first}", None, False))
     return rows + left_out + [(name, "disabled", "switched off in the configuration", None, False) for name in disabled]
 
 

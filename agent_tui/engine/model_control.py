@@ -106,11 +106,12 @@ class ModelControl:
             self._state.events.publish(Notice("info", line, "images"))
 
     async def forget_limits(self) -> int:
-        """Forgets what servers said of models' limits; how many models that was. This session's is described anew.
+        """Forgets what servers taught of models; how many models that was. This session's is described anew.
         Raises StoreError, and AgentError while a turn runs."""
         self._runner.need_idle("forget limits", looking=True)
         count = self._state.parts.store.learned.forget_all()
         self._state.runtime.replay_by(ReplayRule())
+        self._state.runtime.offer_without(frozenset())
         if count:
             await self._binder.describe()
             self._context.recount()

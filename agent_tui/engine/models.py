@@ -11,14 +11,14 @@ from typing import get_args
 
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.context.accounting.lost import LostReasoning
-from agent_tui.context.accounting.reports import verified_growth
+from agent_tui.context.accounting.reports import relearned, verified_growth
 from agent_tui.context.tokens import family_of
 from agent_tui.errors import ConfigError, StoreError
 from agent_tui.models.calibration import Calibration, usable
 from agent_tui.models.failure import Failure, Overflow
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Provider, ReplayRule, StreamItem
 from agent_tui.models.steps import ColdRequest, Step
-from agent_tui.models.usage import LearnedLimit, Limits
+from agent_tui.models.usage import LearnedLimit, Limits, LimitSource
 from agent_tui.providers.catalog import cache_problem, dialect_of, needs_no_key, resolve_target
 from agent_tui.providers.dialects.record import least
 from agent_tui.providers.dialects.shared import Thinking
@@ -132,11 +132,22 @@ def learned_calibration(store: Store, info: ModelInfo, step: Step, known: Calibr
         return known
 
 
+def relearned_calibration(store: Store, info: ModelInfo, steps: Sequence[Step], since: str) -> Calibration:
+    """The calibration without what reports taught, from the step ``since`` on, that are not believed any more."""
+    learned = relearned(steps, since, family_of(info.target).beginning)
+    try:
+        return store.measured.learn(calibration_key(info), info.spec.api_base or "", lambda before: learned)
+    except StoreError as error:
+        log.warning("What a report that was not true taught is still stored: %s", error)
+        return learned
+
+
 def learned_prompt(store: Store, info: ModelInfo, added: int, known: Calibration | None) -> Calibration:
     """The calibration with so many tokens that the server adds to each request."""
 
     def taught(before: Calibration | None) -> Calibration:
-        return (usable(before) or family_of(info.target).beginning).adding(added)
+        made = (usable(before) or family_of(info.target).beginning).adding(added)
+        return usable(made) or made
 
     try:
         return store.measured.learn(calibration_key(info), info.spec.api_base or "", taught)
@@ -266,11 +277,12 @@ def with_learned(store: Store, info: ModelInfo) -> ModelInfo:
     return replace(info, limits=_applied(limits, row))
 
 
-def learn(store: Store, info: ModelInfo, overflow: Overflow, steps: Iterable[Step] = ()) -> ModelInfo | None:
+def learn(store: Store, info: ModelInfo, overflow: Overflow, steps: Sequence[Step] = ()) -> ModelInfo | None:
     """Takes the limits of a refusal over where they are smaller than what is known; the model with them, or None when
-    there is nothing to learn. ``steps`` are the session's: no limit is below a size that was accepted."""
+    there is nothing to learn. ``steps`` are the session's: no limit is below a size that was accepted, unless it was
+    stated before and nothing as large was accepted since: the server was started anew with less."""
     limits, spec = info.limits, info.spec
-    lowest, split = max(SMALLEST_WINDOW, _accepted(info, steps)), limits.max_input is not None
+    lowest, split = max(SMALLEST_WINDOW, _accepted(info, _since(steps, overflow))), limits.max_input is not None
     window = overflow.window if overflow.window is not None or split else overflow.max_input
     found = LearnedLimit(
         spec.model,
@@ -330,6 +342,38 @@ def _smaller(said: int | None, known: int | None, smallest: int) -> int | None:
     return said if news else None
 
 
+def outgrown(store: Store, info: ModelInfo, step: Step) -> ModelInfo | None:
+    """The model without the window that its server once taught, where the step's report is plainly more than that; None
+    where it is not."""
+    window, usage = info.limits.window, step.usage
+    if "window" not in info.limits.learned or window is None or usage is None or step.doubt is not None:
+        return None
+    try:
+        row = store.learned.limit(info.spec.model, info.spec.api_base or "")
+        if row is None or usage.input <= window / NEAR:
+            return None
+        store.learned.put_limit(replace(row, window=None))
+    except StoreError as error:
+        log.warning("What was learned of %s cannot be taken back: %s", info.spec.key, error)
+        return None
+    # All else that is known of it is asked for again before the next step.
+    learned = tuple(name for name in info.limits.learned if name != "window")
+    source: LimitSource = "config" if row.configured_window else "server"
+    return replace(info, limits=replace(info.limits, window=row.believed, source=source, learned=learned), silent=True)
+
+
+def _since(steps: Sequence[Step], overflow: Overflow) -> Sequence[Step]:
+    """The steps since the same window was stated for the first time; all where this is the first."""
+    stated = (overflow.window, overflow.max_input)
+    for number, step in enumerate(steps[:-1]):
+        failure = step.failure
+        if failure is not None and failure.overflow is not None:
+            before = failure.overflow
+            if (before.window, before.max_input) == stated:
+                return steps[number:]
+    return steps
+
+
 def _accepted(info: ModelInfo, steps: Iterable[Step]) -> int:
     """The largest input of this model that was measured in the session: a window cannot be below it."""
     target = info.target
@@ -347,31 +391,43 @@ def _accepted(info: ModelInfo, steps: Iterable[Step]) -> int:
     )
 
 
-NO_MEDIA = "no_media"
-"""What is kept of a server that refuses pictures and files of a model, beside what it taught of reasoning."""
+NO_MEDIA, NO_FILES, NO_TOOL = "no_media", "no_files", "no_tool "
+"""What is kept of a server that refuses pictures or files of a model, or a tool (the fingerprint of its definition
+follows), beside what it taught of reasoning."""
 
 
 def seeing(store: Store, info: ModelInfo) -> ModelInfo:
     """The model, which does not see where its server has refused what it was shown."""
-    facts = store.learned.replay_facts(calibration_key(info), info.spec.api_base or "")
-    return replace(info, images=False) if NO_MEDIA in facts else info
-
-
-def unseeing(store: Store, info: ModelInfo, lasting: bool) -> ModelInfo:
-    """The model, which was refused because of what it was shown; ``lasting``: that holds for whatever it is shown."""
-    try:
-        if lasting:
-            store.learned.add_replay_fact(calibration_key(info), info.spec.api_base or "", NO_MEDIA)
-    except StoreError as error:
-        # It holds for this session; the next refusal teaches it again.
-        log.warning("That %s takes no pictures could not be stored: %s", info.spec.key, error)
-    return replace(info, images=False)
+    facts = _taught(store, info)
+    info = replace(info, images=False) if NO_MEDIA in facts else info
+    return replace(info, files=False) if NO_FILES in facts else info
 
 
 def recalled_rule(store: Store, info: ModelInfo) -> ReplayRule:
     """The rule for a model with what its server taught before."""
-    facts = store.learned.replay_facts(calibration_key(info), info.spec.api_base or "")
+    facts = _taught(store, info)
     return ReplayRule(bound="bound" in facts, ask_drop="no_drop_field" not in facts)
+
+
+def refused_before(store: Store, info: ModelInfo) -> frozenset[str]:
+    """The fingerprints of the tools that the model's server has refused."""
+    return frozenset(fact.removeprefix(NO_TOOL) for fact in _taught(store, info) if fact.startswith(NO_TOOL))
+
+
+def _taught(store: Store, info: ModelInfo) -> set[str]:
+    return store.learned.replay_facts(calibration_key(info), info.spec.api_base or "")
+
+
+def remember(store: Store, info: ModelInfo, *facts: str) -> bool:
+    """Keeps what a server taught by refusing a request to the model; False where that cannot be stored."""
+    try:
+        for fact in facts:
+            store.learned.add_replay_fact(calibration_key(info), info.spec.api_base or "", fact)
+    except StoreError as error:
+        # It holds for this session; the next refusal teaches it again.
+        log.warning("What %s taught could not be stored: %s", info.spec.key, error)
+        return False
+    return True
 
 
 def adapt(store: Store, info: ModelInfo, request: ModelRequest, failure: Failure) -> str | None:
@@ -392,10 +448,7 @@ def adapt(store: Store, info: ModelInfo, request: ModelRequest, failure: Failure
             return None
         request.replay = replace(rule, bound=True, left_out=answers)
         text = "The server refused a reasoning signature; earlier reasoning is left out. Asked once more."
-    try:
-        store.learned.add_replay_fact(calibration_key(info), info.spec.api_base or "", fact)
-    except StoreError as error:
-        log.warning("What %s taught about reasoning could not be stored: %s", info.target.provider, error)
+    remember(store, info, fact)
     return text
 
 

@@ -6,15 +6,16 @@ from __future__ import annotations
 import difflib
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field, replace
 
+from agent_tui.context.anchor import SentPrefixes
 from agent_tui.context.tokens import char_tokens
 from agent_tui.engine.conversation import Conversation
 from agent_tui.models.messages import CHANGE, AttachmentPart, content_fingerprint, fingerprint
 from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage, SystemBlock, ToolSchema
 from agent_tui.models.rows import RowId
-from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.models.steps import FixedPart, Step
 from agent_tui.records import dataclass
 from agent_tui.tools.mcp.tool import CALL, SEARCH
 
@@ -37,6 +38,8 @@ class RequestPrefix:
     """By a part's content fingerprint the text that the worker counts."""
     fingerprint: str = ""
     """Of what signatures may be bound to: system blocks, documents and tools."""
+    sent_before: int = 0
+    """So many messages went with it in the newest request that the conversation begins with."""
 
     def counts(self) -> dict[str, tuple[int, ...]]:
         """The o200k_base counts that are known, by content fingerprint; of deferred tools what they would cost."""
@@ -125,6 +128,11 @@ def schema_text(schema: ToolSchema) -> str:
     )
 
 
+def refused(tool: OfferedTool, fingerprints: Collection[str]) -> bool:
+    """Returns whether the tool, as it is defined now, is among those that a server has refused."""
+    return bool(fingerprints) and content_fingerprint(schema_text(tool.schema)) in fingerprints
+
+
 def build_request_prefix(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool]) -> RequestPrefix:
     """Assembles the request prefix of these blocks and tools."""
     prefix = RequestPrefix(offered=list(tools))
@@ -148,10 +156,19 @@ def with_documents(prefix: RequestPrefix, documents: Sequence[SystemBlock]) -> R
     return changed
 
 
+def without_tools(prefix: RequestPrefix, names: Collection[str]) -> RequestPrefix:
+    """The same without these tools, in the middle of a turn: nothing is told of files anew."""
+    offered = [tool for tool in prefix.offered if tool.schema.name not in names]
+    changed = build_request_prefix([*prefix.system, *prefix.documents], offered)
+    changed.set_counts(prefix.counts())
+    changed.keep_edited(prefix.fixed, ())
+    return changed
+
+
 COLD_SECONDS = 3_600.0
 """Without a request for so long no provider has the conversation in its cache (an hour is the longest life sold)."""
 
-_FINGERPRINT = "content"
+_FINGERPRINT, _BEGINS = "content", "begins"
 _KEPT = 8
 
 Key = tuple[str, str]
@@ -172,6 +189,7 @@ class StablePrefix:
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
         self._built: dict[str, _Sent] = {}
+        self._prefixes = SentPrefixes()
 
     def forget(self) -> None:
         """Another session or model: nothing of it is in a cache yet."""
@@ -184,17 +202,16 @@ class StablePrefix:
         model: ModelInfo,
         conversation: Conversation,
     ) -> tuple[RequestPrefix, list[AttachmentPart]]:
-        """Returns what to send for ``fresh``, which is of the files as they are now: itself, or with the bytes of the
-        newest request to ``model``; and what the next message of the user has to tell of the files."""
-        now = _files([*fresh.system, *fresh.documents])
+        """Returns what to send for ``fresh``, which is of the files as they are now: itself, or the bytes with which
+        the messages were sent to ``model`` before; and what the next message of the user has to tell of the files."""
+        now, prefix = _files([*fresh.system, *fresh.documents]), fresh
         chosen = frozenset(pinned)
-        newest, prefix = _newest(conversation.steps, model), fresh
-        if newest is not None:
-            self._restore(newest, fresh)
-            sent = self._warm(newest, fresh, chosen, conversation.records)
-            if sent is not None:
-                prefix = build_request_prefix(sent.blocks, fresh.offered)
-                prefix.set_counts({**known_counts(newest.fixed), **fresh.counts()})
+        found = self._warm(fresh, chosen, model, conversation)
+        if found is not None:
+            step, sent = found
+            prefix = build_request_prefix(sent.blocks, fresh.offered)
+            prefix.set_counts({**known_counts(step.fixed), **fresh.counts()})
+            prefix.sent_before = step.sent_count if self._prefixes.begins_with(step) else 0
         self._keep(prefix, _others(fresh), chosen)
         held = _files([*prefix.system, *prefix.documents])
 
@@ -205,14 +222,47 @@ class StablePrefix:
         prefix.mark_edited(edited)
         return prefix, _changes(held, now, conversation.view())
 
-    def _restore(self, newest: Step, fresh: RequestPrefix) -> None:
-        """Knows the beginning of the newest request though another process sent it: where its files' text was stored,
-        and all else of it is here again byte for byte."""
-        if newest.fixed_fingerprint in self._built:
+    def _warm(
+        self, fresh: RequestPrefix, pinned: frozenset[str], model: ModelInfo, conversation: Conversation
+    ) -> tuple[Step, _Sent] | None:
+        """The beginning of an earlier request, while a provider may have it in its cache and nothing else of it has
+        changed. None: it is built anew.
+
+        It is that of the newest one whose messages begin the conversation as it is sent now. So an undo brings the
+        beginning back with the messages, and after a summary there is none. Where only the end was taken back, so far
+        that none of them is left whole, the newest request of all stands in, unless something was compacted since.
+        """
+        self._prefixes = self._prefixes.moved_to(conversation.view())[0]
+        asked, others = (model.spec.key, model.target.model), _others(fresh)
+        newest: tuple[Step, _Sent] | None = None
+        known: dict[str, _Sent | None] = {}
+        for step in reversed(conversation.steps):
+            if step.kind != "turn" or (step.model_key, step.model) != asked:
+                continue
+            sent_at = step.finished or step.created
+            if self._now() - sent_at > COLD_SECONDS:
+                break
+            if (key := step.fixed_fingerprint) not in known:
+                self._restore(step, fresh)
+                sent = self._built.get(key)
+                known[key] = sent if sent is not None and (sent.pinned, sent.others) == (pinned, others) else None
+            if (sent := known[key]) is None:
+                continue
+            if self._prefixes.begins_with(step):
+                return step, sent
+            moments = (moment for record in conversation.records for moment in (record.created, *record.switched))
+            if newest is None and not any(moment > sent_at for moment in moments):
+                newest = step, sent
+        return newest
+
+    def _restore(self, step: Step, fresh: RequestPrefix) -> None:
+        """Knows the beginning of a request though another process sent it: where its files' text was stored, and all
+        else of it is here again byte for byte."""
+        if step.fixed_fingerprint in self._built:
             return
         texts = {content_fingerprint(block.text): block.text for block in (*fresh.system, *fresh.documents)}
         blocks = []
-        for part in newest.fixed:
+        for part in step.fixed:
             text = texts.get(part.fingerprint) if part.text is None else part.text
             if part.row == "tools" or part.change == "waiting":
                 continue
@@ -220,21 +270,9 @@ class StablePrefix:
                 return
             blocks.append(SystemBlock(part.row, text, part.group, part.label, part.path))
         then = build_request_prefix(blocks, fresh.offered)
-        if then.fingerprint != newest.fixed_fingerprint:
+        if then.fingerprint != step.fixed_fingerprint:
             return
         self._keep(then, _others(then), frozenset(block.path for block in then.documents if block.path))
-
-    def _warm(
-        self, newest: Step, fresh: RequestPrefix, pinned: frozenset[str], records: Sequence[CompactionRecord]
-    ) -> _Sent | None:
-        """The beginning of the newest request, while a provider may have it in its cache and nothing else of it has
-        changed. None: it is built anew."""
-        sent, sent_at = self._built.get(newest.fixed_fingerprint), newest.finished or newest.created
-        if sent is None or self._now() - sent_at > COLD_SECONDS:
-            return None
-        if any(moment > sent_at for record in records for moment in (record.created, *record.switched)):
-            return None
-        return sent if (sent.pinned, sent.others) == (pinned, _others(fresh)) else None
 
     def _keep(self, prefix: RequestPrefix, others: str, pinned: frozenset[str]) -> None:
         self._built.pop(prefix.fingerprint, None)
@@ -250,8 +288,10 @@ def _changes(
     changes = []
     for key in dict.fromkeys([*held, *now, *told]):
         begins = content_fingerprint(held[key].text) if key in held else ""
-        known, is_now = told.get(key, begins), content_fingerprint(now[key].text) if key in now else ""
-        if known == is_now:
+        is_now = content_fingerprint(now[key].text) if key in now else ""
+        known, against = told.get(key, (begins, begins))
+        # What was told as a difference to another beginning says nothing beside this one.
+        if known == is_now and (is_now == begins or against in (None, begins)):
             continue
         block = now.get(key) or held.get(key)
         name = (block.label or key[1]) if block is not None else key[1]
@@ -262,6 +302,8 @@ def _changes(
         else:
             text = _difference(name, held[key].text if key in held else None, now[key].text, key in told)
         metadata = {_FINGERPRINT: is_now, "row": key[0]}
+        if is_now and now[key].text not in text:
+            metadata[_BEGINS] = begins
         changes.append(AttachmentPart(CHANGE, "text/plain", text, path=key[1], provider_metadata=metadata))
     return changes
 
@@ -279,25 +321,22 @@ def _difference(name: str, begins: str | None, text: str, told: bool) -> str:
     return f"{name} has changed since it was sent at the beginning.{out_of_date} It now reads:\n{text}"
 
 
-def _newest(steps: Sequence[Step], model: ModelInfo) -> Step | None:
-    """The newest step of a turn that this model answered: no other has anything of it in its cache."""
-    asked = (model.spec.key, model.target.model)
-    return next((s for s in reversed(steps) if s.kind == "turn" and (s.model_key, s.model) == asked), None)
-
-
 def change_row(change: AttachmentPart) -> RowId:
     """The row of the file that a change is of."""
     return "memory" if (change.provider_metadata or {}).get("row") == "memory" else "documents"
 
 
-def _told(view: Sequence[SentMessage]) -> dict[Key, str]:
-    """By file, which content the messages that are sent have told of last; empty where it is gone."""
-    told: dict[Key, str] = {}
+def _told(view: Sequence[SentMessage]) -> dict[Key, tuple[str, str | None]]:
+    """By file, which content the messages that are sent have told of last (empty where it is gone), and how the file
+    stood at the beginning where that was told as a difference to it."""
+    told: dict[Key, tuple[str, str | None]] = {}
     for sent in view:
         for part in sent.message.parts:
             if isinstance(part, AttachmentPart) and part.name == CHANGE and part.path and part.provider_metadata:
                 metadata = part.provider_metadata
-                told[str(metadata.get("row")), part.path] = str(metadata.get(_FINGERPRINT) or "")
+                begins = metadata.get(_BEGINS)
+                content = str(metadata.get(_FINGERPRINT) or "")
+                told[str(metadata.get("row")), part.path] = content, None if begins is None else str(begins)
     return told
 
 
@@ -327,6 +366,7 @@ PRIORITY = (
     "edit",
     "apply_patch",
     "write",
+    "recall",
     "grep",
     "glob",
     "list",

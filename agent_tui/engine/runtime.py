@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import BudgetConfig, Settings
 from agent_tui.context.accounting.believed import Verdict, believe
-from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.inputs import DEFAULT_RESERVE, CompactionSettings, ContextInputs
 from agent_tui.context.accounting.reports import after_step
 from agent_tui.context.accounting.spending import (
     SETTINGS,
     BudgetLine,
     BudgetName,
     ExpectedCall,
+    Sums,
     dollars_of,
     expected_call,
     first_broken,
@@ -26,10 +28,18 @@ from agent_tui.context.accounting.spending import (
     tokens_of,
     unpriced_text,
 )
-from agent_tui.context.incremental import FollowedTotals, Incremental
+from agent_tui.context.incremental import Followed, Incremental
 from agent_tui.context.tokens import TokenCounterMetrics, message_text_for_count
+from agent_tui.context.view import for_model
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.models import learn, learned_calibration, learned_prompt, recalled_calibration
+from agent_tui.engine.models import (
+    learn,
+    learned_calibration,
+    learned_prompt,
+    outgrown,
+    recalled_calibration,
+    relearned_calibration,
+)
 from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.errors import AgentError, StoreError, WorkerError
 from agent_tui.models.calibration import Calibration, raw_total
@@ -37,9 +47,10 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event, Notice
 from agent_tui.models.failure import Overflow
 from agent_tui.models.messages import Metadata, new_id
-from agent_tui.models.requests import Counter, Effort, ModelInfo, ModelSpec, Provider, ReplayRule
+from agent_tui.models.requests import Counter, Effort, ModelInfo, Provider, ReplayRule, SentMessage
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import NO_COST, Cost, own_limit
+from agent_tui.models.usage import NO_COST, Cost
+from agent_tui.providers.catalog import own_limit
 from agent_tui.records import dataclass
 from agent_tui.store.steps import day_of
 
@@ -74,7 +85,7 @@ class SpendingBudget:
         spent = before._run() if before is not None else None
         self._elsewhere = (spent.spent, spent.held) if spent is not None else (NO_COST, 0.0)
         self._run_from = self._turn_from = len(conversation.steps)
-        self._totals = FollowedTotals()
+        self._totals = Followed(Sums())
         self._told: set[str] = set()
         self.one_by_one = asyncio.Lock()
         """Held while a call is measured against what is left and begun."""
@@ -83,6 +94,11 @@ class SpendingBudget:
     def begin_turn(self) -> None:
         """Begins a turn: what is spent from here on is the turn's."""
         self._turn_from = len(self.conversation.steps)
+        if self.limit("day") is not None:
+            try:
+                self.conversation.store.settle()
+            except StoreError as error:
+                log.warning("What killed programs hold of the day stays: %s", error)
 
     def limit(self, name: BudgetName) -> float | None:
         """Returns the most that may be spent; None where no limit is set."""
@@ -101,7 +117,7 @@ class SpendingBudget:
     def lines(self) -> list[BudgetLine]:
         """All budgets, with what was spent of them."""
         steps, limit = self.conversation.steps, self.limit
-        whole = self._totals.follow(steps[self.conversation.inherited :], ())
+        whole = self._totals.follow(steps[self.conversation.inherited :]).totals()
         today, held = self._today()
         lines = [
             dollars_of("turn", limit("turn"), session_totals(steps[self._turn_from :])),
@@ -163,13 +179,14 @@ class SpendingBudget:
 
     def longest(self, call: ExpectedCall, most: int | None) -> tuple[int | None, BudgetLine | None]:
         """The longest answer to ask for, where the model gives one of ``most`` tokens (None: nobody knows), and the
-        budget for which that is less."""
-        found: tuple[int | None, BudgetLine | None] = (most, None)
-        for line in self.lines() if self.limited else ():
-            room = line.longest(call)
-            if room is not None and (found[0] is None or room < found[0]):
-                found = (room, line)
-        return found
+        budget for which that is less. What has no end gets one (``DEFAULT_RESERVE``): held back for one call, all that
+        is left would keep every other one waiting."""
+        rooms = [(room, line) for line in self.lines() if (room := line.longest(call)) is not None]
+        if not self.limited or not rooms:
+            return most, None
+        least, line = min(rooms, key=itemgetter(0))
+        most = DEFAULT_RESERVE if most is None else most
+        return (least, line) if least < most else (most, None)
 
     def require(self, step: Step) -> None:
         """Raises OverBudgetError where not all that the call may cost is left."""
@@ -276,6 +293,8 @@ class Runtime:
     """Nothing but the answer is asked for."""
     schema_refused: bool = False
     """The server does not take the schema."""
+    left_out: frozenset[str] = frozenset()
+    """The fingerprints of tools that the server refuses: they are not offered."""
     budget: SpendingBudget | None = None
     """A subagent's is its parent's."""
     next_effort: Effort | None = None
@@ -283,6 +302,7 @@ class Runtime:
     cold_read: int | None = None
     """Tokens that the request that goes out next will find in the provider's cache at most; None: not known."""
     _sent_log: SentLog | None = None
+    _sent_view: tuple[object, ModelInfo, Sequence[SentMessage]] | None = None
 
     @property
     def sent_log(self) -> SentLog:
@@ -307,13 +327,15 @@ class Runtime:
             self.calibration = learned_calibration(self.conversation.store, self.info, step, self.calibration)
 
     def longest_answer(
-        self, call: ExpectedCall, most: int | None, spec: ModelSpec
-    ) -> tuple[int | None, BudgetLine | None]:
-        """Tokens of the longest answer of a call where the model gives one of ``most`` (None: nobody knows), and the
-        budget for which that is less. What the model's own settings ask for stands over ``most``."""
-        own = own_limit(spec.extra)
-        most = most if own is None else own
-        return (most, None) if self.budget is None else self.budget.longest(call, most)
+        self, call: ExpectedCall, most: int | None, info: ModelInfo
+    ) -> tuple[int | None, BudgetLine | None, bool]:
+        """Tokens of the longest answer of a call where the model gives one of ``most`` (None: nobody knows), the budget
+        that has no room for more, and whether it is less than what would be asked for. What the model's own settings
+        ask for stands over ``most``."""
+        own = own_limit(info.spec, info.target)
+        stated = most if own is None else own or None
+        room, line = (stated, None) if self.budget is None else self.budget.longest(call, stated)
+        return room, line, room != stated
 
     def expected(self, usage: ContextUsage, most: int | None) -> ExpectedCall:
         """Returns what the next request is expected to cost; ``most`` is the longest answer that is asked for."""
@@ -375,6 +397,10 @@ class Runtime:
         """The server refuses the schema: it is not asked for again, whatever is expected."""
         self.schema_refused = True
 
+    def offer_without(self, fingerprints: frozenset[str]) -> None:
+        """These are the tools that the server refuses."""
+        self.left_out = fingerprints
+
     def streaming(self, tokens: int) -> None:
         self.in_flight = tokens
 
@@ -392,11 +418,15 @@ class Runtime:
                 conversation.save_step(other)
         if verdict.truth:
             self.calculator = Incremental()
+        if verdict.taken_back is not None and not conversation.read_only:
+            self.calibration = relearned_calibration(conversation.store, info, steps, verdict.taken_back)
         if verdict.always is not None and not conversation.read_only:
             self.calibration = learned_prompt(conversation.store, info, verdict.always, self.calibration)
         if verdict.keeps is not None and not conversation.read_only:
             told = Overflow(window=verdict.keeps, text=f"The server keeps about {verdict.keeps:,} tokens.")
             self.info = learn(conversation.store, info, told, steps) or info
+        if not conversation.read_only:
+            self.info = outgrown(conversation.store, info, step) or self.info
         return verdict, verdict.doubt is not None and verdict.doubt not in known
 
     def policy(self) -> CompactionSettings:
@@ -410,11 +440,11 @@ class Runtime:
             off=state.compaction_off,
         )
 
-    def inputs(self) -> ContextInputs:
-        """Everything the calculator reads, as it stands now."""
+    def inputs(self, model: ModelInfo | None = None) -> ContextInputs:
+        """Everything the calculator reads, as it stands now; for another ``model`` as well."""
         return ContextInputs(
-            model=self.info,
-            view=self.conversation.view(),
+            model=model or self.info,
+            view=self.view() if model is None else for_model(self.conversation.view(), model),
             steps=self.conversation.steps,
             records=self.conversation.records,
             fixed=self.request_prefix.fixed,
@@ -424,7 +454,15 @@ class Runtime:
             effort=self.effort,
             replay=self.replay,
             inherited=self.conversation.inherited,
+            pinned=self.conversation.info.state.pinned_messages,
         )
+
+    def view(self) -> Sequence[SentMessage]:
+        """The conversation as it would be sent to the model now."""
+        view, known = self.conversation.view(), self._sent_view
+        if known is None or known[0] is not view or known[1] is not self.info:
+            self._sent_view = known = view, self.info, for_model(view, self.info)
+        return known[2]
 
     def rule(self) -> ReplayRule:
         """Returns the rule on which reasoning the next request may not bring back, as the calculator sees it."""

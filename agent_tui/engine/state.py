@@ -263,4 +263,6 @@ class AgentState:
 
     def bind(self, binding: Binding) -> None:
         """From here on everything is done with this one."""
+        if self._binding is not None:
+            self._binding.compaction.drop_prepared()
         self._binding = binding

@@ -104,6 +104,7 @@ class Toolbox:
             jobs=self._jobs,
             keeping=self._keeping,
             user=self._user,
+            past=self._state.conversation.past,
         )
 
     def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:

@@ -16,7 +16,7 @@ from dataclasses import field
 from typing import Any, BinaryIO, TextIO, assert_never
 
 from agent_tui import terminal_output
-from agent_tui.commands.report_json import by_kind_json
+from agent_tui.commands.report_json import by_kind_json, compaction_json
 from agent_tui.context.accounting.spending import session_totals, turn_figure
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE, ConfigError
@@ -24,6 +24,7 @@ from agent_tui.models.codec import to_dict
 from agent_tui.models.events import (
     BackendChanged,
     CompactionEnded,
+    CompactionOffered,
     CompactionStarted,
     ContextChanged,
     Event,
@@ -50,7 +51,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart, Message, Metadata, image_type
-from agent_tui.models.steps import Step
+from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import cost_fields, counts_json, usage_json
 from agent_tui.options import Options
 from agent_tui.records import dataclass
@@ -80,6 +81,7 @@ class Printer:
         self._tool_calls: list[Metadata] = []
         self._results: dict[str, Metadata] = {}
         self._notices: list[Metadata] = []
+        self._compactions: list[CompactionRecord] = []
         self._turn_notices = 0
         self._problem: Notice | None = None
         self._plan = ""
@@ -166,8 +168,16 @@ class Printer:
                 if not quiet:
                     self._narrate(text)
                     self._notices.append({"level": "info", "text": text, "code": f"compaction_{outcome}"})
-                entry = {"outcome": outcome, "text": text, "records": to_dict(records)}
-                self._line({"type": "compaction", "phase": "end", **entry})
+                self._compactions += [record for record in records if outcome == "done"]
+                made = {"compactions": self._made(records), "records": to_dict(records)}
+                self._line({"type": "compaction", "phase": "end", "outcome": outcome, "text": text, **made})
+            case CompactionOffered(line):
+                if line and not event.renewed:
+                    # Nobody is here to take it up.
+                    said = {"compacting": event.compacting, "going_on": event.going_on}
+                    unit = "usd" if event.priced else "tokens"
+                    self._line({"type": "compaction", "phase": "offer", "text": line, "unit": unit, **said})
+                    self._notice("info", f"{line}.", "compaction_offer")
             case TurnEnded(reason, failure, spent):
                 self.stop_reason, self.failure = reason, failure
                 if (figure := turn_figure(spent)) is not None:
@@ -278,10 +288,16 @@ class Printer:
                 "window": usage.window,
             },
             "tool_calls": [{**call, "result": self._results.get(call["id"])} for call in self._tool_calls],
+            "compactions": self._made(self._compactions),
             "denied_calls": self.denied,
             "notices": self._notices,
         }
         return {**summary, "output": self._value} if self._schema else summary
+
+    def _made(self, records: Sequence[CompactionRecord]) -> list[Metadata]:
+        """Compactions as scripts are told of them, with what came back since."""
+        came_back = self._agent.compaction.came_back() if records else {}
+        return [compaction_json(record, came_back.get(record.operation_id)) for record in records]
 
     def _line(self, entry: Metadata) -> None:
         if self._output == "stream-json":

@@ -6,13 +6,18 @@ these counts; the factors are a normal distribution which begins at the family's
 report (Bayesian linear regression; a report that is far from what was expected weighs as little as Student's t with
 ``FREEDOM`` degrees gives it). A sum of estimates shares the factors' error, so its spread comes from what the whole
 consists of (``Content``), never from the spreads of its parts.
+
+A name may tell of another vocabulary than the server's. So beside what it tells the reports also teach what is known
+of any vocabulary (``Calibration.rival``), until they show which of the two they fit.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+import struct
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from operator import mul
 
@@ -30,24 +35,31 @@ KINDS = (
     "space",
     "symbols",
     "fragments",
+    "korean",
 )
 """Tokens of o200k_base by what they consist of. ``words`` follow a space, ``pieces`` do not (of names in code);
-``digits``: numbers, up to three digits a token; ``wide``: Chinese, Japanese and Korean; ``letters``: other letters
-beyond ASCII that Europe writes, ``scripts``: all others; ``fragments``: base64, hashes and the like. Two are no tokens,
-but what other vocabularies count more for: ``capitals`` are words and pieces that are not in lower case, ``more
-digits`` the digits beyond the first of each token, which vocabularies that take digits one by one count."""
+``digits``: numbers, up to three digits a token; ``wide``: Chinese and Japanese; ``letters``: letters beyond ASCII of
+the alphabets that most vocabularies have words of (Latin, Cyrillic, Hebrew, Arabic), ``scripts``: all others, of which
+many know single characters only; ``fragments``: base64, hashes and the like. Two are no tokens, but what other
+vocabularies count more for: ``capitals`` are words and pieces that are not in lower case, ``more digits`` the digits
+beyond the first of each token, which vocabularies that take digits one by one count."""
 
-TERMS = (*KINDS, "messages", "schemas", "requests")
-"""What an input consists of: texts by kind, how many messages wrap them, tokens of tool definitions, which providers
-write in their own way, and 1 for a whole request: what a server adds to each by itself."""
+TERMS = (*KINDS, "messages", "schemas")
+"""What an input consists of: texts by kind, how many messages wrap them, and tokens of tool definitions, which
+providers write in their own way. What is stored of them is forgotten by a migration when they change."""
 
 CAPITALS, MORE = KINDS.index("capitals"), KINDS.index("more digits")
 """The kinds whose counts are no tokens of o200k_base."""
 
-USUAL = (0.36, 0.23, 0.125, 0.035, 0.015, 0.0, 0.005, 0.0, 0.02, 0.28, 0.07)
+USUAL = (0.36, 0.23, 0.125, 0.035, 0.015, 0.0, 0.005, 0.0, 0.02, 0.28, 0.07, 0.0)
 """Shares of the kinds in code, its documents and what commands print, in tokens of the whole."""
 
-MESSAGES, SCHEMAS, REQUESTS = (TERMS.index(term) for term in TERMS[len(KINDS) :])
+OFF = (0.5, 1.7, 1.2, 0.2, 0.1, 1.4, 2.5, 3.4, 1.0, 0.7, 0.8, 0.5)
+"""By how much the tokens of each kind make a text's own error larger, in the noise of usual text: other vocabularies
+take names and other languages apart in ways that no count tells, digits never (``tests/benchmarks/vocabulary_facts.py``
+fits them)."""
+
+MESSAGES, SCHEMAS = (TERMS.index(term) for term in TERMS[len(KINDS) :])
 
 GRAIN = 0.02
 """Steps of ``Calibration.coarse``."""
@@ -65,13 +77,21 @@ BOUND = 1.96
 MISSED, WIDEN = 0.05, 0.35
 """Share of the intervals that miss, and by how much, as a logarithm, one that does widens the next."""
 LEAST_NOISE, MOST_NOISE = 0.004, 0.5
+NAMED_FALSELY = -3.0
+"""How likely it is, as the logarithm of the odds, that a server has another vocabulary than its model's name tells."""
+TOLD_APART = 8.0
+ENOUGH_TOLD = 60
+"""Odds, as a logarithm, at which reports have shown which of two it is; and after how many both are much the same."""
+MOST_WIDER = 2.0
+"""By how much a report that is outside of its interval makes the variance larger that the factors gave it, at most."""
 
 
 @dataclass(slots=True)
 class Content:
     """What an estimated number consists of, so that its spread is known; adds up. ``terms`` as in ``TERMS``;
     ``plain``: tokens beside them, which no factor changes (pictures, reasoning, what wraps a message in the family's
-    template); ``squares``: the sum of the squared tokens of its texts, whose own errors are independent of each other;
+    template); ``squares``: the sum of the squares of its texts' tokens, each kind as often as ``OFF`` says: their own
+    errors are independent of each other;
     ``rough``: the variance of what is no counted text, tokens squared."""
 
     terms: list[float] = field(default_factory=lambda: [0.0] * len(TERMS))
@@ -109,19 +129,21 @@ def words_only(tokens: int) -> tuple[int, ...]:
 def text_content(counts: Sequence[int] | None, tokens: int) -> Content:
     """What a text of so many o200k_base tokens consists of. Without ``counts`` it is taken for what most texts are."""
     known = counts if counts is not None and len(counts) == len(KINDS) else [share * tokens for share in USUAL]
-    return Content([*map(float, known), *(0.0,) * (len(TERMS) - len(KINDS))], squares=float((tokens + SMALL) ** 2))
+    own = sum(map(mul, OFF, known)) + SMALL
+    return Content([*map(float, known), *(0.0,) * (len(TERMS) - len(KINDS))], squares=own * own)
 
 
 @dataclass(slots=True, frozen=True)
-class Calibration:
+class Factors:
     """The factors of ``TERMS`` and how sure they are. ``covariance``: the rows of the matrix as far as its diagonal;
     ``noise``: the standard deviation of a text's own error as a share of its tokens; ``reports``: how many it learned
-    from."""
+    from; ``added``: tokens that the server adds to each request by itself."""
 
     factors: tuple[float, ...]
     covariance: tuple[tuple[float, ...], ...]
     noise: float = 0.03
     reports: int = 0
+    added: float = 0.0
 
     def tokens(self, content: Content) -> float:
         """The tokens of the content, unrounded."""
@@ -134,43 +156,33 @@ class Calibration:
         """Half the width of the interval that holds the true number 95 times of 100, in tokens."""
         return math.ceil(BOUND * math.sqrt(self.variance(content)) - 1e-9)
 
-    def learned(self, content: Content, measured: float) -> Calibration:
-        """The calibration after a report, in which the content took so many tokens."""
-        if not any(content.terms):
-            return self
+    def taught(self, content: Content, measured: float) -> Factors:
         off = measured - self.tokens(content)
         along, shared = self._known(content.terms)
         # A report is in whole tokens: whatever it measures, it is not surer than that.
-        variance = shared + self._own(content) + 1
-        surprise = off * off / variance
-        weight = min(1.0, (FREEDOM + 1) / (FREEDOM + surprise))
-        gain = [weight * a / variance for a in along]
-        factors = tuple(_rounded(f + g * off) for f, g in zip(self.factors, gain, strict=True))
-        covariance = tuple(
-            tuple(_rounded(c - g * a) for c, a in zip(row, along, strict=False))
-            for row, g in zip(self.covariance, gain, strict=True)
+        own = self._own(content) + 1
+        surprise = off * off / (shared + own)
+        # What is outside of its interval shows that these factors are less sure than was thought.
+        wider = min(MOST_WIDER, max(1.0, surprise / BOUND**2))
+        variance = wider * shared + own
+        weight = wider * min(1.0, (FREEDOM + 1) / (FREEDOM + off * off / variance)) / variance
+        factors = tuple(f + weight * a * off for f, a in zip(self.factors, along, strict=True))
+        less = wider * weight - ((wider - 1) / shared if shared else 0.0)
+        rows = (
+            [c - less * b * a for c, a in zip(row, along, strict=False)]
+            for row, b in zip(self.covariance, along, strict=True)
         )
+        # What is rounded must not leave a negative variance.
+        covariance = tuple((*row, max(0.0, last)) for *row, last in rows)
         # The interval is widened by what it missed and narrowed by what it held, so that it holds as often as it says.
         missed = (surprise > BOUND * BOUND) - MISSED
         noise = min(MOST_NOISE, max(LEAST_NOISE, self.noise * math.exp(WIDEN * missed)))
-        return Calibration(factors, covariance, _rounded(noise), self.reports + 1)
+        return Factors(factors, covariance, noise, self.reports + 1, self.added)
 
-    def adding(self, tokens: float) -> Calibration:
-        """With so many tokens that the server adds to each request, as its reports have shown: no other factor is to
-        learn from that."""
-        factors = *self.factors[:REQUESTS], float(tokens) if tokens >= ADDED_LEAST else 0.0
-        own = (0.0,) * REQUESTS + (self.covariance[REQUESTS][REQUESTS],)
-        return replace(self, factors=factors, covariance=(*self.covariance[:REQUESTS], own))
-
-    def coarse(self, known: Calibration) -> Calibration:
-        """The same in steps that most reports do not change, for what is kept between calculations: what is ``known``
-        of the family times one number, and another for the share by which texts are off."""
-        if not self.reports:
-            return self
-        usual = text_content(None, 1_000)
-        times = GRAIN * round(self.tokens(usual) / known.tokens(usual) / GRAIN)
-        off = 2.0 ** math.ceil(math.log2(max(LEAST_NOISE, math.sqrt(self.variance(usual)) / (1_000 + SMALL))))
-        return Calibration(tuple(times * factor for factor in known.factors), (), off, self.reports)
+    def likelihood(self, content: Content, measured: float) -> float:
+        """The logarithm of how likely the report is, by Student's t: an odd one says little of the vocabulary."""
+        variance, off = self.variance(content) + 1, measured - self.tokens(content)
+        return -(math.log(variance) + (FREEDOM + 1) * math.log(1 + off * off / (FREEDOM * variance))) / 2
 
     def _known(self, terms: Sequence[float]) -> tuple[list[float], float]:
         """The covariance times the terms, and the variance that the factors' errors bring."""
@@ -184,22 +196,113 @@ class Calibration:
     def _own(self, content: Content) -> float:
         return self.noise * self.noise * content.squares + content.rough
 
+    def numbers(self) -> list[float]:
+        return [*self.factors, *itertools.chain(*self.covariance), self.noise, self.added]
 
-def _rounded(value: float) -> float:
-    """As it is stored: to nine digits."""
-    return round(value, 8 - math.floor(math.log10(abs(value)))) if value and math.isfinite(value) else value
+
+@dataclass(slots=True, frozen=True)
+class Calibration(Factors):
+    """What is believed of a server. ``rival``: what the same reports taught when what is known of another vocabulary
+    comes first; ``odds``: the logarithm of how much likelier that is."""
+
+    rival: Factors | None = None
+    odds: float = NAMED_FALSELY
+
+    def learned(self, content: Content, measured: float) -> Calibration:
+        """The calibration after a report, in which the content took so many tokens."""
+        if not any(content.terms):
+            return self
+        made, rival = self.taught(content, measured), self.rival
+        if rival is None:
+            return _calibration(made)
+        odds = self.odds + rival.likelihood(content, measured) - self.likelihood(content, measured)
+        rival = rival.taught(content, measured)
+        if odds > 0:
+            made, rival, odds = rival, made, -odds
+        if odds < -TOLD_APART or made.reports >= ENOUGH_TOLD:
+            rival, odds = None, NAMED_FALSELY
+        return replace(_calibration(made), added=self.added, rival=rival, odds=odds)
+
+    def against(self, rival: Factors) -> Calibration:
+        """The same before any report, where what is known may as well be the ``rival``."""
+        return replace(self, rival=Factors(rival.factors, rival.covariance, rival.noise))
+
+    def adding(self, tokens: float) -> Calibration:
+        """With so many tokens that the server adds to each request, as its reports have shown."""
+        return replace(self, added=float(tokens) if tokens >= ADDED_LEAST else 0.0)
+
+    def coarse(self, known: Calibration) -> Calibration:
+        """The same in steps that most reports do not change, for what is kept between calculations: what is ``known``
+        of the family, or of its rival where the reports showed that one, times one number, and another for the share by
+        which texts are off."""
+        if not self.reports:
+            return self
+        usual, bases = text_content(None, 1_000), (known, known.rival or known)
+        scaled = []
+        for base in bases:
+            times = GRAIN * round(self.tokens(usual) / base.tokens(usual) / GRAIN)
+            scaled.append(tuple(times * factor for factor in base.factors))
+        own = self.factors[: len(KINDS)]
+        nearest = min(scaled, key=lambda factors: math.dist(own, factors[: len(KINDS)]))
+        off = 2.0 ** math.ceil(math.log2(max(LEAST_NOISE, math.sqrt(self.variance(usual)) / (1_000 + SMALL))))
+        return Calibration(nearest, (), off, self.reports)
+
+    def packed(self) -> str:
+        """The same for what is stored with every step, in a third of the letters: exactly, where the numbers are those
+        of ``usable``."""
+        whole = self.numbers() if self.rival is None else [*self.numbers(), self.odds, *self.rival.numbers()]
+        return b64encode(struct.pack(f"<I{len(whole)}f", self.reports, *whole)).decode()
+
+
+def _calibration(factors: Factors) -> Calibration:
+    return Calibration(factors.factors, factors.covariance, factors.noise, factors.reports, factors.added)
+
+
+_NUMBERS = len(TERMS) + len(TERMS) * (len(TERMS) + 1) // 2 + 2
+_PACKED = {4 * (1 + count): count for count in (_NUMBERS, 2 * _NUMBERS + 1)}
+"""How many numbers follow the first, by the bytes of all: without a rival, and with one."""
+MOST = 1e38
+"""Beyond what single precision holds."""
+
+
+def unpacked(text: str) -> Calibration | None:
+    """The calibration of what ``packed`` made; None for anything else."""
+    try:
+        data = b64decode(text)
+    except ValueError:
+        return None
+    if len(data) not in _PACKED:
+        return None
+    reports, *numbers = struct.unpack(f"<I{_PACKED[len(data)]}f", data)
+    left = iter(numbers)
+    made = _calibration(_made(left, reports))
+    return made if len(numbers) == _NUMBERS else replace(made, odds=next(left), rival=_made(left, reports))
+
+
+def _made(left: Iterator[float], reports: int) -> Factors:
+    count = len(TERMS)
+    factors, *rows = (tuple(itertools.islice(left, length)) for length in (count, *range(1, count + 1)))
+    return Factors(factors, tuple(rows), next(left), reports, next(left))
 
 
 def usable(known: Calibration | None) -> Calibration | None:
-    """What was learned before; None where another version knew other kinds of text, and where it is no calibration."""
-    if known is None or len(known.factors) != len(TERMS):
+    """What was learned before, in numbers of single precision; None where another version knew other kinds of text, and
+    where it is no calibration."""
+    if known is None or not _sound(known):
         return None
-    rows = known.covariance
-    numbers = (*known.factors, *itertools.chain(*rows), known.noise)
-    if not all(isinstance(number, (float, int)) and math.isfinite(number) for number in numbers):
-        return None
-    sure = [len(row) for row in rows] == [*range(1, len(TERMS) + 1)] and all(row[-1] >= 0 for row in rows)
-    return known if sure and known.noise > 0 else None
+    told = known.rival is None or not _finite(known.odds) or not _sound(known.rival)
+    return unpacked((replace(known, rival=None, odds=NAMED_FALSELY) if told else known).packed())
+
+
+def _sound(known: Factors) -> bool:
+    rows, numbers = known.covariance, known.numbers()
+    if len(known.factors) != len(TERMS) or [len(row) for row in rows] != [*range(1, len(TERMS) + 1)]:
+        return False
+    return all(map(_finite, numbers)) and all(row[-1] >= 0 for row in rows) and known.noise > 0
+
+
+def _finite(number: float) -> bool:
+    return isinstance(number, (float, int)) and abs(number) < MOST
 
 
 def beginning(

@@ -132,6 +132,7 @@ class SessionTotals:
     compactions: int = 0
     """Those in force."""
     steps: int = 0
+    """Calls that the model was to answer: exact counts are none."""
     by_kind: dict[StepKind, KindTotals] = field(default_factory=dict)
     """Of the kinds there were; they add up to the whole."""
     held_usd: float = 0.0
@@ -140,6 +141,11 @@ class SessionTotals:
     """Tokens, likewise."""
     doubted: int = 0
     """Calls of which the report is not believed."""
+    taken_back: int = 0
+    """Compactions that were undone and had cost model calls: that is spent all the same."""
+    unused: int = 0
+    """Summaries that were prepared and not used, or not yet; ``unused_cost`` is theirs."""
+    unused_cost: Cost = NO_COST
 
     @property
     def cached(self) -> tuple[int, int] | None:

@@ -52,6 +52,19 @@ OWN_OUTPUT = "output"
 NO_OUTPUT = "[no output]"
 """What the model is told of a command that printed nothing."""
 CLEARED_RESULT = "[Old tool result content cleared]"
+RECALL_TOOL = "recall"
+"""The tool that brings back what is no longer sent."""
+
+
+def recall_id(message_id: str) -> str:
+    """The short id by which ``recall`` knows a message: six digits, which cost two tokens. In a conversation of a
+    thousand messages one in a thousand has that of another."""
+    return f"{int(content_fingerprint(message_id)[:12], 16) % 1_000_000:06}"
+
+
+def cleared_text(recall: str, result: str) -> str:
+    """What stands in the place of a cleared result that the tool brings back by the id ``recall``."""
+    return f"[Old tool result cleared: {len(result):,} characters; {RECALL_TOOL} id {recall}]"
 
 
 def new_id(prefix: str) -> str:
@@ -135,6 +148,11 @@ class AttachmentPart:
         """True when it is an image, and here."""
         return bool(self.data) and self.media_type.startswith("image/")
 
+    @property
+    def unread(self) -> str:
+        """The line that is sent in its place where the model does not take it."""
+        return f"[{self.name} ({self.media_type}) cannot be read by this model]"
+
 
 def images_in(parts: Iterable[object]) -> list[AttachmentPart]:
     """Those of a message's parts that are images."""
@@ -148,7 +166,57 @@ class SummaryPart:
     text: str
     record_id: str
     provider_metadata: Metadata | None = None
+    pinned: bool = False
+    """The words of the messages among them that the user pinned, as they were said."""
     type: Literal["summary"] = "summary"
+
+    @property
+    def own(self) -> OwnItems | None:
+        """What its provider made beside it; None where there is nothing of that."""
+        stored = (self.provider_metadata or {}).get("own")
+        names = ("items", "by", "maker", "tokens", "beside", "counted")
+        return OwnItems(**{name: stored[name] for name in names}) if stored and stored.keys() >= set(names) else None
+
+    @property
+    def items(self) -> list[Metadata]:
+        """Where it is sent to that provider, what stands before its text."""
+        return (self.provider_metadata or {}).get("items") or []
+
+    @property
+    def opaque(self) -> int:
+        """The tokens of what nobody else can read in them, roughly."""
+        return (self.provider_metadata or {}).get("tokens") or 0
+
+    def count_own(self, tokens: int) -> None:
+        """All text that is sent with what its provider made has so many tokens."""
+        if self.provider_metadata:
+            self.provider_metadata["own"]["counted"] = tokens
+
+    def as_own(self, own: OwnItems) -> SummaryPart:
+        """The part as it is sent to the maker of these."""
+        return SummaryPart(own.beside, self.record_id, {"items": own.items, "tokens": own.tokens})
+
+
+@dataclass(slots=True, frozen=True)
+class OwnItems:
+    """What a provider made of messages by a compaction of its own: ``items`` go back to their maker alone, as they
+    came, with the text ``beside`` in the place of the summary's. ``by`` is the maker's name, ``maker`` its provider,
+    API, model and what identifies its configured address. ``tokens`` are those of what nobody else can read in the
+    items, ``counted`` those of all other text of the summary as it is sent (o200k_base)."""
+
+    items: list[Metadata]
+    by: str
+    maker: list[str]
+    tokens: int
+    beside: str = ""
+    counted: int = 0
+
+    @property
+    def text(self) -> str:
+        """The texts that can be read in the items."""
+        contents = (item.get("content") for item in self.items)
+        blocks = [[{"text": found}] if isinstance(found, str) else found or [] for found in contents]
+        return "\n".join(block["text"] for found in blocks for block in found if isinstance(block.get("text"), str))
 
 
 Part: TypeAlias = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | AttachmentPart | SummaryPart
@@ -218,6 +286,24 @@ class Message:
             if isinstance(part, ToolResultPart):
                 return part
         return None
+
+
+PINNED_INTRODUCTION = "[The user pinned these words: they go word for word through every compaction. Oldest first.]\n\n"
+
+
+def pinned_text(messages: Iterable[Message]) -> str:
+    """The words of pinned messages as a summary carries them; empty where they have none."""
+    words = [
+        f"<pinned{'' if message.role == 'user' else '_answer'}>\n{message.text.strip()}\n</pinned>"
+        for message in messages
+        if message.text.strip()
+    ]
+    return PINNED_INTRODUCTION + "\n\n".join(words) if words else ""
+
+
+def summary_text(message: Message) -> str:
+    """All that a summary says, the pinned words at its end."""
+    return "\n\n".join(part.text for part in message.parts if isinstance(part, SummaryPart))
 
 
 class Written(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 from agent_tui.config import ModelSettings
 from agent_tui.models.codec import LOCAL
 from agent_tui.models.failure import Failure
-from agent_tui.models.messages import Message, Metadata
+from agent_tui.models.messages import AttachmentPart, Message, Metadata
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import StepKind
 from agent_tui.models.usage import Limits, Prices, TokenUsage
@@ -55,6 +55,28 @@ class ModelInfo:
     """Its server can count a request, cheaply enough to be asked before one is sent; how."""
     silent: bool = False
     """Its server could say more, and did not answer: it is to be asked again."""
+    compacts: bool = True
+    """False: its server refused a compaction of its own, or what it had made by one."""
+    files: bool = True
+    """False: its server has refused PDF files."""
+
+
+@dataclass(slots=True, frozen=True)
+class Media:
+    """What a model is shown of pictures and PDF files; a line of text stands for all else that has none."""
+
+    images: bool = True
+    files: bool = True
+
+    def takes(self, part: AttachmentPart) -> bool:
+        """Returns whether the part goes to it as it is."""
+        if part.media_type.startswith("image/"):
+            return self.images and bool(part.data)
+        # A model that cannot see is shown no pages.
+        return part.media_type == "application/pdf" and self.images and self.files and bool(part.data)
+
+
+ALL_MEDIA = Media()
 
 
 @dataclass(slots=True, frozen=True)
@@ -156,13 +178,18 @@ class ModelRequest:
     """The JSON Schema that the last answer of the run has to fit."""
     output_due: bool = False
     """This request is for that answer, no tool is needed for it."""
-    unseen: bool = False
-    """The server was seen to refuse pictures and files of this model: a line of text stands for each."""
+    media: Media = ALL_MEDIA
+    """What the server was not seen to refuse of pictures and files."""
     compared_with: str | None = None
     """Where the model's ``cache_diagnostics`` are asked for, the id of the answer whose request this one is compared
     with; None: there is none yet."""
     capped: bool = False
     """``max_output`` is what a budget has room for: it holds over what the model's own settings ask for."""
+    sent_before: int = 0
+    """So many of the messages were sent by the newest request that they begin with, where that was not the last one:
+    after an undo, or on another branch. 0 otherwise."""
+    compacts: bool = False
+    """The provider is asked for its own compaction of the messages, not for an answer."""
     reckoned: Reckoned | None = field(default=None, metadata=LOCAL)
     """None while its parts are still being counted, and outside this process."""
 

@@ -11,7 +11,9 @@ from typing import Literal, NamedTuple
 RowId = Literal["system", "environment", "memory", "skills", "servers", "tools", "documents"]
 """Rows of the prefix parts of a request."""
 
-MessageRowId = Literal["user", "assistant", "tool_calls", "tool_results", "reasoning", "summary", "attachments"]
+MessageRowId = Literal[
+    "user", "assistant", "tool_calls", "tool_results", "reasoning", "summary", "pinned", "attachments"
+]
 """Rows below the messages: of what kind their parts are."""
 
 
@@ -69,6 +71,7 @@ MESSAGE_ROWS: dict[MessageRowId, RowKind] = {
     "tool_results": RowKind("tool_results", "tool results", "▥", "secondary", subject="Tool results are"),
     "reasoning": RowKind("reasoning", "reasoning", "░", "accent", subject="Reasoning is"),
     "summary": RowKind("summary", "summary", "▦", "primary", subject="The summary is", drawn=_DRAWN),
+    "pinned": RowKind("pinned", "pinned words", "▦", "primary", subject="Pinned words are", drawn=_DRAWN),
     "attachments": RowKind("attachments", "attachments", "▦", "primary", subject="Attachments are", drawn=_DRAWN),
 }
 """In the order in which they are shown."""

@@ -27,11 +27,17 @@ class SessionState:
 
     pinned: tuple[str, ...] = ()
     """Absolute paths of the files that go with every request."""
+    pinned_messages: tuple[str, ...] = ()
+    """Ids of the messages whose words every compaction carries, those of other branches too."""
     compaction_failures: int = 0
     """How often in a row the automatic compaction failed."""
     compaction_paused: bool = False
     """Since an undo."""
     compaction_off: bool = False
+    compaction_asked: tuple[str, ...] = ()
+    """The point of the conversation at which a compaction was offered last, and the moments of it."""
+    compaction_unanswered: float = 0.0
+    """What could have been saved then, in dollars or tokens."""
     thinking: Effort | None = None
     """The chosen effort; None for the model's own."""
     environment: str | None = None

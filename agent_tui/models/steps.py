@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
-from agent_tui.models.calibration import Calibration, Content, raw_total
-from agent_tui.models.codec import from_dict
+from agent_tui.models.calibration import Calibration, Content, raw_total, unpacked
 from agent_tui.models.failure import NOT_BILLED, Failure
 from agent_tui.models.rows import RowId
 from agent_tui.models.usage import NO_COST, Cost, LimitSource, TokenUsage
@@ -234,13 +232,17 @@ class Given:
     auto_compact: bool = True
     paused: bool = False
     off: bool = False
+    seeing: bool = True
+    """The model takes pictures, as far as was known."""
+    files: bool = True
+    """Its server had not refused PDF files."""
     calibrated: str | None = None
-    """The calibration, as JSON: every step has another one, and few are ever asked for. None in what versions before
-    stored: what is known of the family stands in."""
+    """The calibration, packed: every step has another one, and few are ever asked for. None where nothing was learned
+    before: what is known of the family stands in."""
 
     @property
     def calibration(self) -> Calibration | None:
-        return None if self.calibrated is None else from_dict(Calibration, json.loads(self.calibrated))
+        return None if self.calibrated is None else unpacked(self.calibrated)
 
 
 @dataclass(slots=True)
@@ -327,6 +329,9 @@ class Step:
     """Dollars that it may cost at most, as far as it does not say what it cost; None where there is no price."""
     most_tokens: int | None = None
     """Tokens that it may take at most, sent and answered."""
+    prepared: str = ""
+    """A summary that was written before the limit was reached: the last message it stands for. It is used where a
+    compaction names the step, or another one of the same preparation."""
     tried_usd: float = 0.0
     """Dollars that attempts before the last one may have cost: they broke off before anything of the answer came."""
 
@@ -354,15 +359,18 @@ class Step:
     @property
     def held_usd(self) -> float:
         """Dollars that a budget holds back for this call beyond what is known of its cost: while it runs, and where it
-        never said what it cost, or is not believed, those it may cost at most."""
+        never said what it cost, or is not believed, those it may cost at most; those it was expected to cost where the
+        program was killed in it: the most would keep the budget from everything else for good."""
         sure = self.status != "running" and not self.cost.unpriced and self.believed is None
         # Steps of versions before know only what was expected.
-        most = self.expected_usd if self.most_usd is None else self.most_usd
+        most = self.expected_usd if self.most_usd is None or self._killed else self.most_usd
         return self.tried_usd + (0.0 if most is None or sure else max(0.0, most - self.cost.known))
 
     @property
     def held_tokens(self) -> int:
         """Tokens that a budget holds back for it beyond those that it reported."""
+        if self._killed:
+            return self.estimated_input or 0
         if self.most_tokens is None or (self.status != "running" and (self._ended or self._refused)):
             return 0
         known = 0 if self.usage is None else self.usage.input + self.usage.output
@@ -385,9 +393,18 @@ class Step:
         return self.status == "complete" or self.finish_reason not in (None, "unknown")
 
     @property
+    def _killed(self) -> bool:
+        """Nobody was there any more when it ended."""
+        return self.status == "stopped" and self.finished is None
+
+    @property
     def _refused(self) -> bool:
         nothing_came = self.usage is None and self.message_id is None
         return nothing_came and self.failure is not None and self.failure.kind in NOT_BILLED
+
+
+STANDS = ("kept", "recallable", "lost")
+"""Where a fact may stand after a compaction: in the order of ``CompactionRecord.facts``."""
 
 
 @dataclass(slots=True)
@@ -403,13 +420,17 @@ class CompactionRecord:
     message_ids: list[str]
     active: bool = True
     created: float = 0.0
-    reason: Literal["auto", "manual", "overflow", "switch"] = "auto"
+    reason: Literal["auto", "manual", "overflow", "switch", "cheaper"] = "auto"
+    """``cheaper``: made by itself before the limit, because going on would have cost more."""
     summary_id: str | None = None
     clips: dict[str, int] = field(default_factory=dict)
     """Those of a ``prune`` that are sent cut to that many characters instead."""
     before_tokens: int | None = None
     after_tokens: int | None = None
     """Always an estimate; ``before_tokens`` where ``before_estimated`` says so."""
+    before_spread: int | None = None
+    after_spread: int | None = None
+    """Tokens by which the truth may be more or less; None in versions that did not store them."""
     kept_messages: int | None = None
     seconds: float | None = None
     cost_usd: float | None = None
@@ -426,6 +447,21 @@ class CompactionRecord:
     switched: list[float] = field(default_factory=list)
     """When it was put out of force, and back, in turn (seconds since the epoch); versions that did not store them undid
     it unseen."""
+    facts: dict[str, list[int]] = field(default_factory=dict)
+    """Of the facts that its messages said, by kind (``context.compaction.facts.KINDS``): how many stood in the summary
+    or in messages that stayed, could be recalled, and were lost to the model. Empty in versions that did not look."""
+    warm: bool = False
+    """The summary was asked for as the next message of the conversation, all of which the provider had in its cache."""
+    input_tokens: int | None = None
+    """Of its model calls, of which ``cache_read`` came from a cache; None where nobody told."""
+    cache_read: int | None = None
+    own: str = ""
+    """The provider that compacted by itself; empty where the summary is ours."""
+    recall: bool = False
+    """What stands in the place of a ``prune``'s results says by which id the tool ``recall`` brings them back: it was
+    offered then. Earlier versions had no such tool."""
+    appended: int = 0
+    """Rules and facts that the program added to the summary, because they would have been missing."""
     beside: list[str] = field(default_factory=list)
     """First messages of the branches that had been left when it was made: it does not hold on them, so that each goes
     on as it was left."""

@@ -101,21 +101,6 @@ class Limits:
         return "" if self.learned_at is None else time.strftime(" on %Y-%m-%d", time.localtime(self.learned_at))
 
 
-OWN_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Limits of the answer that a model's own settings (``extra``) send instead of ours."""
-
-
-def own_limit(extra: Mapping[str, Any]) -> int | None:
-    """Tokens of the longest answer that a model's own settings ask for; None where they say nothing of it."""
-    named = [value for name in OWN_LIMITS if isinstance(value := extra.get(name), int) and value > 0]
-    return max(named, default=None)
-
-
-def capped_limit(own: object, most: int) -> int:
-    """A model's own limit of the answer, where a budget leaves room for ``most`` tokens; to servers -1 is none."""
-    return min(int(own), most) if isinstance(own, (int, float)) and own > 0 else most
-
-
 @dataclass(slots=True, frozen=True)
 class LearnedLimit:
     """The limits of a model that a server's refusals stated. Tokens; None was not said. It is out of date where what

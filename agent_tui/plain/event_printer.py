@@ -14,6 +14,7 @@ from agent_tui.models.events import (
     OWN_COMMAND,
     BackendChanged,
     CompactionEnded,
+    CompactionOffered,
     CompactionStarted,
     ContextChanged,
     Event,
@@ -249,10 +250,15 @@ class EventPrinter:
             case CompactionStarted(before, _, estimated):
                 writer.say(f"compacting {tokens(before, estimated, full=True)} tokens…", "Note")
                 self._ticker.begin("Compacting")
-            case CompactionEnded(outcome, text, _, quiet):
+            case CompactionEnded(outcome, text, records, quiet):
                 self._told.add(text)
                 if text and not quiet:
-                    writer.say(text, _COMPACTION.get(outcome, "Note"))
+                    shown = outcome == "done" and any(record.summary_id for record in records)
+                    more = ". /compact show reads its facts and the summary." if shown else ""
+                    writer.say(f"{text}{more}", _COMPACTION.get(outcome, "Note"))
+            case CompactionOffered(line):
+                if line and not event.renewed:
+                    writer.remark(f"{line}: /compact does it.", "Note")
             case Notice(level, text, code):
                 self._told.add(text)
                 writer.remark(self._queue.waiting_words(text) if code == "waiting" else text, LEVELS[level])

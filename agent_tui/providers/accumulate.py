@@ -31,6 +31,7 @@ from agent_tui.providers.dialects.shared import (
 from agent_tui.providers.limits import billed
 from agent_tui.providers.litellm import kept_chunks
 from agent_tui.providers.net import BODY_LIMIT, Tap
+from agent_tui.text.numbers import plural
 
 log = logging.getLogger(__name__)
 
@@ -293,7 +294,7 @@ def rejection(raw: Mapping[str, Any], window: int | None = None) -> str | None:
     if _possible(usage, window):
         return None
     where = f" for a window of {window:,}" if window else ""
-    return f"it says {usage.input:,} tokens of input and {usage.output:,} of output{where}"
+    return f"it says {plural(usage.input, 'token')} of input and {usage.output:,} of output{where}"
 
 
 def _possible(usage: TokenUsage, window: int | None) -> bool:

@@ -28,9 +28,8 @@ from agent_tui.models.requests import (
     Target,
     UsageReport,
 )
-from agent_tui.models.usage import own_limit
 from agent_tui.providers.accumulate import Accumulator
-from agent_tui.providers.catalog import Called, Key, dialect_of, is_direct, missing_key_line, resolve_key
+from agent_tui.providers.catalog import Called, Key, dialect_of, is_direct, missing_key_line, own_limit, resolve_key
 from agent_tui.providers.counting import encoding
 from agent_tui.providers.dialects.chat import WIRE as CHAT
 from agent_tui.providers.direct import Connections, NetworkSettingsError, NoAddressError, encode, exchange
@@ -68,7 +67,7 @@ class Length:
     provider may send for them."""
 
     def __init__(self, request: ModelRequest, info: ModelInfo) -> None:
-        named = None if request.capped else own_limit(request.spec.extra)
+        named = None if request.capped else own_limit(request.spec, info.target)
         self._asked = named or request.max_output or info.limits.max_output or DEFAULT_TOKENS
         self._room = answer_limit(self._asked)
         self.stream_limit = BODY_LIMIT + BODY_PER_TOKEN * self._asked

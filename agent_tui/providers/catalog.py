@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType, ModuleType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from agent_tui.errors import AgentError, ConfigError
-from agent_tui.models.requests import ModelSpec, Target
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import Media, ModelInfo, ModelSpec, Target
 from agent_tui.providers.dialects import anthropic, bedrock, cohere, gemini, ollama, openai, responses, table
 from agent_tui.providers.dialects.chat import is_openai_reasoning
 from agent_tui.providers.dialects.gemini import gemini_major
@@ -23,6 +24,7 @@ from agent_tui.providers.dialects.record import (
     Dialect,
     ImageLimits,
     ModelFamily,
+    OwnCompaction,
     Retention,
     RetentionRule,
     Version,
@@ -82,6 +84,29 @@ def wire_of(target: Target) -> Wire | None:
     return responses.WIRE if wire is not None and target.api == "responses" else wire
 
 
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+def limits_in(arguments: Metadata, target: Target) -> Iterator[tuple[Metadata, str]]:
+    """The places of a request to a model, or of its ``extra``, that say how long the answer may be, with their name."""
+    wire, own = wire_of(target), dialect_of(target.provider).limits
+    for name in (*_LIMITS, *(wire.limits if wire is not None else ()), *own):
+        for place in (arguments, arguments.get("extra_body")):
+            *path, last = name.split(".")
+            for key in path:
+                place = place.get(key) if isinstance(place, dict) else None
+            if isinstance(place, dict) and place.get(last) is not None:
+                yield place, last
+
+
+def own_limit(spec: ModelSpec, target: Target) -> int | None:
+    """Tokens of the longest answer that a model's own settings (``extra``) ask for, which stand over ours; None where
+    they say nothing of it, 0 where it has no end: to servers that is -1."""
+    own = [place[name] for place, name in limits_in(spec.extra, target)]
+    found = [int(limit) if isinstance(limit, (int, float)) and limit > 0 else 0 for limit in own]
+    return None if not found else 0 if 0 in found else max(found)
+
+
 def direct_wire(spec: ModelSpec, target: Target) -> Wire | None:
     """Returns the language in which a model is called without LiteLLM; None where it is not. One whose ``extra`` speaks
     to that library is not: in a body its credentials would be told to the server as a field."""
@@ -90,6 +115,12 @@ def direct_wire(spec: ModelSpec, target: Target) -> Wire | None:
 
 def is_direct(spec: ModelSpec, target: Target) -> bool:
     return direct_wire(spec, target) is not None
+
+
+def own_compaction(info: ModelInfo) -> OwnCompaction | None:
+    """Returns the provider's own compaction where it can be asked for one; None elsewhere."""
+    wire, offered = direct_wire(info.spec, info.target), dialect_of(info.target.provider).compacts
+    return wire.compaction if wire is not None and offered and info.compacts else None
 
 
 def is_for_litellm(name: str) -> bool:
@@ -149,6 +180,7 @@ def _holds(rule: RetentionRule, target: Target) -> bool:
     )
 
 
+@cache
 def retention(target: Target) -> Retention:
     rule = next((rule for rule in RETENTION if _holds(rule, target)), None)
     return dialect_of(target.provider).retains.get(rule.name, rule.retention) if rule is not None else KEPT_IN_LOOP
@@ -164,6 +196,11 @@ def images_of(target: Target) -> ImageLimits:
     """Returns what a model takes of images: no more than its family takes, and than its provider does."""
     limits, own = dialect_of(target.provider).images, family_record(target.family).image_limits
     return limits.with_(own) if own is not None else limits
+
+
+def sees(info: ModelInfo) -> Media:
+    """Returns what a model is shown: what it can see, what its API takes, and what its server has not refused."""
+    return Media(info.images is not False, info.files and not dialect_of(info.target.provider).no_files)
 
 
 DEMO = "demo"

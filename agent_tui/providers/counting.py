@@ -25,13 +25,19 @@ the stack on whitespace runs of a million, and older versions are quadratic in a
 PIECE = 500_000
 """Characters the tokenizer gets at once at most."""
 
-WORDS, PIECES, CAPITALS, DIGITS, MORE, WIDE, LETTERS, SCRIPTS, SPACE, SYMBOLS, FRAGMENTS = range(len(KINDS))
-EUROPE = "\u0590"
-"""Beyond the letters of the languages of Europe."""
+WORDS, PIECES, CAPITALS, DIGITS, MORE, WIDE, LETTERS, SCRIPTS, SPACE, SYMBOLS, FRAGMENTS, KOREAN = range(len(KINDS))
 SHORT = 2
 """Letters up to which a token that no space precedes is a piece of something that is no word."""
 
-_WIDE = re.compile("[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\ufe30-\uffef\U00020000-\U0003ffff]")
+_BEYOND_ASCII = (
+    (KOREAN, re.compile("[\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff]")),
+    (WIDE, re.compile("[\u2e80-\ud7ff\uf900-\ufaff\ufe30-\uffef\U00020000-\U0003ffff]")),
+    # Latin, Cyrillic, Hebrew and Arabic.
+    (LETTERS, re.compile("[\u0080-\u036f\u0400-\u052f\u0590-\u08ff]")),
+    # Punctuation, arrows, frames.
+    (SYMBOLS, re.compile("[\u2010-\u2bff]")),
+)
+"""Kinds by the letters that show them, the first that does; what shows none of them is ``SCRIPTS``."""
 _LONG_RUN = re.compile(rf"\s{{{RUN},}}|\S{{{RUN},}}")
 _WORD = re.compile(r"(?<=\w) (?=\w)")
 
@@ -97,7 +103,7 @@ def kinds_of(token: str) -> tuple[int, int, int]:
     if text.isdigit():
         return DIGITS, MORE, len(text) - 1
     if not text.isascii():
-        return (WIDE if _WIDE.search(text) else LETTERS if max(text) < EUROPE else SCRIPTS), MORE, 0
+        return next((kind for kind, letters in _BEYOND_ASCII if letters.search(text)), SCRIPTS), MORE, 0
     if not any(map(str.isalpha, text)):
         return SYMBOLS, MORE, 0
     if token[0] != " " and len(text) <= SHORT:

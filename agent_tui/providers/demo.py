@@ -28,7 +28,7 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.demo_script import Script, ScriptedStep, Witness, load_script
+from agent_tui.providers.demo_script import Script, ScriptedStep, Witness, call, load_script, spoken, thought
 from agent_tui.records import dataclass
 from agent_tui.text.clean import cut
 from agent_tui.text.numbers import plural
@@ -55,8 +55,10 @@ class Answer:
     delay: float = 0.0
 
     @property
-    def calls_text(self) -> str:
-        return "\n".join(f"{name} {arguments}" for name, arguments in self.calls)
+    def written(self) -> list[str]:
+        """Its reasoning, and all else, as the model writes them."""
+        pieces = [self.text] if self.text else []
+        return [thought(self.reasoning), spoken([*pieces, *(call(*made) for made in self.calls)])]
 
     def deltas(self, position: int) -> Iterator[tuple[Delta, float]]:
         """The pieces, each with the seconds before it. ``position`` tells the ids of equal calls apart."""
@@ -157,8 +159,13 @@ def long_text(seed: int) -> str:
 def summary(request: ModelRequest) -> str:
     """The answer to a summary call: the sections that were asked for, filled from the transcript that came along.
     What the previous summary said of the goal, the instructions and the work done goes on."""
-    text = "\n".join(words_in(sent.message) for sent in request.messages)
-    headings = re.findall(r"^## .+$", "\n".join(block.text for block in request.system), re.M)
+    messages, form = [sent.message for sent in request.messages], "\n".join(b.text for b in request.system)
+    text = "\n".join(map(words_in, messages))
+    if len(messages) > 1:
+        # The conversation itself, and the question as its last message.
+        form = words_in(messages.pop())
+        text = "\n".join(f"[{message.role}] {words_in(message)}" for message in messages)
+    headings = re.findall(r"^## .+$", form, re.M)
     asked = [cut(" ".join(m.split()), 140) for m in re.findall(r"^\[user\] (.*)$", text, re.M)]
     said = [cut(" ".join(m.split()), 100) for m in re.findall(r"^\[assistant\] (.*)$", text, re.M)]
     calls = [f"{name} {cut(arguments, 60)}" for name, arguments in CALL.findall(text)]
@@ -338,10 +345,10 @@ class DemoProvider:
         try:
             async with asyncio.timeout(COUNT_SECONDS):
                 tokens, cached = await asyncio.shield(counting)
-            reasoning, text, calls = await self._witness.count([answer.reasoning, answer.text, answer.calls_text])
+            reasoning, rest = await self._witness.count(answer.written)
         except (WorkerError, TimeoutError):
             return None
-        counted: dict[str, Any] = {"input": tokens, "output": reasoning + text + calls, "reasoning": reasoning}
+        counted: dict[str, Any] = {"input": tokens, "output": reasoning + rest, "reasoning": reasoning}
         counted |= {"cache_read": cached, "cache_write": tokens - cached}
         said = told if isinstance(told, dict) else {}
         return UsageReport(TokenUsage(**{name: said.get(name, number) for name, number in counted.items()}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -148,15 +148,15 @@ class Witness:
 
 
 def serialise(request: ModelRequest) -> list[str]:
-    """The request as the demo model reads it, one text a message. Reasoning of earlier turns is not read."""
-    texts = [f"<|system|>\n{block.text}\n<|end|>" for block in request.system]
-    texts += [
-        f"{json.dumps([t.name, t.description, t.parameters], ensure_ascii=False, separators=(',', ':'))}\n"
-        for t in request.tools
-    ]
-    texts += [f"<|system|>\n{block.text}\n<|end|>" for block in request.documents]
+    """The request as the demo model reads it, one text a message: its prefix as it is, then a chat template, at the end
+    of which an answer begins. So what is known of the model (``context.tokens.FAMILIES``) is the whole truth. Reasoning
+    of earlier turns is not read."""
+    texts = [block.text for block in request.system]
+    texts += [json.dumps(asdict(tool), ensure_ascii=False, separators=(",", ":")) for tool in request.tools]
+    texts += [block.text for block in request.documents]
     turn = max((i for i, sent in enumerate(request.messages) if sent.message.role == "user"), default=0)
-    return [*texts, *(_message(sent.message, reasoning=i > turn) for i, sent in enumerate(request.messages))]
+    texts += (_message(sent.message, reasoning=i > turn) for i, sent in enumerate(request.messages))
+    return [*texts, "<|assistant|>\n"]
 
 
 def media_tokens(request: ModelRequest) -> int:
@@ -165,19 +165,33 @@ def media_tokens(request: ModelRequest) -> int:
     return MEDIA_TOKENS * sum(isinstance(part, AttachmentPart) and part.text is None for part in parts)
 
 
+def thought(text: str) -> str:
+    """Reasoning as the model writes it."""
+    return f"<think>{text}</think>\n" if text else ""
+
+
+def spoken(pieces: Sequence[str]) -> str:
+    """Text and calls as the model writes them, to the end of its answer."""
+    return "\n".join([*(pieces or [""]), "<|end|>"])
+
+
+def call(name: str, arguments: str) -> str:
+    return f"<call>{name}({arguments})</call>"
+
+
 def _message(message: Message, reasoning: bool) -> str:
     pieces: list[str] = []
+    thoughts = ""
     for part in message.parts:
         match part:
             case TextPart() | SummaryPart():
                 pieces.append(part.text)
             case ReasoningPart():
-                if reasoning and part.text:
-                    pieces.append(f"<think>{part.text}</think>")
+                thoughts += thought(part.text) if reasoning else ""
             case ToolCallPart():
-                pieces.append(f"<call>{part.name}({part.arguments})</call>")
+                pieces.append(call(part.name, part.arguments))
             case ToolResultPart():
                 pieces.append(f"<result>{part.text}</result>")
             case AttachmentPart():
-                pieces.append(f"[{part.name}]\n{part.text or ''}")
-    return "\n".join([f"<|{message.role}|>", *(pieces or [""]), "<|end|>"])
+                pieces.append(part.text or f"[{part.name}]")
+    return f"<|{message.role}|>\n{thoughts}{spoken(pieces)}"

@@ -79,7 +79,7 @@ _REFUSALS = (None, 400, 413, 422, 500)
 _UNABLE = re.compile(
     r"--jinja\b|jinja template|chat template|parser for this template|\btemplate: ?[\w.]*:\d+|at row \d+, column \d+|"
     r"conversation roles must|failed to parse (?:messages|tools|tool call|input at)|error parsing tool call|"
-    r"does not support (?:tools|images|thinking|chat)|"
+    r"does not support (?:tools|images|thinking|chat)|parse grammar|json schema conversion failed|unrecognized schema|"
     r"(?:image|audio|tool|tool_choice)s? (?:input |param |call )?(?:is|are) not supported|not supported by this model",
     re.IGNORECASE,
 )

@@ -6,11 +6,12 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
 from agent_tui.models.failure import TEXT_KEPT, Failure, FailureKind, Overflow
+from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.catalog import Called, dialect_of
 from agent_tui.providers.net import BoundError, RedirectError
 from agent_tui.providers.secrets import redact
@@ -217,6 +218,13 @@ _UNSEEING = re.compile(
     r"input should be ['\"`]text|modality is not (?:enabled|supported)",
     re.I,
 )
+_PICTURES = re.compile(r"image|vision|picture|multi-?modal|mmproj|content['\"`]? must be a string", re.I)
+_ITS_KIND = re.compile(
+    r"format|mime|extension|media.?type|\b(?:web[mp]|gif|bmp|tiff?|svg|heic|avif)\b|larger|bigger|more than|resolution|"
+    r"dimension|pixels|animated|\burls?\b|\bsizes?\b|\btools?\b|\bfunctions?\b|assistant|response_format|schema",
+    re.I,
+)
+"""In a sentence about what is not supported of pictures these say that others are, or that it is not about them."""
 _BAD_MEDIA = re.compile(
     r"(?:process|decode|load|read|invalid|unsupported|corrupt|exceed|too (?:large|big|small|many))[^.\n]{0,60}"
     r"(?:image|picture|pdf|document|base64|media)|(?:image|picture|pdf|document|media)[^.\n]{0,60}"
@@ -240,9 +248,16 @@ def refuses_media(failure: Failure) -> Literal["", "any", "these"]:
     if failure.kind not in ("invalid_request", "not_found", "overloaded"):
         return ""
     text = f"{failure.detail}\n{failure.message}"
-    if _UNSEEING.search(text):
+    unseeing = [sentence for sentence in re.split(r"(?<=[.;!?])\s|\n", text) if _UNSEEING.search(sentence)]
+    if not all(map(_ITS_KIND.search, unseeing)):
         return "any"
-    return "these" if failure.kind == "invalid_request" and _BAD_MEDIA.search(text) else ""
+    return "these" if failure.kind == "invalid_request" and (unseeing or _BAD_MEDIA.search(text)) else ""
+
+
+def only_files(failure: Failure) -> bool:
+    """Returns whether a refusal of what was shown names files, and no pictures."""
+    text = f"{failure.detail}\n{failure.message}"
+    return re.search(r"\b(?:input_)?files?\b|\bpdfs?\b", text, re.I) is not None and _PICTURES.search(text) is None
 
 
 def malformed_call(failure: Failure) -> bool:
@@ -250,6 +265,48 @@ def malformed_call(failure: Failure) -> bool:
     if failure.kind not in ("invalid_request", "overloaded", "interrupted_stream"):
         return False
     return _MALFORMED.search(f"{failure.detail}\n{failure.message}") is not None
+
+
+_TOOL_PLACES = (
+    # Gemini's stand below an entry of tools of their own; Anthropic and OpenAI; FastAPI's servers (vLLM).
+    re.compile(r"function_?declarations[.\[](\d+)", re.I),
+    re.compile(r"\btools[.\[](\d+)(?!\S*cache_control)|['\"]tools['\"], (\d+)\b", re.I),
+)
+_OF_TOOLS = re.compile(
+    r"grammar|schema|function_?declaration|\btools?\b.{0,60}\b(?:parameters|properties|function\b.{0,20}\bname)|"
+    r"invalid (?:function|tool) (?:name|definition)",
+    re.I,
+)
+_QUOTED_SCHEMA = re.compile(r"schema:?\s*(?=\{)", re.I)
+
+
+def refused_tools(failure: Failure, tools: Sequence[ToolSchema], brought: Sequence[str]) -> list[str]:
+    """Returns the names of the tools that a request was refused for: those that the refusal names by place or name, or
+    whose schema it quotes. ``brought`` are the tools of others: where it only says that a schema, or the grammar made
+    of one, is wrong, it means one of theirs."""
+    if failure.kind != "invalid_request" or malformed_call(failure):
+        return []
+    text = f"{failure.detail}\n{failure.message}"
+    for pattern in _TOOL_PLACES:
+        places = {int(next(filter(None, found.groups()))) for found in pattern.finditer(text)}
+        if named := [tool.name for place, tool in enumerate(tools) if place in places]:
+            return named
+    if _OF_TOOLS.search(text) is None:
+        return []
+    for words in (r"(?:function|tool)s?\W{1,4}%s(?![\w-])|[\"'`]%s\\?[\"'`] (?:function|tool)", r"[\"'`]%s\\?[\"'`]"):
+        if named := [tool.name for tool in tools if re.search(words.replace("%s", re.escape(tool.name)), text, re.I)]:
+            return named
+    named = []
+    for found in _QUOTED_SCHEMA.finditer(text):
+        with suppress(ValueError, RecursionError):
+            quoted = json.JSONDecoder().raw_decode(text, found.end())[0]
+            named += [tool.name for tool in tools if tool.name not in named and _holds(tool.parameters, quoted)]
+    return named or list(brought)
+
+
+def _holds(schema: Any, quoted: Any) -> bool:
+    inner = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    return schema == quoted or any(_holds(one, quoted) for one in inner)
 
 
 def refuses_schema(failure: Failure) -> bool:

@@ -24,6 +24,7 @@ from agent_tui.providers.catalog import (
     forgets,
     images_of,
     is_for_litellm,
+    sees,
     variable_base,
 )
 from agent_tui.providers.dialects.anthropic import marked_places
@@ -111,7 +112,7 @@ class PieceMaker:
         ):
             settings["images"] = str(images)
         wire = direct_wire(request.spec, info.target)
-        form = (info.target, info.images, wire is None, settings.get("thinking"))
+        form = (info.target, sees(info), info.compacts, wire is None, settings.get("thinking"))
         if form != self._form:
             self._form, self._items = form, []
         treatments = [plan.treatment(i.message.id) if i.message.role == "assistant" else None for i in items]
@@ -142,7 +143,8 @@ class PieceMaker:
         """Returns where ``add_breakpoints`` puts its markers, as numbers of messages."""
         # An answer of which nothing is sent is none on the wire.
         roles = [item.message.role if blocks else "" for item, blocks in zip(self._items, self._blocks, strict=True)]
-        places = marked_places(roles, bool(self._items) and is_summary(self._items[0].message), forgets(target))
+        summary = bool(self._items) and is_summary(self._items[0].message)
+        places = marked_places(roles, summary, forgets(target), request.sent_before)
         return [*([0] if request.system or request.tools else []), *(place + 1 for place in places)]
 
 
@@ -159,7 +161,7 @@ class _Encoder:
     def __init__(self, info: ModelInfo, plan: ReplayPlan, kwargs: Metadata, wire: Wire | None) -> None:
         self._info, self._plan, self._wire = info, plan, wire
         self._dialect = dialect_of(info.target.provider)
-        self._form = ChatForm.of(info.target, info.images)
+        self._form = ChatForm.of(info.target, sees(info))
         self._fields = fields_of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
 
     def piece(self, item: SentMessage, earlier: Known) -> tuple[str, int]:
@@ -176,7 +178,7 @@ class _Encoder:
     def _body(self, items: Sequence[SentMessage], carriers: int) -> list[Metadata]:
         """Returns a body's part for the messages behind the first ``carriers``."""
         if self._info.target.api == "responses":
-            return response_input(items, self._plan, self._info.images)[carriers:]
+            return response_input(items, self._plan, sees(self._info))[carriers:]
         messages = chat_messages(items, self._plan, self._form)[carriers:]
         if self._wire is None:
             return messages

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import replace
 
 from agent_tui.models.messages import (
@@ -18,9 +19,8 @@ from agent_tui.models.messages import (
     ToolCallPart,
     base64_size,
 )
-from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, SystemBlock, Target
-from agent_tui.models.usage import OWN_LIMITS, capped_limit
-from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, takes_markers
+from agent_tui.models.requests import ALL_MEDIA, Media, ModelInfo, ModelRequest, SentMessage, SystemBlock, Target
+from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, limits_in, sees, takes_markers
 from agent_tui.providers.dialects.anthropic import add_breakpoints
 from agent_tui.providers.dialects.chat import is_tagged, with_tags
 from agent_tui.providers.dialects.record import Dialect, Fields, ImageLimits
@@ -48,32 +48,32 @@ from agent_tui.text.numbers import plural
 class ChatForm:
     """The form in which one model takes a conversation, as the records of its provider and family say. ``blocks``:
     reasoning goes back as ``thinking_blocks``; ``lists``: text is sent as content blocks, so that cache markers can be
-    put on them without changing anything else; ``images`` False: the model cannot see; ``joined``: user messages in a
-    row are sent as one, because the model's chat template may refuse them; ``named``: a tool's result carries its
-    name."""
+    put on them without changing anything else; ``media``: what the model is shown; ``alternating``: no user
+    message follows another, or a result, because the model's chat template may refuse it; ``named``: a tool's result
+    carries its name."""
 
     dialect: Dialect
     blocks: bool
     lists: bool
-    joined: bool
+    alternating: bool
     named: bool
-    images: bool | None = None
+    media: Media = ALL_MEDIA
 
     @staticmethod
-    def of(target: Target, images: bool | None = None) -> ChatForm:
+    def of(target: Target, media: Media = ALL_MEDIA) -> ChatForm:
         dialect, family = dialect_of(target.provider), family_record(target.family)
         return ChatForm(
             dialect,
             blocks=dialect.thinking_blocks and family.signed_blocks,
             lists=takes_markers(target),
-            joined=family.alternates and not dialect.merging,
+            alternating=family.alternates and not dialect.merging,
             named=dialect.named_results or family.named_results,
-            images=images,
+            media=media,
         )
 
     def block(self, part: AttachmentPart) -> Metadata:
         """An attachment as this model takes it."""
-        return attachment_block(part, self.images, files=not self.dialect.no_files)
+        return attachment_block(part, self.media)
 
 
 def chat_messages(
@@ -97,20 +97,21 @@ def chat_messages(
         else:
             messages.append({"role": "user", "content": _user_content(entry, form)})
     _show(messages, seen, form)
-    return _joined(messages) if form.joined else messages
+    return _alternating(messages) if form.alternating else messages
 
 
-def _joined(messages: list[Metadata]) -> list[Metadata]:
+def _alternating(messages: list[Metadata]) -> list[Metadata]:
     """User messages in a row as one: a summary and what the user said after it, or what was said before an answer
-    came. What is before them stays the same bytes."""
+    came; a word of the model's before one that follows a result. What is before them stays the same bytes."""
     found: list[Metadata] = []
     for message in messages:
-        if message["role"] == "user" and found and found[-1]["role"] == "user":
+        before = found[-1]["role"] if found and message["role"] == "user" else ""
+        if before == "user":
             first, second = found[-1]["content"], message["content"]
             both = f"{first}\n\n{second}" if isinstance(first, str) and isinstance(second, str) else None
             found[-1] = {"role": "user", "content": both or [*_blocks(first), *_blocks(second)]}
         else:
-            found.append(message)
+            found += [{"role": "assistant", "content": "OK."}] * (before == "tool") + [message]
     return found
 
 
@@ -131,6 +132,7 @@ def _user_content(message: Message, form: ChatForm) -> str | list[Metadata]:
         if isinstance(part, AttachmentPart):
             blocks.append(form.block(part))
         elif isinstance(part, (TextPart, SummaryPart)) and part.text.strip():
+            blocks.extend(part.items if isinstance(part, SummaryPart) else ())
             blocks.append({"type": "text", "text": encodable(part.text)})
     blocks = blocks or [{"type": "text", "text": EMPTY_USER}]
     if form.lists or any(block["type"] != "text" for block in blocks):
@@ -333,6 +335,7 @@ class WireCall:
     method: str
     kwargs: Metadata
     notes: tuple[str, ...] = ()
+    compacts: bool = False
 
 
 _NOT_OF_A_BODY = frozenset(
@@ -363,7 +366,8 @@ def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
     if info.images is not False:
         request = replace(request, messages=sendable(request.messages, images_of(info.target)))
     method, kwargs = call_arguments(request, info, plan, thinking)
-    return WireCall(method, kwargs | {"drop_params": True, "max_retries": 0, "stream": True}, thinking.notes)
+    arguments = kwargs | {"drop_params": True, "max_retries": 0, "stream": True}
+    return WireCall(method, arguments, thinking.notes, request.compacts)
 
 
 def call_arguments(
@@ -374,14 +378,15 @@ def call_arguments(
     method, kwargs = build(request, info, plan)
     kwargs.update(thinking.kwargs)
     _hold_to(kwargs, request, info)
-    for name, value in request.spec.extra.items():
+    for name, value in deepcopy(request.spec.extra).items():
         if isinstance(value, dict) and isinstance(kwargs.get(name), dict):
             kwargs[name] = {**kwargs[name], **value}
         else:
             kwargs[name] = value
-    if request.capped and request.max_output is not None:
-        for place in (kwargs, kwargs.get("extra_body") or {}):
-            place.update({name: capped_limit(place[name], request.max_output) for name in OWN_LIMITS if name in place})
+    if request.capped and (most := request.max_output) is not None:
+        for place, name in limits_in(kwargs, info.target):
+            own = place[name]
+            place[name] = min(int(own), most) if isinstance(own, (int, float)) and own > 0 else most
     return method, kwargs
 
 
@@ -409,9 +414,8 @@ def model_name(target: Target, configured: str) -> str:
 
 
 def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str, Metadata]:
-    target = info.target
+    target, form = info.target, ChatForm.of(info.target, sees(info))
     dialect, family = dialect_of(target.provider), family_record(target.family)
-    form = ChatForm.of(target, info.images)
     texts, documents = _texts(request.system), _texts(request.documents)
     messages = chat_messages(request.messages, plan, form, (*texts, *documents))
     tools = [
@@ -428,12 +432,10 @@ def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str
         tools = [{"type": "function", "function": {"name": n, "description": "", "parameters": _ANY}} for n in used]
     if form.lists:
         summary = bool(request.messages) and is_summary(request.messages[0].message)
-        add_breakpoints(messages, tools, len(texts), summary, forgets(target), ttl=request.spec.cache_ttl)
-    kwargs: Metadata = {
-        "model": model_name(target, request.spec.model),
-        "messages": messages,
-        "stream_options": {"include_usage": True},
-    }
+        sent = len(chat_messages(request.messages[: request.sent_before], plan, form))
+        add_breakpoints(messages, tools, len(texts), summary, forgets(target), request.spec.cache_ttl, sent)
+    kwargs: Metadata = {"model": model_name(target, request.spec.model), "messages": messages}
+    kwargs["stream_options"] = {"include_usage": True}
     if tools:
         kwargs["tools"] = tools
     if stand_in and dialect.wire is not None and dialect.wire.chooses_none:
@@ -473,7 +475,7 @@ def _responses(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tupl
     target = info.target
     kwargs: Metadata = {
         "model": model_name(target, request.spec.model),
-        "input": response_input(request.messages, plan, info.images),
+        "input": response_input(request.messages, plan, sees(info)),
         "store": False,
     }
     if info.reasoning is not False:

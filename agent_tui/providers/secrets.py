@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -18,17 +18,22 @@ MIN_LENGTH = 8
 """Shorter values are not treated as secrets: replacing them would garble ordinary words."""
 
 _NAME = re.compile(r"(?i)(api[_-]?key|token|secret|password|credential)")
+_KEY_BEGINNINGS = "sk|pk|rk|gsk|xai|csk|nvapi|pplx|hf|r8|fw|tgp|ghp|gho|ghs|github_pat|glpat"
 _PATTERNS = (
-    re.compile(
-        r"\b(?:sk|pk|rk|gsk|xai|csk|nvapi|pplx|hf|r8|fw|tgp|ghp|gho|ghs|github_pat|glpat)[-_][A-Za-z0-9_\-.]{12,}"
+    (
+        [f"{name}{mark}" for name in _KEY_BEGINNINGS.split("|") for mark in "-_"],
+        re.compile(rf"\b(?:{_KEY_BEGINNINGS})[-_][A-Za-z0-9_\-.]{{12,}}"),
     ),
-    re.compile(r"\bAIza[0-9A-Za-z_\-]{20,}"),
-    re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-    re.compile(r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
-    re.compile(r"(?i)(?<=bearer )[A-Za-z0-9._~+/=\-]{8,}"),
-    re.compile(r"(?i)(?<=[?&]key=)[^&\s\"']{6,}"),
-    re.compile(r"(?i)(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),
+    (["aiza"], re.compile(r"\bAIza[0-9A-Za-z_\-]{20,}")),
+    (["akia", "asia"], re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
+    (["eyj"], re.compile(r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*")),
+    (["bearer "], re.compile(r"(?i)(?<=bearer )[A-Za-z0-9._~+/=\-]{8,}")),
+    (["key="], re.compile(r"(?i)(?<=[?&]key=)[^&\s\"']{6,}")),
+    (["://"], re.compile(r"(?i)(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")),
 )
+"""What looks like a key, each behind texts (in small letters) without one of which it is not looked for: to search for
+a text is cheap."""
+_FIELDS = ("api", "authorization", "token", "secret")
 _FIELD = re.compile(
     r"(?i)((?:x-api-key|api[-_]?key|x-goog-api-key|authorization|access[-_]?token|secret[-_]?key)"
     r"[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?)([^\s\"',;}\]]{6,})"
@@ -104,12 +109,24 @@ def mask(text: str, values: Iterable[str]) -> str:
     return text if pattern is None else pattern.sub(MASK, text)
 
 
+def redactor(known: Iterable[str] = ()) -> Callable[[str], str]:
+    """``redact`` for many texts: the environment is read once."""
+    values = frozenset((*known, *environment_secrets()))
+
+    def hide(text: str) -> str:
+        text = mask(text, values)
+        small = text.lower()
+        for beginnings, pattern in _PATTERNS:
+            if any(beginning in small for beginning in beginnings):
+                text = pattern.sub(MASK, text)
+        return _FIELD.sub(lambda m: m.group(1) + MASK, text) if any(word in small for word in _FIELDS) else text
+
+    return hide
+
+
 def redact(text: str, known: Iterable[str] = ()) -> str:
     """``text`` without secrets: the ``known`` values, those of the environment, and whatever looks like a key."""
-    text = mask(text, (*known, *environment_secrets()))
-    for pattern in _PATTERNS:
-        text = pattern.sub(MASK, text)
-    return _FIELD.sub(lambda m: m.group(1) + MASK, text)
+    return redactor(known)(text)
 
 
 class Redactor:

@@ -189,8 +189,8 @@ _COLUMNS = "max_window, max_input, max_output, believed, configured_window, conf
 
 
 def forgotten_text(count: int) -> str:
-    """Returns the line that says that the learned limits of so many models were forgotten."""
-    return f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned."
+    """Returns the line that says that what servers taught of so many models was forgotten."""
+    return f"Forgot what servers taught of {plural(count, 'model')}." if count else "Servers have taught nothing yet."
 
 
 class Learned:
@@ -234,7 +234,8 @@ class Learned:
             self._db.run("DELETE FROM learned_limit WHERE model = ? AND server = ?", (encode(model), encode(server)))
 
     def replay_facts(self, model: str, server: str) -> set[str]:
-        """Returns the facts learned of how a model at a server takes reasoning back (``failures.refusals``)."""
+        """Returns what else a server taught of a model by refusing: how it takes reasoning back, pictures, tools
+        (``engine/models.py``)."""
         rows = self._db.all(
             "SELECT fact FROM replay_fact WHERE model = ? AND server = ?", (encode(model), encode(server))
         )
@@ -249,11 +250,16 @@ class Learned:
             )
 
     def forget_all(self) -> int:
-        """Forgets all limits and all that was learned of reasoning, of all models: what servers do may have changed.
-        How many limits there were."""
+        """Forgets all that was learned of all models: what servers do may have changed. How many models that were."""
         with self._db.writing():
+            limits = self._db.all("SELECT model, server FROM learned_limit")
+            # There the API follows the model's name.
+            facts = [
+                (decode(m).rpartition(" ")[0], s) for m, s in self._db.all("SELECT model, server FROM replay_fact")
+            ]
             self._db.run("DELETE FROM replay_fact")
-            return self._db.run("DELETE FROM learned_limit").rowcount
+            self._db.run("DELETE FROM learned_limit")
+            return len({*facts, *((decode(model), server) for model, server in limits)})
 
 
 class Offers:

@@ -205,9 +205,12 @@ def _each(item: Load) -> Load:
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "pinned": (list,),
+    "pinned_messages": (list,),
     "compaction_failures": (int,),
     "compaction_paused": (bool,),
     "compaction_off": (bool,),
+    "compaction_asked": (list,),
+    "compaction_unanswered": (int, float),
     "thinking": (str, type(None)),
     "environment": (str, type(None)),
     "budget": (dict,),
@@ -262,9 +265,9 @@ def _fits(key: str, value: JSON) -> bool:
     if type(value) not in _TYPES[key]:
         return False
     match key:
-        case "pinned" | "named_hosts" | "read_outside":
+        case "pinned" | "pinned_messages" | "named_hosts" | "read_outside" | "compaction_asked":
             return all(isinstance(text, str) for text in value)
-        case "compaction_failures":
+        case "compaction_failures" | "compaction_unanswered":
             return bool(value >= 0)
         case "budget":
             return all(name in BUDGETS and (limit is None or _positive(limit)) for name, limit in value.items())

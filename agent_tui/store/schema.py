@@ -249,6 +249,22 @@ _COUNTS_BY_KIND: Migration = (
         model BLOB NOT NULL, server BLOB NOT NULL, data TEXT NOT NULL, PRIMARY KEY (model, server)) WITHOUT ROWID""",
 )
 
+OTHER_KINDS: Migration = (
+    # What was counted, estimated and learned by other kinds of text says nothing of those there are now
+    # (``models.calibration.TERMS``), also where there were as many of them: texts are counted again, calibrations
+    # learned anew, and past steps made again with what is known of the model's family. It goes to the end of the list
+    # once more when the kinds change.
+    "UPDATE message SET counts = NULL WHERE counts IS NOT NULL",
+    "DELETE FROM token_count",
+    "DELETE FROM calibration",
+    """UPDATE step SET data = json_remove(data, '$.growth', '$.given.calibrated')
+        WHERE CASE typeof(data) WHEN 'text' THEN json_valid(data) END""",
+    """UPDATE fixed_set SET data = (
+        SELECT json_group_array(CASE type WHEN 'object' THEN json_remove(value, '$.counts') ELSE value END)
+        FROM json_each(fixed_set.data))
+        WHERE CASE typeof(data) WHEN 'text' THEN json_valid(data) END""",
+)
+
 MIGRATIONS: list[Migration] = [
     _FIRST,
     _GROWTH,
@@ -264,6 +280,7 @@ MIGRATIONS: list[Migration] = [
     _MESSAGES_OF_THE_BRANCH,
     _REPORTS_AS_THEY_CAME,
     _COUNTS_BY_KIND,
+    OTHER_KINDS,
 ]
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 _SURROGATES = range(0xD800, 0xE000)
@@ -236,3 +236,34 @@ def encodable(text: str) -> str:
     Nothing else is changed: this is what goes over the wire."""
     lone = re.search(_SURROGATE, text)
     return text if lone is None else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+_END = re.compile(r"[.!?…؟。！？](?:(?<=[.!?…؟])['\"”’)]*\s+(?=[^\sa-z])|(?<=[。！？])[。！？]*[”」』）)]*)")
+_SHORT = re.compile(r"(?:\b[^\W\d_]|\b(?:etc|vs|bzw|ca|Nr|No|cf|Dr|Mr|Mrs))\.\s+$")
+"""A point that ends no sentence: an abbreviation's."""
+
+
+def sentences_in(text: str) -> Iterator[str]:
+    """The sentences and lines of a text. Lines that were wrapped in a sentence are joined."""
+    for line in _unwrapped(text.splitlines()):
+        start = 0
+        for end in _END.finditer(line):
+            if _SHORT.search(line[max(0, end.end() - 8) : end.end()]) is None:
+                yield line[start : end.end()].strip()
+                start = end.end()
+        if last := line[start:].strip():
+            yield last
+
+
+def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
+    held: list[str] = []
+    for line in lines:
+        before = held[-1] if held else ""
+        if held and line[:1].islower() and len(before) >= 40 and (before[-1].isalnum() or before[-1] == ","):
+            held.append(line.rstrip())
+            continue
+        if held:
+            yield " ".join(held)
+        held = [line.rstrip()]
+    if held:
+        yield " ".join(held)

@@ -38,6 +38,7 @@ _NAMES: Mapping[str, str] = {
     "subagent": "task agent newtask",
     "ask": "askuserquestion askuser question requestuserinput askfollowupquestion",
     "present_plan": "exitplanmode planexit",
+    "recall": "conversationsearch searchconversation searchhistory",
     "skill": "activateskill",
 }
 """What our tools are called elsewhere, in small letters without signs: `TodoWrite` and `todo-write` are one."""
@@ -75,6 +76,7 @@ _ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "subagent": {"description": "title", "prompt": "task instructions message"},
     "ask": {"question": "", "choices": "options", "several": "multiselect multiple"},
     "present_plan": {"plan": ""},
+    "recall": {"query": "text pattern search", "id": "messageid callid toolcallid", "offset": "start from"},
     "skill": {"name": "skill skillname"},
 }
 """By tool, every argument of ours, and what it is called elsewhere."""
@@ -100,6 +102,7 @@ _PASSED_OVER: Mapping[str, str] = {
     "subagent": "subagenttype agent model name teamname mode isolation resume runinbackground timeout",
     "ask": "header questions metadata",
     "present_plan": "allowedprompts",
+    "recall": "limit maxresults",
     "skill": "args arguments",
 }
 """What says how an answer is given elsewhere, or names what we have none of; the work is the same without it."""

@@ -8,7 +8,8 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from agent_tui.errors import ToolError
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import Metadata, ToolCallPart
+from agent_tui.text.clean import printable_line
 
 T = TypeVar("T")
 
@@ -176,3 +177,17 @@ def _kind(value: object) -> str:
     if value is None:
         return "null"
     return {list: "a list", str: "a string", bool: "a boolean"}.get(type(value), "a number")
+
+
+LABEL_CHARS = 60
+
+
+def call_label(call: ToolCallPart) -> str:
+    """``read app.py``: the tool and the first text among its arguments."""
+    try:
+        arguments = json.loads(call.arguments) if len(call.arguments) < 4_096 else None
+    except (ValueError, RecursionError):
+        arguments = None
+    values = arguments.values() if isinstance(arguments, dict) else ()
+    first = next((v for v in values if isinstance(v, str) and v), "")
+    return printable_line(f"{call.name} {first}", LABEL_CHARS)

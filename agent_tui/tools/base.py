@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from agent_tui.config import ToolsConfig
 from agent_tui.models.events import PlanAnswer, QuestionAnswer
-from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.messages import AttachmentPart, Message, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
 from agent_tui.providers.secrets import Redactor
@@ -112,6 +112,14 @@ class ToolMemory:
     todo: list[TodoItem] = field(default_factory=list)
 
 
+@dataclass(slots=True, frozen=True)
+class Past:
+    """The conversation, its oldest message first, and the ids of those messages that are not sent in full any more."""
+
+    path: Sequence[Message] = ()
+    gone: frozenset[str] = frozenset()
+
+
 class Keeping(Protocol):
     """Keeps what a command destroys or changes, so that it comes back."""
 
@@ -164,6 +172,8 @@ class ToolContext:
     """What the model takes: larger images are scaled down before they become part of an answer."""
     user: User | None = None
     """Who can be asked; None for a subagent's call."""
+    past: Callable[[], Past] = Past
+    """What ``recall`` looks through: this session's own."""
     jobs: Jobs | None = None
     """The commands in the background; None where nothing can run there."""
     keeping: Keeping | None = None

@@ -59,6 +59,7 @@ def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
     from agent_tui.tools.builtin.fetch import FetchTool
     from agent_tui.tools.builtin.find import GlobTool, GrepTool, ListTool
     from agent_tui.tools.builtin.read import ReadTool
+    from agent_tui.tools.builtin.recall import RecallTool
 
     return [
         ReadTool(),
@@ -75,6 +76,7 @@ def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
         SubagentTool(),
         AskTool(),
         PresentPlanTool(),
+        RecallTool(),
     ]
 
 

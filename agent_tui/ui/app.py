@@ -419,11 +419,16 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
     def on_copy_requested(self, event: posted.CopyRequested) -> None:
         self.chat.copying.copy(event.text, event.what)
 
+    def on_pin_asked(self, event: posted.PinAsked) -> None:
+        if event.message_id:
+            self.view.begin(lambda: self.chat.sender.command(f"/pin {event.message_id}"))
+        self.view.hint("" if event.message_id else "No message of yours is in view to be pinned")
+
     def on_link_clicked(self, event: posted.LinkClicked) -> None:
         self.open_url(event.url)
 
-    def on_picture_asked(self, event: posted.PictureAsked) -> None:
-        self.chat.pictures.open(event.key)
+    def on_screen_asked(self, event: posted.ScreenAsked) -> None:
+        self.open_screen(event.name, event.key)
 
     def on_follow_changed(self, event: posted.FollowChanged) -> None:
         if event.follow:

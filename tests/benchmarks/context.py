@@ -20,16 +20,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.incremental import Incremental
+from agent_tui.context.tokens import family_of
 from agent_tui.context.view import ViewBuilder
+from agent_tui.models.calibration import Calibration, text_content
 from agent_tui.models.messages import ReasoningPart
 from agent_tui.models.usage import Limits, TokenUsage
-from tests.support.contexts import Conversation, fixed_part, model
+from tests.support.contexts import TARGET, Conversation, fixed_part, model
 
 RESULTS_A_TURN = 3
 LIMITS = Limits(1_000_000_000, None, 64_000, "config")
 
 
-def grow(conversation: Conversation, messages: int, size: list[int]) -> None:
+def grow(conversation: FastConversation, messages: int, size: list[int]) -> None:
     """Turns of one user message and four steps, three of which call a tool, until there are enough messages."""
     while len(conversation.path) < messages:
         conversation.say(f"question {len(conversation.path)}", raw=12)
@@ -37,19 +39,24 @@ def grow(conversation: Conversation, messages: int, size: list[int]) -> None:
             one_step(conversation, size, last=number == RESULTS_A_TURN)
 
 
-def one_step(conversation: Conversation, size: list[int], last: bool) -> None:
+def one_step(conversation: FastConversation, size: list[int], last: bool) -> None:
     call = f"c{len(conversation.path)}"
     usage = TokenUsage(size[0], 90, 40, cache_read=max(0, size[0] - 100))
     thought = ReasoningPart("thinking about it", {"signature": "s"}, "now" if len(conversation.path) < 400 else None)
     # Building the fingerprints of a growing list afresh for each step would take longer than what is measured.
-    conversation.answer(usage, calls=() if last else (call,), reasoning=thought, raw=40)
+    before = conversation.steps[-1].id if conversation.steps else None
+    step = conversation.answer(usage, calls=() if last else (call,), reasoning=thought, raw=40)
+    off = len(conversation.path) % 21 - 10
+    step.anchor_step, step.estimated_input, step.estimated_spread = before, size[0] + off, 9
+    step.actual_input, step.growth = size[0], text_content(None, 210)
+    conversation.calibration = conversation.calibration.learned(step.growth, 210 - off)
     size[0] += 90
     if not last:
         conversation.result(call, raw=200)
         size[0] += 210
 
 
-def build(messages: int) -> tuple[Conversation, list[int]]:
+def build(messages: int) -> tuple[FastConversation, list[int]]:
     conversation = FastConversation(fixed=[fixed_part(raw=2_000), fixed_part("tools", 4_000, "read", "builtin")])
     size = [6_100]
     grow(conversation, messages, size)
@@ -57,7 +64,10 @@ def build(messages: int) -> tuple[Conversation, list[int]]:
 
 
 class FastConversation(Conversation):
-    """Keeps the view and its fingerprint instead of building them afresh for each step."""
+    """Keeps the view and its fingerprint instead of building them afresh for each step; each step's report was expected
+    and teaches, as in a session."""
+
+    calibration: Calibration = family_of(TARGET).beginning
 
     def answer(self, *args: object, **options: object):  # type: ignore[no-untyped-def]
         from agent_tui.models.messages import extend
@@ -81,11 +91,11 @@ def known_count(conversation: FastConversation) -> int:
     return conversation._known[0]
 
 
-def timed(conversation: Conversation, accounts: Incremental, builder: ViewBuilder) -> tuple[float, float]:
+def timed(conversation: FastConversation, accounts: Incremental, builder: ViewBuilder) -> tuple[float, float]:
     """Milliseconds of the view and of the calculation."""
-    start = time.perf_counter()
+    start = time.process_time()
     view = builder.build(conversation.path, conversation.records, conversation.summaries)
-    middle = time.perf_counter()
+    middle = time.process_time()
     info = model(conversation.target, LIMITS)
     inputs = ContextInputs(
         info,
@@ -93,11 +103,12 @@ def timed(conversation: Conversation, accounts: Incremental, builder: ViewBuilde
         conversation.steps,
         conversation.records,
         conversation.fixed,
+        calibration=conversation.calibration,
         fixed_fingerprint=conversation.fixed_fingerprint,
         effort="medium",
     )
     usage = accounts.usage(inputs)
-    end = time.perf_counter()
+    end = time.process_time()
     assert sum(r.tokens for r in usage.rows) == usage.total
     assert usage.anchor_step is not None
     return 1_000 * (middle - start), 1_000 * (end - middle)

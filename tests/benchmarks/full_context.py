@@ -1,15 +1,35 @@
 """Hundreds of turns at full context against providers that count truly.
 
 python -m tests.benchmarks.full_context [--models claude-4.6,vllm] [--windows 8192,32768] [--turns 200] [--json]
-    [--vocabulary qwen]
+    [--vocabulary qwen] [--names some-model,llama-3.3-70b] [--mixed 4]
 
-Last figures, seed 1, all seven models at 8 192, 32 768 and 200 000 tokens (10 185 steps, 20 minutes): no turn dead or
-failed, no row wrong, no compaction needless, no request invalid, shown = trigger in every state; error at 95 %
-29-68 / 33-65 / 94-126 tokens (at most 0.83 % of the window); thinking on in 100 % of the steps but for Claude 4.5 at
-8 192 (98.4 %); read from the cache 77-85 / 85-92 / 90-96 %.
-The interval (vllm, claude-4.6, openai-chat, gemini; 80 turns, 2 328 steps) held in 97-100 % of the steps, ± 38-43 /
-71-82 / 176-198 tokens on average; with Qwen's vocabulary (vllm at 8 192, 32 768 and 131 072) in 94.8, 96.4 and 96.4 %,
-± 43, 84 and 154.
+``--mixed``: restarts, kills, switched models, edited memory files, pinned documents, undone compactions, refusals, bad
+reports and a window that shrinks, one of them every so many turns, and texts of every kind; there each automatic
+compaction is checked by having the server count the request, and requests that were refused for their size are steps.
+
+All events mixed, real vocabularies (``--models vllm --mixed 4 --turns 60``, seed 1, one build of 2026-11-23, 20 runs,
+2,787 steps, on a busy machine): error at 95 % in percent of the window, percent of the steps in which the
+interval held, and its ± in tokens on average. Qwen, DeepSeek and Llama 3 under their names, Tekken as mistral-small,
+Claude 2's, which no family has, under a name that says nothing. "-": not run. The model that is switched to is called
+llama-3.3-70b and counts with cl100k, so its name tells another vocabulary than it has.
+
+                        8 192             32 768            128 000            200 000          1 000 000
+Qwen         1.21  93.5    61   0.46  96.4   134   0.59  92.9   522   0.55  92.0   637   0.81  91.4  5278
+Tekken       0.80  95.7    67   1.36  94.3   200                  -   0.65  92.0   765   0.62  92.1  3621
+DeepSeek     1.33  95.7    60   1.38  94.2   246                  -   0.66  90.8   921                  -
+Llama 3      0.84  95.7    57   0.53  94.2   131                  -   0.71  90.6   650   0.36  88.7  3414
+Claude 2     2.16  94.9    98   3.17  90.9   349                  -   1.43  91.3  1907   1.93  89.4 10529
+
+No turn was dead or failed, no compaction needless, no request invalid, no input refused but where the server had been
+started anew with less. Missed: the goal of 1 % with an unknown vocabulary and, at 32 768 and below, with some known
+ones; intervals held in fewer than 93 % of the steps from 128 000 on, and 25 of 476 compactions began outside theirs.
+Three true reports were doubted (200 000). 24 states of one run (Claude 2, a million) had rows scaled to fit, and
+said so. 10 requests went out with counts that had not been shown yet, which is mended since.
+
+Without events, counting like o200k (an earlier build, 2026-11-22, not repeated; all seven models at 8 192, 32 768 and
+200 000 tokens, 200 turns, 10 185 steps, 20 minutes): error at 95 % 29-68 / 33-65 / 94-126 tokens (at most 0.83 % of the
+window); thinking on in 100 % of the steps but for Claude 4.5 at 8 192 (98.4 %); read from the cache 77-85 / 85-92 /
+90-96 %.
 """
 
 from __future__ import annotations
@@ -20,27 +40,34 @@ import json
 import logging
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
+from agent_tui.providers.litellm import VOCABULARIES, place
 from agent_tui.providers.worker.client import WorkerClient
 from tests.benchmarks.league.vocabularies import NAMES, vocabulary
 from tests.support.end_to_end import KEY_VARIABLE
-from tests.support.long_run_figures import FLAVOURS, Outcome
+from tests.support.long_run_figures import FLAVOURS, Flavour, Outcome
 from tests.support.long_runs import Plan, long_run
-from tests.support.true_provider.tokens import Tokenizer
+from tests.support.mixed_runs import Mix, mixed_run
 
 WINDOWS = (8_192, 32_768, 200_000)
 
 
-async def run(models: list[str], windows: list[int], plan: Plan, seed: int, verbose: bool) -> list[Outcome]:
+async def run(
+    flavours: list[Flavour], windows: list[int], plan: Plan, mix: Mix | None, seed: int, verbose: bool
+) -> list[Outcome]:
     """All runs, one after the other, with one worker."""
     worker = WorkerClient()
     found = []
     try:
-        for model in models:
+        for flavour in flavours:
             for window in windows:
                 begun = time.perf_counter()
-                outcome = await long_run(model, window, seed, plan, worker)
+                if mix is None:
+                    outcome = await long_run(flavour, window, seed, plan, worker)
+                else:
+                    outcome = await mixed_run(flavour, window, seed, plan, mix, worker)
                 found.append(outcome)
                 if verbose:
                     print(_line(outcome), f"{time.perf_counter() - begun:6.1f} s", flush=True)
@@ -80,17 +107,25 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--exact", action="store_true", help="ask the provider for exact counts, as the default is")
     parser.add_argument("--vocabulary", default="", help=f"a real one to count with: {', '.join(NAMES)}")
-    parser.add_argument("--files", type=Path, default=Path(), help="LiteLLM's folder of tokenizers, for some of them")
+    parser.add_argument("--names", default="", help="what the models are called, instead of what they are")
+    parser.add_argument("--mixed", type=int, default=0, help="all events, one every so many turns")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    flavours = [FLAVOURS[name] for name in args.models.split(",")]
+    files = place(*VOCABULARIES) or Path()
     if args.vocabulary:
-        Tokenizer.vocabulary = staticmethod(vocabulary(args.vocabulary, args.files))
+        flavours = [replace(flavour, vocabulary=vocabulary(args.vocabulary, files)) for flavour in flavours]
+    if args.names:
+        flavours = [flavour.called(name) for flavour in flavours for name in args.names.split(",")]
+    mix = None
+    if args.mixed:
+        other = FLAVOURS["vllm"].called("llama-3.3-70b")
+        mix = Mix(replace(other, vocabulary=vocabulary("cl100k", files)) if args.vocabulary else other, args.mixed)
     logging.disable(logging.WARNING)
     os.environ.setdefault(KEY_VARIABLE, "test-key")
     windows = [int(w) for w in args.windows.split(",")]
-    outcomes = asyncio.run(
-        run(args.models.split(","), windows, Plan(args.turns, exact=args.exact), args.seed, not args.json)
-    )
+    plan = Plan(args.turns, exact=args.exact)
+    outcomes = asyncio.run(run(flavours, windows, plan, mix, args.seed, not args.json))
     if args.json:
         print(json.dumps([{**o.row(), "faults": o.faults()} for o in outcomes], indent=1))
     else:

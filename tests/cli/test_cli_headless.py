@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
@@ -45,6 +46,7 @@ KEYS = {
     "unpriced_calls",
     "usage_by_kind",
     "doubted_reports",
+    "compactions",
     "context",
     "tool_calls",
     "denied_calls",
@@ -133,6 +135,31 @@ def test_stream_json_is_one_event_a_line(cli: Cli) -> None:
     assert "a.txt" in result["text"]
     assert lines[-1]["stop_reason"] == "end"
     assert set(lines[-1]) == KEYS | {"type", "v"}
+
+
+def test_a_compaction_is_fields_and_not_a_sentence(cli: Cli) -> None:
+    long = "All of this can be told again in a word. " * 130
+    decided = f'[[step]]\ntext = "We decided to use SQLite for the store. {long}"\n'
+    summary = '[[step]]\nkind = "compaction"\ntext = "## Goal\\nTalk."\nrepeat = 0\n'
+    cli.script(f'window = 9000\nmax_output = 1000\n{summary}{decided}[[step]]\ntext = "{long}"\nrepeat = 0\n')
+    messages = [{"type": "user", "text": f"Never touch old_{n}.py."} for n in range(8)]
+    said = "".join(json.dumps(message) + "\n" for message in messages).encode()
+    flags = ("-p", "--input-format", "stream-json", "--output-format")
+    lines = cli.run(*flags, "stream-json", "-m", "demo", stdin=said).lines
+    ended = [line for line in lines if line["type"] == "compaction" and line["phase"] == "end"]
+    assert ended and lines[-1]["compactions"] == [made for line in ended for made in line["compactions"]]
+    for made in lines[-1]["compactions"]:
+        assert made["before_low_tokens"] <= made["before_tokens"] <= made["before_high_tokens"]
+        assert made["after_low_tokens"] <= made["after_tokens"] <= made["after_high_tokens"] < made["before_tokens"]
+    made = next(made for made in lines[-1]["compactions"] if made["kind"] == "summary")
+    for stands in ("kept", "recallable", "lost"):
+        assert made[stands] == sum(counts[stands] for counts in made["facts"].values())
+    assert made["kept"] > 0 and made["appended"] > 0 and made["cost_usd"] == 0 and made["warm"] is not None
+    assert made["cache_read_tokens"] is None or made["cache_read_tokens"] <= made["input_tokens"]
+    assert made["came_back_calls"] == 0
+    session = lines[-1]["session_id"]
+    stored = cli.run("context", "--session", session, "--json").json["session"]["compactions_made"]
+    assert stored == lines[-1]["compactions"], "the same form everywhere"
 
 
 def test_standard_input_goes_after_the_prompt(cli: Cli) -> None:

@@ -294,10 +294,10 @@ def test_flags_that_a_subcommand_lacks_are_refused(cli: Cli) -> None:
 
 
 def test_doctor_forgets_what_servers_said_of_limits(cli: Cli) -> None:
-    assert cli.run("doctor", "--forget").out == "No limits were learned.\n"
+    assert cli.run("doctor", "--forget").out == "Servers have taught nothing yet.\n"
     with Store.open(cli.paths.database) as store:
         store.learned.put_limit(LearnedLimit("openai/x", "http://127.0.0.1:1", 8_192, learned_at=1.0))
     report = cli.run("doctor").out
     assert "openai/x at http://127.0.0.1:1: window 8,192" in report
-    assert cli.run("doctor", "--forget").out == "Forgot the learned limits of 1 model.\n"
+    assert cli.run("doctor", "--forget").out == "Forgot what servers taught of 1 model.\n"
     assert "openai/x" not in cli.run("doctor").out

@@ -12,13 +12,13 @@ from tests.support.fake_agent import FakeAgent
 async def test_pin_and_unpin_name_a_file_alike(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     said = []
-    for line in (f"/pin {tmp_path}/docs/spec.md", "/pin", f"/unpin {tmp_path}/docs/spec.md", "/pin /etc/hosts"):
+    for line in (f"/pin {tmp_path}/docs/spec.md", "/pins", f"/unpin {tmp_path}/docs/spec.md", "/pin /etc/hosts"):
         result = await registry.run(agent, line)
         assert isinstance(result, Text) and not result.error
         said.append(result.text)
     assert said == [
         "Pinned docs/spec.md (1 document pinned).",
-        "Pinned:\n  docs/spec.md",
+        "Pinned:\n  docs/spec.md: ~0 tokens; goes with every request",
         "Unpinned docs/spec.md.",
         "Pinned /etc/hosts (1 document pinned).",
     ]

@@ -14,7 +14,7 @@ import tiktoken
 from tokenizers import Tokenizer
 
 from agent_tui.context.accounting.believed import Verdict, believe
-from agent_tui.context.accounting.reports import after_step, before_step, verified_growth
+from agent_tui.context.accounting.reports import after_step, before_step, relearned, verified_growth
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.past import given_of
 from agent_tui.context.tokens import family_of, message_text_for_count
@@ -54,10 +54,35 @@ def raw(text: str) -> int:
 
 @cache
 def _sources() -> list[list[str]]:
-    """Lines of real files: code, prose, configuration."""
-    root = Path(__file__).parents[2]
-    names = ("ARCHITECTURE.md", "README.md", "pyproject.toml", "agent_tui/context/anchor.py", "tests/support/soak.py")
-    return [(root / name).read_text("utf-8").splitlines() for name in names]
+    """Lines of prose, of one sentence or several, of code and configuration, always the same: how far a vocabulary is
+    off in a talk depends on its words, so they are not those of files that change."""
+    chance = random.Random(24)
+    made: list[list[str]] = []
+    stems = ["".join(chance.choices(SYLLABLES, k=chance.choice([1, 2, 2, 3]))) for _ in range(300)]
+    for forms in FORMS:
+        said = [[chance.choice(COMMON if chance.random() < 0.6 else stems) for _ in range(9)] for _ in range(400)]
+        lines = [chance.choice(forms).format(*w, number=chance.randrange(10_000), N=w[0].title()) for w in said]
+        made.append([" ".join(lines[n : n + chance.choice([1, 6])]) for n in range(400)] if len(made) < 2 else lines)
+    return made
+
+
+SYLLABLES = (
+    *("an", "ba", "con", "der", "en", "fi", "gra", "hol", "in", "ject", "kon", "lo", "men", "nor", "or", "per", "qua"),
+    *("re", "sta", "tion", "ul", "ver", "wick", "xy", "zo"),
+)
+COMMON = (
+    *("the", "a", "of", "to", "and", "is", "in", "that", "which", "every", "before", "after", "when", "keeps", "file"),
+    *("model", "cache", "token", "answer", "error", "message", "count", "name", "value", "input", "output", "line"),
+    *("session", "window", "summary", "tool", "result", "path", "text", "request", "server", "changed"),
+)
+FORMS = (
+    ("- **{0} {1}**: {2} {3} {4} {5}, {6} {7} {8}.", "{N} {1} {2} {3} {4} {5} {6} {7} {8}.", "", "## {N} {1} {2}"),
+    ("{N} {1} {2} {3} ({4} {5}) {6} {7} {8}; {0} {1} {2} {3}.", "> {0} {1} `{2}_{3}` {4} {5}.", "", "| {0} | {1} |"),
+    ("{0}_{1} = {number}", '{0} = "{1}-{2}>={number}.0"', "[{0}.{1}]", "# {2} {3} {4} {5} {6}"),
+    ("    def {0}_{1}(self, {2}: int) -> {N}:", "        return self.{3}.{4}[{number}]", "", "    # {5} {6} {7} {8}"),
+    ("        if {0}_{1} is not None and {2} > {number}:", "    {3}: list[{N}] = field(default_factory=list)", "@{4}"),
+)
+"""What a line of each source looks like."""
 
 
 def texts(seed: int) -> Iterator[str]:
@@ -152,6 +177,9 @@ class Talk:
         before_step(step, usage)
         step.given = given_of(self.conversation.inputs(calibration=self.calibration), None)
         verdict = believe(self.conversation.steps, LOCAL, self.window, output)
+        for other in self.conversation.steps[:-1]:
+            if other.id in verdict.truth:
+                after_step(other)
         if verdict.truth:
             self.accounts = Incremental()
         after_step(step)
@@ -163,6 +191,9 @@ class Talk:
         return self.exchanges[-1]
 
     def learn(self, step: Step, verdict: Verdict) -> None:
+        if verdict.taken_back is not None:
+            known = family_of(LOCAL).beginning
+            self.calibration = relearned(self.conversation.steps, verdict.taken_back, known)
         known, growth = self.calibration or family_of(LOCAL).beginning, verified_growth(step)
         if growth is not None:
             self.calibration = known = known.learned(*growth)

@@ -413,12 +413,13 @@ class Talk:
         self.path = [self._new() for _ in range(8)]
         self.left: list[str] = []
         self.before: list[list[str]] = []
+        self.compacted: list[list[str]] = []
         self.settings: dict[str, str] = {"thinking": "high"}
         self.memory, self.tools = "AGENTS.md", ["read"]
 
     def _new(self, kind: str = "m") -> str:
         self.number += 1
-        return f"{kind}{self.number:04}"
+        return f"{kind}_{self.number:04}"
 
     def rewind(self) -> str:
         place = self.rng.randrange(2, len(self.path) - 2)
@@ -439,6 +440,16 @@ class Talk:
         kept = self.before.pop()
         self.path = [*kept, *self.path[-1:]]
         return "compaction undone"
+
+    def rewind_past_the_compaction(self) -> str:
+        self.left, self.compacted = self.path, self.before
+        self.path, self.before = [*self.before[0][:-1], self._new()], []
+        return "rewound"
+
+    def back_to_the_summary(self) -> str:
+        self.left, self.path = self.path, self.left
+        self.before, self.compacted = self.compacted, []
+        return "branch switched"
 
     def prune(self) -> str:
         self.cleared.add(self._clearable()[0])
@@ -463,9 +474,11 @@ class Talk:
     def possible(self) -> dict[str, bool]:
         """What can be done to the messages now."""
         return {
-            "rewind": len(self.path) > 5 and not self.before,
+            "rewind": len(self.path) > 5 and not self.before and not self.compacted,
             "switch_branch": len(self.left) > 4 and not self.before and self.left[:2] == self.path[:2],
-            "compact": len(self.path) > 5,
+            "rewind_past_the_compaction": bool(self.before),
+            "back_to_the_summary": bool(self.compacted),
+            "compact": len(self.path) > 5 and not self.compacted,
             "undo": bool(self.before),
             "prune": bool(self._clearable()),
         }

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.next_input import fits_to_send
+from agent_tui.context.compaction.answers import check_text, parse_sections
 from agent_tui.context.compaction.notices import preview_text
 from agent_tui.context.compaction.plan import BREATH_STEPS, plan_clearing, records_of
-from agent_tui.context.compaction.summary import MODEL_SECTIONS, NOTHING, assemble, check_text, merged, parse_sections
+from agent_tui.context.compaction.summary import MODEL_SECTIONS, NOTHING, assemble
 from agent_tui.context.compaction.summary_parts import collect_files, file_lines, plan_lines, todo_lines, user_words
 from agent_tui.context.tokens import family_of
 from agent_tui.context.view import clip_text
@@ -117,22 +117,20 @@ def test_a_paste_does_not_push_one_line_rules_out() -> None:
     rules = ["Never touch vendor.", "Answer in French.", "No new dependencies."]
     said = [*rules, "p" * 9_000, "Look at this."]
     messages = [Message(f"u{i}", "user", [TextPart(t)]) for i, t in enumerate(said)]
-    kept, left_out = user_words(messages, 614, FAMILY)
-    assert [t for t in kept if len(t) < 100] == [*rules, "Look at this."]
-    (paste,) = [t for t in kept if len(t) >= 100]
-    assert "characters left out" in paste
+    kept, cut, left_out = user_words(messages, 614, FAMILY)
+    assert list(kept) == [*rules, "Look at this."], "whole, and in the order they were said"
+    assert "characters left out" in cut
     assert left_out == 0
-    assert list(kept).index(paste) == 3, "in the order they were said"
 
 
 @given(st.lists(st.integers(1, 4_000), max_size=30), st.integers(0, 3_000))
 def test_user_words_stay_in_their_budget(sizes: list[int], budget: int) -> None:
     messages = [Message(f"u{i}", "user", [TextPart(f"{i} " + "w" * size)]) for i, size in enumerate(sizes)]
-    kept, left_out = user_words(messages, budget, FAMILY)
-    assert len(kept) + left_out == len(messages)
-    assert sum(len(t) for t in kept) / 4 <= budget * 1.1 + 60
-    whole = [m.text for m in messages if m.text in kept]
-    gone = [m.text for m in messages if m.text not in kept]
+    kept, cut, left_out = user_words(messages, budget, FAMILY)
+    assert len(kept) + bool(cut) + left_out == len(messages)
+    assert sum(len(t) for t in (*kept, cut)) / 4 <= budget * 1.1 + 60
+    whole, gone = [m.text for m in messages if m.text in kept], [m.text for m in messages if m.text not in kept]
+    assert len(whole) == len(kept), "word for word"
     assert all(2 * len(g) + 64 >= len(w) for g in gone for w in whole)
 
 
@@ -235,19 +233,6 @@ def test_missing_headings_are_filled_in() -> None:
     for name in MODEL_SECTIONS:
         assert f"## {name}\n" in filled
     assert filled.count(NOTHING) == len(MODEL_SECTIONS) - 2 + 1  # and no files
-
-
-@pytest.mark.parametrize("needed", [False, True])
-def test_a_summary_that_was_cut_off_is_taken_only_where_it_is_needed(needed: bool) -> None:
-    whole_start = "\n".join(f"## {name}\nx" for name in MODEL_SECTIONS[:4])
-    assert (check_text(whole_start, "length", needed=needed) is None) == needed
-    assert check_text("## Goal\nTo", "length", needed=needed) is not None
-
-
-def test_what_an_earlier_summary_says_is_never_lost() -> None:
-    both = merged({"Goal": "first"}, {"Goal": "second", "Done": "all"})
-    assert both["Goal"] == "first\nsecond"
-    assert both["Done"] == "all"
 
 
 # Leaving out

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agent_tui.context.accounting.inputs import CompactionSettings
@@ -7,6 +9,7 @@ from agent_tui.context.compaction.notices import done_text, preview_text
 from agent_tui.context.compaction.plan import records_of
 from agent_tui.context.view import CLIP_MIN_CHARS, plan_clips
 from agent_tui.models.messages import CLEARED_RESULT, AttachmentPart, TextPart
+from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Cost
 from agent_tui.text.numbers import duration, money, tokens
 from tests.support.compaction_world import World, assert_valid, model_info, sent_text, words
@@ -223,7 +226,7 @@ def test_when_the_newest_message_itself_does_not_fit_no_call_is_spent() -> None:
     for plan in (world.plan(), world.plan("manual")):
         assert plan.action == "not_worth_it"
         assert plan.stuck
-        assert "your newest message itself is too large: ~16,4" in plan.why
+        assert "your newest message itself is too large: ~16," in plan.why
         assert "16,384" in plan.why
         assert preview_text(plan).startswith("No compaction can make room: ")
 
@@ -294,7 +297,9 @@ def test_a_users_message_larger_than_the_budget_is_cut_visibly() -> None:
     world.user("x")
     plan = world.plan("overflow")
     assert plan.summary is not None
-    assert any("characters left out" in t for t in plan.summary.user_messages)
+    assert "characters left out" in plan.summary.user_cut
+    assert plan.summary.user_messages == (), "what is cut is not there word for word"
+    assert "word for word in the summary" not in preview_text(plan)
 
 
 def test_attachments_of_the_user_do_not_disturb() -> None:
@@ -307,11 +312,16 @@ def test_attachments_of_the_user_do_not_disturb() -> None:
 
 
 def test_texts() -> None:
-    text = done_text(171_234, 24_111, before_estimated=False, kept=6, seconds=8.2, cost=Cost(0.021))
-    assert text == "171.2k → ~24.1k · kept 6 messages · 8 s · $0.02 · /compact undo"
-    assert "· ≥ $0.02 ·" in done_text(171_234, 24_111, before_estimated=False, cost=Cost(0.021, 1))
+    record = CompactionRecord(
+        "r", "o", "summary", ["m"], before_tokens=171_234, after_tokens=24_111, before_estimated=False
+    )
+    text = done_text(replace(record, after_spread=912), kept=6, seconds=8.2, cost=Cost(0.021))
+    assert text == "171.2k → 24.1k ± 0.9k · kept 6 messages · 8 s · $0.02 · /compact undo"
+    told = done_text(replace(record, facts={"rule": [3, 1, 0]}), kept=1)
+    assert told == "171.2k → ~24.1k · kept 1 message and 3 of 4 facts, 1 can be recalled · /compact undo"
+    assert "· ≥ $0.02 ·" in done_text(record, cost=Cost(0.021, 1))
     assert (
-        done_text(20_000, 9_000, before_estimated=True, cleared=1)
+        done_text(replace(record, before_tokens=20_000, after_tokens=9_000, before_estimated=True), cleared=1)
         == "~20k → ~9k · cleared 1 old tool result · /compact undo"
     )
     assert [tokens(n, False) for n in (0, 999, 1_000, 168_000, 999_949, 999_950, 1_234_567)] == [

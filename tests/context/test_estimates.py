@@ -18,9 +18,11 @@ from agent_tui.context.tokens import (
     Family,
     attachment_tokens,
     char_tokens,
+    cleared_raw,
     estimate_fixed,
     estimate_message,
     family_of,
+    family_seen,
     image_tokens,
     message_text_for_count,
     pdf_pages,
@@ -36,9 +38,14 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    cleared_text,
+    recall_id,
 )
-from agent_tui.models.requests import Target
+from agent_tui.models.requests import ModelInfo, ModelSpec, Target
 from agent_tui.models.steps import FixedPart
+from agent_tui.models.usage import Limits, Prices
+from agent_tui.providers.catalog import resolve_target, sees
+from agent_tui.providers.dialects.shared import attachment_block
 from agent_tui.text.numbers import largest_remainder
 from tests.support.tokens import count_tokens
 
@@ -72,6 +79,9 @@ def test_the_character_rule() -> None:
 def test_placeholders_are_counted_right() -> None:
     assert count_tokens(CLEARED_RESULT) == CLEARED_RAW
     assert count_tokens(INTERRUPTED_RESULT) == INTERRUPTED_RAW
+    for size in (1, 999, 1_000, 99_999, 1_000_000):
+        for name in ("m", "msg_1", "msg_2"):
+            assert count_tokens(cleared_text(recall_id(name), "x" * size)) == cleared_raw("x" * size)
 
 
 def test_what_is_counted_of_a_message() -> None:
@@ -134,6 +144,26 @@ def test_pdf_pages() -> None:
     document = base64.b64encode(b"%PDF /Type /Pages /Type /Page x /Type/Page /Page").decode()
     assert pdf_pages(document) == 2
     assert attachment_tokens(AttachmentPart("a.pdf", "application/pdf", data=document), "gemini") == 516
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "ollama", "cohere"])
+@pytest.mark.parametrize(("images", "files"), [(None, True), (None, False), (False, True)])
+def test_what_is_told_in_a_line_is_counted_as_a_line(provider: str, images: bool | None, files: bool) -> None:
+    spec = ModelSpec("m", f"{provider}/m")
+    info = ModelInfo(spec, resolve_target(spec), Limits(), Prices(), images=images, files=files)
+    document = base64.b64encode(b"%PDF /Type /Page " * 40).decode()
+    for name, kind, data in (
+        ("a.png", "image/png", png(1_000, 750)),
+        ("a.pdf", "application/pdf", document),
+        ("a.mp3", "audio/mpeg", document),
+    ):
+        part = AttachmentPart(name, kind, data=data)
+        told = attachment_block(part, sees(info))["type"] == "text"
+        assert told == (kind.startswith("audio") or images is False or (kind == "application/pdf" and not files)) or (
+            provider in ("ollama", "cohere") and kind == "application/pdf"
+        )
+        made = estimate_message(Message("m", "user", [part]), family_seen(info))
+        assert (made.tokens < 40) == told
 
 
 @given(st.integers(0, 10**7), st.lists(st.floats(0, 1e9), min_size=1, max_size=30))

@@ -7,10 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.accounting.spending import session_totals
-from agent_tui.context.incremental import FollowedTotals
+from agent_tui.context.accounting.reports import Errors, errors_of
+from agent_tui.context.accounting.spending import Sums, session_totals
+from agent_tui.context.incremental import Followed
+from agent_tui.context.tokens import O200K
+from agent_tui.models.calibration import text_content
 from agent_tui.models.context import SessionTotals
 from agent_tui.models.failure import Failure, FailureKind
+from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage, cost_fields, counts_json
 
@@ -28,6 +32,16 @@ def test_a_finished_call_costs_what_its_price_says_and_an_unknown_price_is_not_0
     assert replace(STEP, cost_usd=0.25).cost == Cost(0.25)
     assert replace(STEP, cost_usd=0.0).cost == NO_COST
     assert STEP.cost == Cost(unpriced=1)
+
+
+def test_a_call_in_which_the_program_was_killed_holds_what_it_was_expected_to_take() -> None:
+    call = replace(STEP, status="running", usage=None, expected_usd=0.02, most_usd=2.0, most_tokens=64_000)
+    call.estimated_input = 1_000
+    assert (call.held_usd, call.held_tokens) == (2.0, 64_000)
+    found = replace(call, status="stopped", finish_reason=None)
+    assert (found.held_usd, found.held_tokens, found.cost) == (0.02, 1_000, Cost(unpriced=1))
+    interrupted = replace(found, finished=1.0)
+    assert (interrupted.held_usd, interrupted.held_tokens) == (2.0, 64_000)
 
 
 def test_a_call_that_was_cut_off_cost_at_least_what_was_reported() -> None:
@@ -67,7 +81,9 @@ def test_a_compaction_of_an_older_version_costs_what_it_said() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_kinds_add_up_to_the_whole_and_following_gives_what_counting_anew_gives(seed: int) -> None:
-    dice, followed, steps = random.Random(seed), FollowedTotals(), list[Step]()
+    dice, followed, steps = random.Random(seed), Followed(Sums()), list[Step]()
+    target = Target("openai", "chat", "m", "gpt")
+    errors = Followed(Errors(target))
     kinds: tuple[StepKind, ...] = ("turn", "compaction", "subagent", "count")
     for number in range(60):
         running = [step for step in steps if step.status == "running"]
@@ -76,18 +92,24 @@ def test_the_kinds_add_up_to_the_whole_and_following_gives_what_counting_anew_gi
             step.status = dice.choice(("complete", "stopped", "failed"))
             step.usage = dice.choice((None, TokenUsage(dice.randrange(9_000), 5, dice.choice((None, 3)), 7, None)))
             step.cost_usd = dice.choice((None, 0.0, dice.random()))
+            step.estimated_input, step.actual_input = 1_000, dice.choice((None, 990, 1_010, 1_100))
+            step.estimated_spread, step.anchor_step = dice.choice((None, 20)), dice.choice((None, "stp0"))
+            step.growth = dice.choice((None, text_content(None, 500)))
         else:
             steps.append(Step(f"stp{number}", dice.choice(kinds), "m", "openai", "chat", "m"))
         totals = session_totals(steps)
-        assert followed.follow(steps, []) == totals
+        assert followed.follow(steps).totals() == totals
+        accuracy = errors_of(steps, target).accuracy(O200K, O200K)
+        assert errors.follow(steps).accuracy(O200K, O200K) == accuracy
+        assert accuracy.calls == sum(step.kind == "turn" and bool(step.actual_input) for step in steps)
         assert_kinds_add_up(totals)
-    assert followed.follow(steps[:3], []) == session_totals(steps[:3]), "a shorter list is another one"
+    assert followed.follow(steps[:3]).totals() == session_totals(steps[:3]), "a shorter list is another one"
 
 
 def assert_kinds_add_up(totals: SessionTotals) -> None:
     of = totals.by_kind.values()
     assert sum((kind.cost for kind in of), NO_COST) == totals.cost
-    assert sum(kind.calls for kind in of) == totals.steps
+    assert sum(kind.calls for name, kind in totals.by_kind.items() if name != "count") == totals.steps
     assert sum(kind.doubted for kind in of) == totals.doubted
     for name, whole in counts_json(totals.usage).items():
         known = [value for kind in of if (value := counts_json(kind.usage)[name]) is not None]

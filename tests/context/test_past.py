@@ -9,15 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.incremental import Incremental
 from agent_tui.context.past import NO_HEAD, OTHER_VIEW, History, Session, given_of
 from agent_tui.context.past_reasons import difference, pairs
+from agent_tui.models.calibration import usable
 from agent_tui.models.codec import dumps
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.messages import Message
+from agent_tui.models.messages import AttachmentPart, Message, TextPart
 from agent_tui.models.requests import Effort
 from agent_tui.models.usage import TokenUsage
 from tests.support.context_operations import apply, operations
-from tests.support.contexts import WINDOW, Conversation, calibrated, fixed_part
+from tests.support.contexts import WINDOW, Conversation, calibrated, fixed_part, row
 from tests.support.forms import examples
 
 STEPS = ("turn", "stop", "fail", "missing", "loop", "parallel")
@@ -40,7 +42,9 @@ class Lived:
         effort: Effort = "off" if size % 3 == 0 else "low"
         head = conversation.path[-1].id if conversation.path else None
         inputs = replace(
-            conversation.inputs(calibration=calibrated(0.8 + size % 5 / 10, conversation.target), effort=effort),
+            conversation.inputs(
+                calibration=usable(calibrated(0.8 + size % 5 / 10, conversation.target)), effort=effort
+            ),
             steps=list(conversation.steps),
             records=[replace(r) for r in conversation.records],
             fixed=tuple(conversation.fixed),
@@ -115,7 +119,7 @@ def test_an_undone_compaction_holds_until_it_was_undone() -> None:
     assert {leaf.why for leaf in compacted.left} == {"compaction"}
     undone = difference(history.moment(5), history.moment(6))
     assert [r.why for r in undone.reasons][:2] == ["undo", "messages"]
-    assert {(e.kind, e.why) for e in undone.left} == {("summary", "undo")}
+    assert {(e.kind, e.why) for e in undone.left} == {("summary", "undo"), ("pinned", "undo")}
     assert {e.why for e in undone.entered} == {"undo", "messages"}
 
 
@@ -141,11 +145,40 @@ def test_a_moment_that_cannot_be_proved_is_none() -> None:
     steps = lived.conversation.steps
     steps[1].sent_fingerprint = "another"
     steps[2].given, steps[2].message_id = None, None
-    steps[3].given = replace(steps[3].given, calibrated=dumps(calibrated(1.4))) if steps[3].given is not None else None
+    steps[3].given = (
+        replace(steps[3].given, calibrated=calibrated(1.4).packed()) if steps[3].given is not None else None
+    )
     steps[3].estimated_input = 1
     history = lived.history()
     assert [(m.usage, m.problem) for m in map(history.moment, (2, 3))] == [(None, OTHER_VIEW), (None, NO_HEAD)]
     assert history.moment(4).differs
+
+
+def test_a_picture_that_the_model_does_not_take_costs_the_line_that_is_sent_also_later() -> None:
+    conversation, accounts = Conversation(fixed=[fixed_part()]), Incremental()
+    picture = AttachmentPart("shot.png", "image/png", data="eA==")
+    conversation.append("user", [TextPart("look"), picture], raw=1)
+    shown = conversation.inputs()
+    told = replace(shown, model=replace(shown.model, images=False))
+    before, after = accounts.usage(shown), accounts.usage(told)
+    assert after == calculate_context_usage(told) and before.total - after.total > 700
+    assert 0 < row(after, "messages", "attachments").tokens < 30
+    step = conversation.answer(TokenUsage(900, 5))
+    step.given, step.estimated_input = given_of(told, conversation.path[0].id), after.total
+    messages = {message.id: message for message in conversation.path}
+    moment = History(Session(messages, conversation.steps, [], {})).moment(1)
+    assert (moment.problem, moment.differs) == ("", 0)
+
+
+def test_a_calibration_is_stored_exactly_and_short_and_only_its_own_form_is_read() -> None:
+    learned = usable(calibrated(1.4))
+    assert learned is not None
+    made = given_of(Conversation().inputs(calibration=learned), None)
+    assert made.calibration == learned
+    assert made.calibrated is not None and len(made.calibrated) < 1_400
+    for other in (made.calibrated[:-8], made.calibrated[:-3], dumps(learned), ""):
+        assert replace(made, calibrated=other).calibration is None
+    assert len(replace(learned, rival=None).packed()) < 700
 
 
 def test_what_came_and_went_is_told_with_its_reason() -> None:

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_tui.context.compaction.answers import check_size, check_text, parse_sections
 from agent_tui.context.compaction.summary import (
     FILES,
+    MAX_PARTS,
     MODEL_SECTIONS,
     USER_MESSAGES,
     Entry,
     SummaryInput,
     assemble,
-    check_size,
-    check_text,
     clip,
-    parse_sections,
-    prepare_input,
+    in_parts,
+    prepare_inputs,
     render_message,
     render_messages,
     system_text,
@@ -84,8 +84,10 @@ def test_any_user_words_survive_assembly_verbatim(own: list[str]) -> None:
         ("\n\n".join(f"## {n}" for n in MODEL_SECTIONS), "stop", "empty"),
         (sections(), "length", "truncated"),
         (sections(), "refused", "refused"),
-        (sections(), "tool_calls", "empty"),
-        ("A summary without headings.", "stop", "headings"),
+        ("I look at that first.", "tool_calls", "tool"),
+        ("A summary without headings, of more than a few words. " * 3, "stop", "headings"),
+        ("Too little.", "stop", "empty"),
+        ("## Goal\nTo", "length", "empty"),
     ],
 )
 def test_bad_summaries_are_rejected(text: str, finish: str, code: str) -> None:
@@ -97,6 +99,7 @@ def test_bad_summaries_are_rejected(text: str, finish: str, code: str) -> None:
 def test_a_good_summary_passes() -> None:
     assert check_text(sections(), "stop") is None
     assert check_text(sections(), "unknown") is None
+    assert check_text(sections(), "tool_calls") is None, "the call is not run, the summary is one"
 
 
 def test_sizes_are_checked_against_what_was_and_the_limit() -> None:
@@ -212,12 +215,35 @@ def test_clips_are_tightened_before_anything_is_left_out() -> None:
     messages = [Message("u", "user", [TextPart("rule " * 100)])]
     for n in range(20):
         messages.append(Message(f"a{n}", "assistant", [TextPart(f"start {n} " + "x" * 8_000)]))
-    source = prepare_input(messages, None, "", 8_000)
-    assert source.tokens <= 8_000
+    (source,) = prepare_inputs(messages, None, "", 40_000, 500)
+    assert source.tokens <= 40_000
     assert source.skipped == 0
     assert len(source.entries) == 21
     assert source.entries[0].text == "[user] " + ("rule " * 100).strip()
-    assert prepare_input(messages, None, "", 100).skipped == 20
+
+
+def test_what_does_not_fit_one_call_is_split_and_left_out_last_of_all() -> None:
+    messages = [Message(f"m{n}", "user", [TextPart(f"part {n}: " + "word " * 300)]) for n in range(40)]
+    parts = prepare_inputs(messages, "what was before", "", 4_000, 500)
+    assert 1 < len(parts) <= MAX_PARTS
+    assert [e.text for part in parts for e in part.entries] == [e.text for e in render_messages(messages)]
+    assert all(part.tokens <= 4_000 for part in parts)
+    assert [part.more for part in parts] == [True] * (len(parts) - 1) + [False]
+    assert "goes on after this part" in user_text(parts[0]) and "goes on after" not in user_text(parts[-1])
+    parts = prepare_inputs(messages, None, "", 600, 100)
+    assert len(parts) <= MAX_PARTS and parts[0].skipped > 0
+    assert parts[-1].entries[-1].text.startswith("[user] part 39")
+
+
+@given(st.lists(st.integers(0, 3_000), min_size=1, max_size=60), st.integers(1_000, 6_000), st.integers(0, 3_000))
+def test_parts_fit_their_room_and_hold_every_message_in_order(sizes: list[int], room: int, summary: int) -> None:
+    entries = tuple(Entry(f"<{n}> " + "word " * size) for n, size in enumerate(sizes))
+    parts = in_parts(SummaryInput("p" * 9_000, entries), room, summary, 10**6)
+    told = [entry.text.split()[0] for part in parts for entry in part.entries]
+    assert told == [f"<{n}>" for n in range(len(sizes))]
+    assert all(part.tokens <= room * 1.2 + 100 for part in parts)
+    few = in_parts(SummaryInput("p" * 9_000, entries), room, summary, 3)
+    assert len(few) <= 3 and few[-1].entries[-1].text.split()[0] == told[-1]
 
 
 def test_a_previous_summary_is_cut_only_when_it_takes_over_half() -> None:
@@ -225,15 +251,6 @@ def test_a_previous_summary_is_cut_only_when_it_takes_over_half() -> None:
     fitted = SummaryInput("p" * 100_000, (Entry("e"),)).fitted(2_000)
     assert fitted.previous is not None
     assert len(fitted.previous) < 4_000
-
-
-def test_dropping_the_oldest_halves_and_ends() -> None:
-    source: SummaryInput | None = SummaryInput("previous", tuple(Entry("x" * 100) for _ in range(16)))
-    sizes = []
-    while source is not None:
-        sizes.append((len(source.entries), source.previous is not None))
-        source = source.without_oldest()
-    assert sizes == [(16, True), (8, True), (4, True), (2, True), (1, True), (1, False)]
 
 
 def test_a_long_list_of_files_keeps_the_most_recent_within_its_budget() -> None:

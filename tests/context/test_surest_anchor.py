@@ -4,6 +4,7 @@ what is known best."""
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -14,10 +15,11 @@ NUMBERS = "\n".join(",".join(str(random.Random(7 * n + m).randint(0, 9_999_999))
 """A table that vocabularies count in their own ways."""
 
 
-def talk_with_a_pin(vocabulary: str = "claude", factor: float = 1.0) -> Talk:
-    talk = Talk(honest, 3, vocabulary)
+def talk_with_a_pin(seed: int = 3, factor: float = 1.0) -> Talk:
+    """With a server that counts ``factor`` times as much of tables of numbers."""
+    talk = Talk(honest, seed, "claude")
     counted = talk.count
-    talk.count = lambda text: round(counted(text) * (factor if text == NUMBERS else 1.0))
+    talk.count = lambda text: round(counted(text) * (1.0 if re.search("[^0-9,\\s]", text) else factor))
     return talk
 
 
@@ -46,9 +48,10 @@ def test_after_unpin_the_number_of_before_is_back(factor: float) -> None:
     assert abs(again.total - talk.true()) <= max(again.spread, 60), "it comes back at the size that was measured"
 
 
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("factor", [0.4, 2.2])
-def test_a_document_that_was_always_there_goes_and_leaves_no_nonsense(factor: float) -> None:
-    talk = talk_with_a_pin(factor=factor)
+def test_a_document_that_was_always_there_goes_and_leaves_no_nonsense(factor: float, seed: int) -> None:
+    talk = talk_with_a_pin(seed, factor)
     own = list(talk.conversation.fixed)
     talk.conversation.fixed = [*own, talk.part("documents", NUMBERS)]
     for _ in range(3):
@@ -56,7 +59,7 @@ def test_a_document_that_was_always_there_goes_and_leaves_no_nonsense(factor: fl
     talk.conversation.fixed = own
     usage = talk.usage()
     assert_identities(usage)
-    assert abs(usage.total - talk.true()) < 0.15 * talk.true(), "what nobody measured is not built on"
+    assert abs(usage.total - talk.true()) < 0.1 * talk.true(), "what nobody measured is not built on"
     talk.turn()
     talk.turn()
     assert talk.doubts()[-1] == ""

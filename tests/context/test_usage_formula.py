@@ -162,7 +162,8 @@ def test_over_the_window_is_a_warning() -> None:
         full = conversation.usage(limits=Limits(10_000, None, 1_000), policy=policy)
         assert full.would_compact == policy.auto_compact and word in full.why
         held = conversation.usage(limits=Limits(20_000, None, 10_000), policy=replace(policy, compact_at=9_000))
-        assert held.over and not held.would_compact and word in held.why
+        # After three failures room is still made, without a model.
+        assert held.over and held.would_compact == policy.off and word in held.why
 
 
 def test_pending_while_something_that_matters_is_not_counted() -> None:

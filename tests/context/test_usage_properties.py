@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.inputs import CompactionSettings
-from agent_tui.context.accounting.next_input import fits_to_send
+from agent_tui.context.accounting.next_input import fits_to_send, may_be_refused
 from agent_tui.context.accounting.usage import window_shares
 from agent_tui.context.incremental import Incremental
 from agent_tui.models.usage import Limits, TokenUsage
@@ -46,7 +46,7 @@ def test_identities_hold_and_the_cache_changes_nothing(
         assert conversation.usage(accounts, **options) == fresh
         assert fresh.would_compact == (
             fresh.limit is not None
-            and fresh.total > fresh.limit
+            and (fresh.total > fresh.limit or may_be_refused(fresh))
             and policy.auto_compact
             and not policy.paused
             and not policy.off

@@ -239,7 +239,8 @@ def test_what_was_said_can_be_heard_again(tmp_path: Path) -> None:
         chat.hears("The line is dropped.", "You: ")
         chat.says(
             "/history all",
-            "You: one\nAgent: First.\nYou: two\nTool write a.txt: 1 line added, 0 removed\nAgent: Second.",
+            "You: one\nAgent: First.\nYou: two\nTool write a.txt: 1 line added, 0 removed",
+            "\nAgent: Second.",
         )
         chat.hears("  my own\n", "You: three\nAgent: Third.\n", "You: ")
         chat.says("/history 1", "You: three\nAgent: Third.\nNote: ", " messages are earlier: /history all.")

@@ -32,6 +32,10 @@ def test_plain_text() -> None:
         ("こんにちは", {"wide": 1}),
         ("Приветствую", {"letters": 4}),
         ("नमस्ते", {"scripts": 4}),
+        ("안녕하세요", {"korean": 2}),
+        ("привет שלום", {"letters": 3}),
+        ("καλημέρα", {"scripts": 4}),
+        ("→ “a”", {"symbols": 3, "fragments": 1}),
     ],
 )
 def test_tokens_are_told_apart_by_what_they_consist_of(text: str, kinds: dict[str, int]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sqlite3
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from agent_tui.errors import StoreError
+from agent_tui.models.calibration import TERMS
 from agent_tui.models.codec import from_dict, to_dict
 from agent_tui.models.messages import Message
 from agent_tui.models.session import SessionState
@@ -21,7 +23,7 @@ from agent_tui.store.export_data import session_row
 from agent_tui.store.repair import check, repair_file
 from agent_tui.store.rows import dump_state
 from agent_tui.store.store import Store
-from tests.support.agents import parts_for, running, waiting
+from tests.support.agents import TokenCounter, parts_for, running, waiting
 from tests.support.older_databases import PROJECT, as_it_read, as_listed_now, restore, rows
 
 OLD = schema.MIGRATIONS[:8]
@@ -190,3 +192,78 @@ def test_lists_are_read_from_an_index_in_their_order(path: Path) -> None:
     assert "session_by_age" in told[0]
     assert "session_by_project" in told[1]
     assert not [line for line in told if "TEMP B-TREE" in line]
+
+
+OLDER_KINDS = 11
+"""So many kinds of text, and three terms beside them, were there before: as many terms as now."""
+
+
+def as_of_older_kinds(path: Path) -> None:
+    """Writes into a database what the version before stored of its kinds of text, in the place of what there is."""
+    counts = [40, *(1,) * (OLDER_KINDS - 1)]
+    factors = [*(1.0,) * OLDER_KINDS, 4.0, 0.9, 0.0]
+    rows = [[0.0] * n + [1e-6] for n in range(len(factors))]
+    learned = json.dumps({"factors": factors, "covariance": rows, "noise": 0.01, "reports": 9})
+    growth = json.dumps({"terms": [*counts, 1.0, 500.0, 1.0], "squares": 1e6})
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE message SET counts = ?", (json.dumps(counts),))
+    connection.execute("UPDATE token_count SET counts = ?", (json.dumps(counts),))
+    connection.execute("UPDATE calibration SET data = ?", (learned,))
+    changed = "UPDATE step SET data = json_set(data, '$.growth', json(?), '$.given.calibrated', ?)"
+    connection.execute(changed, (growth, learned))
+    for name, data in connection.execute("SELECT id, data FROM fixed_set").fetchall():
+        older = json.dumps([{**part, "counts": counts} for part in json.loads(data)])
+        connection.execute("UPDATE fixed_set SET data = ? WHERE id = ?", (older, name))
+    connection.execute(f"PRAGMA user_version = {schema.MIGRATIONS.index(schema.OTHER_KINDS)}")
+    connection.commit()
+    connection.close()
+
+
+async def test_what_was_learned_and_counted_by_other_kinds_of_text_is_forgotten(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    async with running(parts_for(home, project, counter=TokenCounter())) as (agent, _):
+        for text in ("hello " * 300, "and again " * 300):
+            agent.turns.submit(text)
+            await agent.turns.join()
+        session, (path,) = agent.conversation.info.id, home.glob("**/sessions.db")
+        assert agent.runtime is not None and agent.runtime.calibration is not None
+        messages = {m.id: (m.raw_tokens, m.counts) for m in agent.conversation.path}
+        shown = agent.context.usage()
+    as_of_older_kinds(path)
+    async with running(parts_for(home, project, counter=TokenCounter(), resume=session)) as (agent, _):
+        assert agent.runtime is not None and agent.runtime.calibration is None
+        assert all(step.growth is None for step in agent.conversation.steps)
+        await agent.context.ready()
+        assert {m.id: (m.raw_tokens, m.counts) for m in agent.conversation.path} == messages
+        now = agent.context.usage()
+        assert now.total == pytest.approx(shown.total, rel=0.01)
+        was = {row.id: row.tokens for row in shown.rows}
+        assert {row.id: row.tokens for row in now.rows} == pytest.approx(was, rel=0.05, abs=20)
+        past = agent.context.history()
+        for number in range(1, past.count + 1):
+            moment = past.moment(number)
+            assert moment.differs is not None
+            assert abs(moment.differs) <= 2 * (moment.step.estimated_spread or 0)
+        agent.turns.submit("go on")
+        await agent.turns.join()
+        assert agent.runtime.calibration is not None and 0 < agent.runtime.calibration.reports < 9
+
+
+def test_rows_that_are_no_json_do_not_stop_what_is_forgotten(path: Path) -> None:
+    with Store.open(path) as store:
+        store.database.run('UPDATE fixed_set SET data = \'["x", 1, {"counts": [1]}]\'')
+        store.database.run("UPDATE step SET data = x'ff00' WHERE n = (SELECT min(n) FROM step)")
+        store.database.run("UPDATE step SET data = '{\"growth\":' WHERE n = (SELECT max(n) FROM step)")
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {schema.MIGRATIONS.index(schema.OTHER_KINDS)}")
+    connection.commit()
+    connection.close()
+    with Store.open(path) as store:
+        assert set(store.database.all("SELECT data FROM fixed_set")) == {('["x",1,{}]',)}
+
+
+def test_the_kinds_of_text_are_those_that_a_migration_made_room_for() -> None:
+    """Where they change, ``schema.OTHER_KINDS`` has to be the last migration again: then name them here."""
+    kinds = "words pieces capitals digits more_digits wide letters scripts space symbols fragments korean"
+    assert [term.replace(" ", "_") for term in TERMS] == [*kinds.split(), "messages", "schemas"]
+    assert schema.MIGRATIONS.count(schema.OTHER_KINDS) == 1

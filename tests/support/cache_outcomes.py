@@ -45,7 +45,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "schema off": ("answer schema changed",),
 }
 """What is to be said of what was done."""
-UNCHANGED = {"waited", "expired", "dropped", "evicted", "resumed", "forked", "a day", "there and back"}
+UNCHANGED = {"waited", "expired", "dropped", "evicted", "resumed", "forked", "a day", "there and back", "edited"}
 """What is done without changing what is sent."""
 CAUSES = {"differs": "ours", "expired": "expired", "dropped": "unknown"}
 

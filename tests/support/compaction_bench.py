@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -21,7 +21,7 @@ from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.models.events import Event, Notice, TurnEnded
 from agent_tui.models.failure import Failure
-from agent_tui.models.messages import Message, Metadata, TextPart, new_id, user_message
+from agent_tui.models.messages import RECALL_TOOL, Message, Metadata, TextPart, new_id, user_message
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -35,6 +35,7 @@ from agent_tui.models.requests import (
     ToolSchema,
     UsageReport,
 )
+from agent_tui.models.steps import FixedPart
 from agent_tui.models.usage import TokenUsage
 from agent_tui.store.store import Store
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
@@ -108,7 +109,7 @@ class ReadingModel:
         yield Finished("stop")
 
     async def describe(self, spec: ModelSpec) -> ModelInfo:
-        return model_info()
+        return replace(model_info(), spec=spec)
 
     async def count_exact(self, request: ModelRequest) -> int | None:
         return None
@@ -116,6 +117,11 @@ class ReadingModel:
     @property
     def kinds(self) -> list[str]:
         return [r.kind for r in self.requests]
+
+
+def prefix() -> RequestPrefix:
+    """What every request begins with: the tool that brings back what is no longer sent."""
+    return RequestPrefix(fixed=[FixedPart("tools", "builtin", RECALL_TOOL, 4, "recall", 1)])
 
 
 class Bench(Generic[M]):
@@ -131,8 +137,9 @@ class Bench(Generic[M]):
     def attach(self, conversation: Conversation) -> None:
         self.conversation = conversation
         counts = CountService(CharCounter(), TokenCounterMetrics())
-        self.runtime = Runtime(conversation, self.model, counts, self.settings, self.info, "off", RequestPrefix())
-        self.service = CompactionService(self.runtime, CharCounter(), self.prepare)
+        self.runtime = Runtime(conversation, self.model, counts, self.settings, self.info, "off", prefix())
+        find = lambda name: ModelSpec(name, name)  # noqa: E731
+        self.service = CompactionService(self.runtime, CharCounter(), self.prepare, find)
         registry = ToolRegistry([ReadTool(self.tokens)])
 
         async def allow(*_: object) -> Verdict:

@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from agent_tui.config import ContextConfig, ModelConfig, PermissionsConfig, Settings
-from agent_tui.context.compaction.summary import MODEL_SECTIONS
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import (
     CompactionEnded,
@@ -68,12 +67,11 @@ def codes(seen: Recorder) -> list[str]:
     return [n.code for n in seen.of(Notice)]
 
 
-LONG = "\n".join(f"## {name}\n" + "words and words " * 900 for name in MODEL_SECTIONS)
 BAD_SUMMARIES = {
     "refused by the provider": ('error = { kind = "auth", message = "No key." }', "No key"),
     "empty": ('text = ""', "empty"),
     "cut off": ('text = "## Goal\\nTo"\nfinish = "length"', "cut off"),
-    "without headings": ('text = "I talked with the user."', "headings"),
-    "larger than what it replaces": (f"text = '''{LONG}'''\nchunk = 500", "smaller"),
+    "a line": ('text = "I talked with the user."', "next to nothing"),
+    "a refusal": ('text = "I cannot help with that."\nfinish = "refused"', "refused to summarise"),
     "a tool call": ('tool_calls = [{ name = "list", arguments = {} }]', "tool"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from agent_tui.models.messages import ReasoningPart, SummaryPart
+from agent_tui.models.messages import Part, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage
@@ -71,10 +71,14 @@ def compact(conversation: Conversation, name: str, size: int) -> None:
         ids = [m.id for m in path if m.role == "tool"][: 1 + size % 3]
         clips = dict.fromkeys(ids, size % 5) if name == "clip" else {}
         if ids:
-            records.append(CompactionRecord(f"r{number}", f"o{number}", "prune", ids, created=number, clips=clips))
+            record = CompactionRecord(f"r{number}", f"o{number}", "prune", ids, created=number, clips=clips)
+            record.recall = size % 2 == 0
+            records.append(record)
     elif name == "summary" and len(path) > 1:
         ids = [m.id for m in path[: 1 + size % len(path)]]
-        message = conversation.append("user", [SummaryPart("so far", f"r{number}")], size)
+        parts: list[Part] = [SummaryPart("so far", f"r{number}")]
+        parts += [SummaryPart("pinned " * (size % 5), f"r{number}", pinned=True)] if size % 2 else []
+        message = conversation.append("user", parts, size)
         path.pop()
         conversation.summaries[message.id] = message
         records.append(

@@ -41,7 +41,7 @@ class Product:
     code: int = 0
     disabled: list[str] = field(default_factory=list)
 
-    def agent(self, model: str | None = None, *, fresh: bool = False) -> Agent:
+    def agent(self, model: str | None = None, *, fresh: bool = False, extra_tools: Any = None) -> Agent:
         settings = Settings(
             default_model=next(iter(self.models)),
             models=self.models,
@@ -59,6 +59,7 @@ class Product:
             resume=self.session if self.session and not fresh else None,
         )
         parts.counter = self.worker
+        parts.extra_tools = extra_tools
         parts.model_key = model
         return Agent(parts)
 

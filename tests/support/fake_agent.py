@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from agent_tui.config import PermissionMode, Settings
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
+from agent_tui.context.compaction.ledger import Ledger
+from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.past import History, Session
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.models import EffortChoice
@@ -37,7 +39,7 @@ from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage,
 from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Cost, Limits, Prices
-from agent_tui.paths import Paths
+from agent_tui.paths import Paths, in_project
 from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
 from agent_tui.tools.files.pictures import fit_attachments
 from tests.support.fake_store import FakeStore
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from agent_tui.engine.context_control import ContextControl
     from agent_tui.engine.conversation import Conversation
     from agent_tui.engine.model_control import ModeControl, ModelControl
+    from agent_tui.engine.pins import Pinned, Pins
     from agent_tui.engine.questions import PermissionDesk, QuestionDesk
     from agent_tui.engine.runner import Runner
     from agent_tui.engine.runtime import SpendingBudget
@@ -58,9 +61,8 @@ if TYPE_CHECKING:
     from agent_tui.engine.waiting import Waiting
 else:
     Agent = Project = ContextControl = BranchControl = ModeControl = ModelControl = CompactionControl = object
-    SessionControl = PermissionDesk = QuestionDesk = Background = Runner = Waiting = SpendingBudget = Conversation = (
-        object
-    )
+    Pins = SessionControl = PermissionDesk = QuestionDesk = object
+    Background = Runner = Waiting = SpendingBudget = Conversation = object
 
 
 @dataclass
@@ -110,6 +112,7 @@ class FakeAgent(Agent):
         self.usage = usage or sample_usage()
         self.conversation = FakeConversation(home, messages)
         self.context = FakeContext(self)
+        self.pins = FakePins(self)
         self.turns = FakeTurns(self)
         self.waiting = FakeWaiting(self)
         self.sessions = FakeSessions(self)
@@ -209,6 +212,31 @@ class FakeContext(ContextControl):
         return False
 
 
+class FakePins(Pins):
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent = agent
+
+    def all(self) -> list[Pinned]:
+        from agent_tui.engine.pins import Pinned
+
+        return [Pinned(path, in_project(path, self._agent.cwd), 0, "file") for path in self._agent.context.pinned]
+
+    def message(self, id: str = "") -> Message | None:
+        return next((m for m in self._agent.conversation.path if m.id == id), None)
+
+    def words_price(self, message: Message) -> str:
+        return ""
+
+    def pin_message(self, message: Message) -> str:
+        return f"pinned {message.id}"
+
+    async def file_price(self, path: str) -> str:
+        return ""
+
+    def price(self, size: int) -> str:
+        return ""
+
+
 class FakeTurns(Runner):
     busy: bool
 
@@ -304,11 +332,23 @@ class FakeCompaction(Part, CompactionControl):
     async def now(self, focus: str = "") -> None:
         self._agent.calls.append(("compact", focus))
 
-    def preview(self, focus: str = "") -> str:
+    def came_back(self) -> dict[str, Regret]:
+        return {}
+
+    async def ledger(self, operation_id: str) -> Ledger:
+        return Ledger()
+
+    async def preview(self, focus: str = "") -> str:
         return "Would summarise 12 messages."
 
     async def undo(self) -> None:
         self._agent.calls.append(("compact_undo", None))
+
+    async def accept(self) -> None:
+        self._agent.calls.append(("compact_offered", None))
+
+    async def worth(self) -> str:
+        return "~$0.40 < ~$1.60: plainly cheaper."
 
 
 class FakeBranches(BranchControl):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from statistics import quantiles
 from typing import Any, Literal
 
@@ -17,13 +18,18 @@ SMALLEST_HELD, MOST_BELOW = 8_192, 150
 
 LEARNED = 2
 """Times as much for models that count a number times what o200k_base does: no model of their name does, so that all of
-it has to be learned."""
+it has to be learned, against what is known of their family."""
+
+
+LENIENT = ("qwen", "llama", "deepseek")
+"""Names of models whose chat templates take roles in any order; those of others may not."""
 
 
 @dataclass(slots=True, frozen=True)
 class Flavour:
     """A model as it is configured (``name``, ``path`` of the address, ``api``) and as its provider has it. ``keeps``
-    False: the provider drops thinking after a user turn, and with it what it had cached of the turn."""
+    False: the provider drops thinking after a user turn, and with it what it had cached of the turn. ``vocabulary``: a
+    real one that it counts with."""
 
     dialect: str
     name: str
@@ -31,6 +37,13 @@ class Flavour:
     path: str = ""
     api: Literal["auto", "chat", "responses"] = "auto"
     keeps: bool = True
+    vocabulary: Callable[[str], int] | None = None
+
+    def called(self, name: str) -> Flavour:
+        """The same server with a model of another name; local ones have a template of their own."""
+        strict = self.model.templates and not name.startswith(LENIENT)
+        model = replace(self.model, name=name, alternates=strict)
+        return replace(self, name=f"{self.name.rpartition('/')[0]}/{name}", model=model)
 
 
 FLAVOURS = {
@@ -70,7 +83,7 @@ FLAVOURS = {
 class Outcome:
     """What one run showed. Lists hold a line for each fault: turn, and what was seen."""
 
-    flavour: str
+    flavour: Flavour
     window: int
     seed: int
     turns: int = 0
@@ -80,12 +93,28 @@ class Outcome:
     cut: int = 0
     wrong_rows: list[str] = field(default_factory=list)
     needless: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """Requests whose input did not fit."""
     overflows: list[str] = field(default_factory=list)
+    """Requests whose input did not fit together with the answer that was asked for; a shorter one did."""
     invalid: list[str] = field(default_factory=list)
     differs: list[str] = field(default_factory=list)
     errors: list[tuple[int, int, int]] = field(default_factory=list)
     spreads: list[int] = field(default_factory=list)
     """What each of them was said to be at most, 95 times of 100."""
+    fullest: float = 0.0
+    """The largest input, as a share of the window."""
+    lies: int = 0
+    doubted: list[str] = field(default_factory=list)
+    """True reports that were not believed."""
+    checked: int = 0
+    """Automatic compactions of which the server said how long the request was without them."""
+    compacted_off: list[int] = field(default_factory=list)
+    """Errors of those that were not within the interval."""
+    events: dict[int, str] = field(default_factory=dict)
+    """What happened before which turn."""
+    refusals: int = 0
+    """How many of ``refused`` could not be foreseen."""
     unthinking: list[str] = field(default_factory=list)
     may_think: int = 0
     compactions: dict[str, int] = field(default_factory=dict)
@@ -124,12 +153,16 @@ class Outcome:
         found += [f"needless compaction {line}" for line in self.needless]
         found += [f"invalid request {line}" for line in self.invalid]
         found += [f"shown is not sent {line}" for line in self.differs]
-        if FLAVOURS[self.flavour].keeps:
+        if len(self.refused) > self.refusals:
+            found += [f"refused for its size {line}" for line in self.refused]
+        if self.flavour.keeps:
             found += [f"cache rewritten {line}" for line in self.rewrites]
         held = min(300, self.window / 100) if self.window >= SMALLEST_HELD else MOST_BELOW
-        if p95 > held * (LEARNED if FLAVOURS[self.flavour].model.factor != 1.0 else 1):
-            worst = sorted(self.errors[WARM_UP:], key=lambda e: -abs(e[2]))[:5]
-            found.append(f"p95 {p95:.0f} tokens, {100 * p95 / self.window:.2f} % of the window; worst {worst}")
+        held *= LEARNED if self.flavour.model.factor != 1.0 else 1
+        if p95 > (held if self.flavour.vocabulary is None else self.window / 100):
+            worst = sorted(self.errors[WARM_UP:], key=lambda e: -abs(e[2]))[:9]
+            told = [(turn, step, off, self.events.get(turn, "")) for turn, step, off in worst]
+            found.append(f"p95 {p95:.0f} tokens, {100 * p95 / self.window:.2f} % of the window; worst {told}")
         if self.thinking_share < 0.99:
             found.append(f"thinking {100 * self.thinking_share:.1f} %: {self.unthinking[:3]}")
         return found
@@ -137,7 +170,7 @@ class Outcome:
     def row(self) -> dict[str, Any]:
         """One line of the table."""
         return {
-            "model": self.flavour,
+            "model": self.flavour.name,
             "window": self.window,
             "seed": self.seed,
             "turns": self.turns,
@@ -146,11 +179,17 @@ class Outcome:
             "failed": len(self.failed),
             "cut": self.cut,
             "wrong_rows": len(self.wrong_rows),
+            "refused": len(self.refused),
             "overflows": len(self.overflows),
             "needless": len(self.needless),
             "invalid": len(self.invalid),
             "rewrites": len(self.rewrites),
             "differs": len(self.differs),
+            "lies": self.lies,
+            "doubted": len(self.doubted),
+            "checked": self.checked,
+            "checked_outside": len(self.compacted_off),
+            "fullest_percent": round(100 * self.fullest),
             "p50": round(self.percentile(50)),
             "p95": round(self.percentile(95)),
             "p95_percent": round(100 * self.percentile(95) / self.window, 2),

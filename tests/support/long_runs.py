@@ -9,13 +9,16 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_tui.commands.report import ContextReport, adds_up, proof_line
 from agent_tui.commands.report_json import context_json
-from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
+from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings, ToolsConfig
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.state import AgentParts
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
     CompactionEnded,
@@ -27,11 +30,12 @@ from agent_tui.models.events import (
     TurnEnded,
 )
 from agent_tui.models.requests import Effort
+from agent_tui.models.steps import Step
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import parts_for
 from tests.support.end_to_end import KEY_VARIABLE
-from tests.support.long_run_figures import FLAVOURS, Outcome
-from tests.support.true_provider import Exchange, ProjectFile, Script, TrueProvider
+from tests.support.long_run_figures import Flavour, Outcome
+from tests.support.true_provider import Exchange, ProjectFile, Script, TrueProvider, Truth
 
 LEAST_ANSWER = 1_024
 """Tokens of an answer that must have room for a turn to count as one that could have been answered."""
@@ -72,14 +76,16 @@ class Plan:
 class LongRun:
     """One conversation of many turns with one flavour in one window."""
 
-    def __init__(self, name: str, window: int, seed: int, plan: Plan, worker: WorkerClient, folder: Path) -> None:
-        self.flavour, self.plan, self.worker, self.folder = FLAVOURS[name], plan, worker, folder
+    def __init__(
+        self, flavour: Flavour, window: int, seed: int, plan: Plan, worker: WorkerClient, folder: Path
+    ) -> None:
+        self.flavours, self.plan, self.worker, self.folder = {"m": flavour}, plan, worker, folder
         self.seed, self.window = seed, window
-        model = replace(self.flavour.model, window=window, max_output=min(self.flavour.model.max_output, window))
-        files = make_project(folder / "project", seed)
-        script = Script(seed, files, window, bad_summaries=plan.bad_summaries, line_tokens=24)
-        self.server = TrueProvider(self.flavour.dialect, model, script)
-        self.outcome = Outcome(name, window, seed)
+        self.home = folder
+        self.script = self.make_script()
+        self.key = "m"
+        self.servers = {"m": self.serve(self.flavours["m"])}
+        self.outcome = Outcome(flavour, window, seed)
         self._session: str | None = None
         self._shown: int | None = None
         self._ended: TurnEnded | None = None
@@ -87,24 +93,44 @@ class LongRun:
         self._rebuilt: list[int] = []
         self._broken: Exception | None = None
 
-    def _agent(self) -> Agent:
-        config = ModelConfig(
-            self.flavour.name,
-            api_base=self.server.url + self.flavour.path,
-            api_key_env=KEY_VARIABLE,
-            context_window=self.plan.configured or self.window,
-            api=self.flavour.api,
-            reasoning_effort=self.plan.effort,
-        )
+    @property
+    def server(self) -> TrueProvider:
+        """The one that the session talks to."""
+        return self.servers[self.key]
+
+    def make_script(self) -> Script:
+        """What the model says, with the project that it speaks of."""
+        files = make_project(self.folder / "project", self.seed)
+        return Script(self.seed, files, self.window, bad_summaries=self.plan.bad_summaries, line_tokens=24)
+
+    def serve(self, flavour: Flavour) -> TrueProvider:
+        """A server of this model, with its vocabulary."""
+        model = replace(flavour.model, window=self.window, max_output=min(flavour.model.max_output, self.window))
+        return TrueProvider(flavour.dialect, model, self.script, vocabulary=flavour.vocabulary)
+
+    def parts(self) -> AgentParts:
+        """What the agent is built from."""
+        models = {
+            key: ModelConfig(
+                flavour.name,
+                api_base=self.servers[key].url + flavour.path,
+                api_key_env=KEY_VARIABLE,
+                context_window=self.plan.configured or self.window,
+                api=flavour.api,
+                reasoning_effort=self.plan.effort,
+            )
+            for key, flavour in self.flavours.items()
+        }
         settings = Settings(
             default_model="m",
-            models={"m": config},
+            models=models,
             context=ContextConfig(exact_counting="auto" if self.plan.exact else "off"),
+            tools=ToolsConfig(output_limit=max(30_000, self.window)),
             permissions=PermissionsConfig(mode="auto"),
             agent=AgentConfig(retries=1, timeout=60.0),
         )
-        parts = parts_for(
-            self.folder,
+        return parts_for(
+            self.home,
             self.folder / "project",
             settings=settings,
             provider=lambda counter: self.worker,
@@ -112,40 +138,49 @@ class LongRun:
             can_ask=False,
             resume=self._session,
         )
-        return Agent(parts)
 
     async def go(self) -> Outcome:
         """Runs all turns and returns what was seen."""
-        agent = await self._open()
+        agent = await self.open()
         try:
             for turn in range(1, self.plan.turns + 1):
-                if self.plan.restart and turn % self.plan.restart == 0:
-                    await agent.close()
-                    agent = await self._open()
-                self.server.turn = turn
+                agent = await self.before_turn(agent, turn)
+                for server in self.servers.values():
+                    server.turn = turn
                 if self.plan.manual and turn % self.plan.manual == 0:
                     await agent.compaction.now()
-                await self._turn(agent, turn)
+                await self.turn(agent, turn)
         finally:
             await agent.close()
-            self.server.close()
+            for server in self.servers.values():
+                server.close()
         if self._broken is not None:
             raise self._broken
-        if self.server.truth.crashes:
-            raise AssertionError(self.server.truth.crashes[0])
-        self._totals()
+        for server in self.servers.values():
+            if server.truth.crashes:
+                raise AssertionError(server.truth.crashes[0])
+            self._totals(server)
         return self.outcome
 
-    async def _open(self) -> Agent:
-        agent = self._agent()
+    async def before_turn(self, agent: Agent, turn: int) -> Agent:
+        """Does what is due before a turn; returns the agent that goes on."""
+        if self.plan.restart and turn % self.plan.restart == 0:
+            await agent.close()
+            return await self.open()
+        return agent
+
+    async def open(self) -> Agent:
+        """A new agent goes on with the session."""
+        agent = Agent(self.parts())
         self._shown = None
         agent.subscribe(self._listen)
         await agent.start()
         await agent.context.ready()
         return agent
 
-    async def _turn(self, agent: Agent, turn: int) -> None:
-        text = self._message(turn)
+    async def turn(self, agent: Agent, turn: int) -> None:
+        """The user says something, and the model answers."""
+        text = self.message(turn)
         self._ended, self._full = None, ""
         agent.turns.submit(text)
         await agent.turns.join()
@@ -169,7 +204,8 @@ class LongRun:
         else:
             outcome.failed.append(why)
 
-    def _message(self, turn: int) -> str:
+    def message(self, turn: int) -> str:
+        """What the user says."""
         rng = random.Random(f"{self.seed}/user/{turn}")
         words = rng.randint(8, 60)
         chance = rng.random()
@@ -178,7 +214,7 @@ class LongRun:
         elif chance < 0.15:
             words = int(self.window * 0.01)
         rule = f"Rule {turn}: never rename value_{turn}. " if turn <= 3 else ""
-        return f"[turn {turn}] {rule}{Script.words(rng, max(8, words))}"
+        return f"[turn {turn}] {rule}{self.script.says(rng, max(8, words))}"
 
     def _last(self) -> Exchange | None:
         return next((e for e in reversed(self.server.truth.exchanges) if e.kind == "turn" and e.input), None)
@@ -186,11 +222,12 @@ class LongRun:
     def _listen(self, event: Event) -> None:
         """An error in here would only be logged by the agent."""
         try:
-            self._see(event)
+            self.see(event)
         except Exception as error:
             self._broken = self._broken or error
 
-    def _see(self, event: Event) -> None:
+    def see(self, event: Event) -> None:
+        """Holds what is told against what the server knows."""
         match event:
             case ContextChanged(usage, in_flight) if not usage.pending and not in_flight:
                 self._shown = usage.total
@@ -200,8 +237,8 @@ class LongRun:
                     self.outcome.differs.append(
                         f"turn {self.server.turn}: shown {self._shown}, sent {step.estimated_input}"
                     )
-            case StepEnded(step, _) if step.kind == "turn" and step.status == "complete":
-                self._check_step(step.estimated_input or 0, step.estimated_spread or 0)
+            case StepEnded(step, _) if step.kind == "turn":
+                self._check_step(step)
             case CompactionEnded():
                 self._check_compaction(event)
             case Notice(level, text, code):
@@ -213,15 +250,27 @@ class LongRun:
             case _:
                 pass
 
-    def _check_step(self, estimated: int, spread: int) -> None:
-        done = self.server.truth.turns()
+    def _check_step(self, step: Step) -> None:
+        overflow = step.failure is not None and step.failure.kind == "context_overflow"
+        done = [e for e in self.server.truth.exchanges if e.kind == "turn" and (e.usage or overflow) and e.input]
+        if step.status != "complete" and not overflow:
+            return
         if not done:
             self.outcome.failed.append(f"{self.server.turn}: a step ended that was never answered")
             return
         last, outcome = done[-1], self.outcome
         outcome.steps += 1
-        outcome.errors.append((last.turn, outcome.steps, estimated - last.input))
-        outcome.spreads.append(spread)
+        outcome.errors.append((last.turn, outcome.steps, (step.estimated_input or 0) - last.input))
+        outcome.spreads.append(step.estimated_spread or 0)
+        if overflow:
+            return
+        outcome.fullest = max(outcome.fullest, last.input / self.window)
+        if last.lied:
+            outcome.lies += 1
+        elif step.doubt is not None:
+            outcome.doubted.append(
+                f"turn {last.turn}: {step.doubt}, {last.input} where {step.estimated_input} expected"
+            )
 
     def _check_rows(self, usage: ContextUsage) -> None:
         rows = {row.id: row.tokens for row in usage.rows}
@@ -248,17 +297,17 @@ class LongRun:
         for record in event.records:
             kind = "clip" if record.kind == "prune" and record.clips and not record.message_ids else str(record.kind)
             counts[kind] = counts.get(kind, 0) + 1
-        refused = self.server.truth.refused("input", "output")
+        refused = self.server.truth.refused("input", "output", "told to")
         if any(r.reason == "overflow" for r in event.records) and refused and refused[-1].refusal == "output":
             last = refused[-1]
             self.outcome.needless.append(
                 f"turn {self.server.turn}: {last.input} + {last.max_output} in {self.window}: {event.text}"
             )
 
-    def _rewrites(self) -> None:
+    def rewrites(self, truth: Truth) -> None:
         """Steps that found less than half of what the step before left in the cache, though nothing was compacted."""
         before: Exchange | None = None
-        for now in self.server.truth.turns():
+        for now in truth.turns():
             if before is not None and not any(before.number < n <= now.number for n in self._rebuilt):
                 assert before.usage is not None and now.usage is not None
                 left = before.usage.cache_read + before.usage.cache_write or before.input
@@ -266,9 +315,9 @@ class LongRun:
                     self.outcome.rewrites.append(f"turn {now.turn}: {now.usage.cache_read} of {left}")
             before = now
 
-    def _totals(self) -> None:
-        truth, outcome = self.server.truth, self.outcome
-        self._rewrites()
+    def _totals(self, server: TrueProvider) -> None:
+        truth, outcome = server.truth, self.outcome
+        self.rewrites(truth)
         for exchange in truth.turns():
             assert exchange.usage is not None
             outcome.input += exchange.input
@@ -278,10 +327,10 @@ class LongRun:
                 outcome.may_think += 1
                 if not exchange.thinking:
                     outcome.unthinking.append(f"turn {exchange.turn} at {exchange.input}")
-        outcome.invalid = [f"turn {turn}: {message}" for turn, message, _ in truth.bodies]
-        outcome.overflows = [
-            f"turn {e.turn} {e.kind}: {e.input} + {e.max_output}" for e in truth.refused("input", "output")
-        ]
+        outcome.invalid += [f"turn {turn}: {message}" for turn, message, _ in truth.bodies]
+        for refused in truth.refused("input", "output"):
+            lines = outcome.refused if refused.refusal == "input" else outcome.overflows
+            lines.append(f"turn {refused.turn} {refused.kind}: {refused.input} + {refused.max_output}")
 
 
 def _short(usage: ContextUsage) -> str:
@@ -290,11 +339,18 @@ def _short(usage: ContextUsage) -> str:
     return f"{rows} {data['calculation']}"
 
 
-async def long_run(name: str, window: int, seed: int, plan: Plan, worker: WorkerClient) -> Outcome:
+async def long_run(flavour: Flavour, window: int, seed: int, plan: Plan, worker: WorkerClient) -> Outcome:
     """One run in a folder of its own."""
+    with scratch() as folder:
+        return await LongRun(flavour, window, seed, plan, worker, folder).go()
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for one run."""
     folder = _folder()
     try:
-        return await LongRun(name, window, seed, plan, worker, folder).go()
+        yield folder
     finally:
         shutil.rmtree(folder)
 

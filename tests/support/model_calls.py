@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from agent_tui.models.calibration import KINDS
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, user_message
 from agent_tui.models.requests import (
@@ -24,6 +25,9 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.providers.catalog import KEY_VARIABLES
+
+HELLO_WORLD = (1, 1, *[0] * (len(KINDS) - 2))
+"""What the worker counts of ``hello world``, by kind of text."""
 
 KEY = "sk-test-0123456789abcdef"
 

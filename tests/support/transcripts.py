@@ -32,6 +32,12 @@ class Holder(App[None]):
     def on_copy_requested(self, message: Posted) -> None:
         self.posted.append(message)
 
+    def on_pin_asked(self, message: Posted) -> None:
+        self.posted.append(message)
+
+    def on_screen_asked(self, message: Posted) -> None:
+        self.posted.append(message)
+
     def on_find_changed(self, message: Posted) -> None:
         self.posted.append(message)
 

@@ -80,6 +80,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "grep": {"pattern": "x"}, "bash": {"command": "true"}, "fetch": {"url": "https://example.org/"},
     "todo": {"items": []}, "subagent": {"description": "d", "prompt": "p"}, "jobs": {},
     "ask": {"question": "which?", "choices": ["a", "b"]}, "present_plan": {"plan": "1. do it"},
+    "recall": {"query": "port"},
 }  # fmt: skip
 """A call of every tool, with what it needs alone."""
 

@@ -25,6 +25,7 @@ BUDGETS = {
     "subagent": 75,
     "ask": 95,
     "present_plan": 50,
+    "recall": 65,
 }
 
 
@@ -35,7 +36,7 @@ def test_every_schema_keeps_its_budget() -> None:
     assert list(counts) == list(BUDGETS)
     assert {name: tokens for name, tokens in counts.items() if tokens > BUDGETS[name]} == {}
     sent = sum(counts.values())
-    assert sent - counts["apply_patch"] <= 935 and sent - counts["edit"] <= 935, "a model gets one of the two"
+    assert sent - counts["apply_patch"] <= 1_000 and sent - counts["edit"] <= 1_000, "a model gets one of the two"
 
 
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)

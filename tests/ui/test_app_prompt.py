@@ -24,8 +24,8 @@ async def test_slash_completes_names_and_arguments(tmp_path: Path) -> None:
         assert run.app.completions.proposals[0].label.startswith("/compact")
         await run.pilot.press("tab")
         await run.until(lambda: run.app.prompt.text == "/compact ")
-        await run.until(lambda: [p.label for p in run.app.completions.proposals] == ["preview", "undo"])
-        await run.pilot.press("down", "tab", "enter")
+        await run.until(lambda: [p.label for p in run.app.completions.proposals] == ["preview", "show", "undo"])
+        await run.pilot.press("down", "down", "tab", "enter")
         await run.until(lambda: run.agent.called("compact_undo"))
 
 

@@ -227,3 +227,19 @@ def test_a_wrong_sum_is_not_called_right() -> None:
     assert adds_up(usage)
     usage.rows[-1].children[0].tokens += 1
     assert not adds_up(usage)
+
+
+async def test_a_key_pins_the_message_of_a_row(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    agent.conversation.path.append(Message("msg_5", "user", [TextPart("never push")]))
+    async with running(tmp_path, agent, size=(120, 40)) as run:
+        rows = (await open_context(run)).view.rows
+        await run.pilot.press("P")
+        await run.until(lambda: "P pins its words" in run.shown())
+        rows.move_to(next(i for i, line in enumerate(rows.shown) if line.label == "Tool results"), 1)
+        await run.pilot.press("enter")
+        await run.pilot.pause()
+        named = [i for i, line in enumerate(rows.shown) if line.row is not None and line.row.message_id == "msg_5"]
+        rows.move_to(named[0], 1)
+        await run.pilot.press("P")
+        await run.until(lambda: "pinned msg_5" in run.shown())

@@ -24,6 +24,7 @@ from agent_tui.models.messages import Message
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.options import Options
 from agent_tui.store.store import Store
+from agent_tui.ui.screens.text import TextScreen
 from tests.support.real_app import Chat, Home, make_home
 
 HANGING = """
@@ -218,6 +219,34 @@ async def test_always_is_remembered_for_the_next_chat(home: Home) -> None:
         await chat.say("/permissions")
         await chat.shows(asked.patterns[0])
     assert (home.project / "a.txt").read_text() == "b\n"
+
+
+async def test_a_compaction_opens_to_its_facts_from_the_transcript_and_by_its_command(home: Home) -> None:
+    long = "All of this can be told again in a word. " * 130
+    home.script("".join(says(f"Answer {n}. {long}", chunk=4000) for n in range(5)))
+    async with home.chat() as chat:
+        await ask(chat, "Never touch [bold]legacy[/bold]. " + " ".join(f"https://example.org/{n}" for n in range(60)))
+        for n in range(4):
+            await ask(chat, f"question {n}")
+        await chat.say("/compact show")
+        await chat.shows("Nothing was compacted")
+        await chat.say("/compact")
+        await chat.seen.next(CompactionEnded)
+        pages = []
+        for by_command in (False, True):
+            await chat.shows("Compacted")
+            chat.app.transcript.focus()
+            await (chat.say("/compact show") if by_command else chat.press("enter"))
+            await chat.until(lambda: isinstance(chat.app.screen, TextScreen))
+            await chat.shows("Your rules · kept 1 of 1 fact", "kept    Never touch [bold]legacy[/bold].")
+            assert isinstance(chat.app.screen, TextScreen)
+            pages.append(chat.app.screen.text)
+            await chat.press("end")
+            await chat.hides("Your rules")
+            await chat.press("escape")
+        assert pages[0] == pages[1] and pages[0].count("example.org") >= 60
+        await chat.say("/compact show 2")
+        await chat.shows("There was one compaction in this conversation: none has the number 2.")
 
 
 async def test_a_conversation_is_compacted_and_the_compaction_taken_back(home: Home) -> None:

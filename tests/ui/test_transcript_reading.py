@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
     ReasoningPart,
-    TextPart,
+    SummaryPart,
     ToolCallPart,
     ToolResultPart,
     user_message,
 )
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord
+from agent_tui.ui.transcript.messages import ScreenAsked
 from tests.support.transcripts import Holder, answer, body, chat, screen
 
 
@@ -209,7 +212,7 @@ async def test_compactions_stand_where_they_happened_and_open() -> None:
             message.created = 10.0 * (k + 1)
         summary = user_message("")
         summary.id = "s"
-        summary.parts = [TextPart("## Goal\n\nShip it.")]
+        summary.parts = [SummaryPart("## Goal\n\nShip it.", "r")]
         record = CompactionRecord(
             "r", "o", "summary", ["u0", "a0"], created=25, summary_id="s", before_tokens=12_000, after_tokens=3_000
         )
@@ -221,9 +224,70 @@ async def test_compactions_stand_where_they_happened_and_open() -> None:
         assert lines[at] == "── ▸ Compacted · 2 messages summarised · ~12,000 → ~3,000 tokens"
         assert "question 0" in "".join(lines[:at]) and "question 1" in "".join(lines[at:])
         assert len([line for line in lines if "Compacted" in line]) == 1
-        await pilot.click(t, offset=(6, screen(t).index(lines[at])))
+        for opening in (lambda: pilot.click(t, offset=(6, screen(t).index(lines[at]))), lambda: pilot.press("enter")):
+            t.focus()
+            await opening()
+            await pilot.pause()
+            asked = app.posted.pop()
+            assert isinstance(asked, ScreenAsked) and (asked.name, asked.key) == ("compact", "r")
+        assert "  Ship it." not in body(t)
+        assert t.find("ship it").total == 1 and "  Ship it." in body(t), "what is found in a summary is shown"
+        await pilot.click(t, offset=(6, screen(t).index(next(line for line in screen(t) if "Compacted" in line))))
         await pilot.pause()
-        assert "  Ship it." in body(t)
+        assert "  Ship it." not in body(t)
+
+
+async def test_what_was_said_beside_a_conversation_stays_when_that_is_shown_anew() -> None:
+    app = Holder()
+    async with app.run_test(size=(70, 60)) as pilot:
+        t = app.transcript
+        messages = chat(3)
+        for k, message in enumerate(messages):
+            message.created = 10.0 * (k + 1)
+        record = CompactionRecord("r", "o", "summary", ["u0", "a0"], created=1000, before_tokens=9, after_tokens=3)
+        t.add_block("/tools", "before anything")
+        t.load(messages[:2], same=True)
+        t.add_block("/context rows", "after the first")
+        for message in messages[2:]:
+            t.add_message(message)
+        t.add_notice("info", "renamed")
+        t.add_summary(record)
+        t.add_notice("info", "said after the compaction")
+        t.add_block("/usage", "answered after the compaction")
+        said = [line for line in body(t) if line.strip() and "Compacted" not in line]
+        t.load(messages, [replace(record, active=False)], same=True)
+        await pilot.pause()
+        assert [line for line in body(t) if line.strip()] == said, "an undo takes its line alone"
+        t.load(messages, [record], same=True)
+        t.load(messages[:4], same=True)
+        await pilot.pause()
+        left = "\n".join(body(t))
+        order = ("before anything", "question 0", "after the first", "question 1", "answered after the compaction")
+        assert sorted(order, key=left.index) == list(order)
+        assert "question 2" not in left and "renamed" not in left, "a line goes with the message it followed"
+        t.load(chat(1))
+        await pilot.pause()
+        assert "answered" not in "\n".join(body(t)), "another session's"
+
+
+async def test_what_was_said_beside_a_long_conversation_stays_above_what_is_drawn_first() -> None:
+    app = Holder()
+    async with app.run_test(size=(70, 20)) as pilot:
+        t = app.transcript
+        messages = chat(300)
+        for k, message in enumerate(messages):
+            message.created = 10.0 * (k + 1)
+        t.add_block("/tools", "before anything")
+        t.load(messages[:4], same=True)
+        t.add_block("/usage", "after the second")
+        for _ in range(2):
+            t.load(messages, same=True)
+            await pilot.pause()
+        for text in ("before anything", "after the second"):
+            t.find(text)
+            while t.finder is not None and not t.finder.complete:
+                await pilot.pause()
+            assert t.finder is not None and t.finder.state.total == 1, text
 
 
 async def test_banner_blocks_and_long_questions() -> None:

@@ -9,7 +9,7 @@ from textual.selection import SELECT_ALL
 
 from agent_tui.models.messages import Message, ReasoningPart, ToolCallPart, ToolResultPart, user_message
 from agent_tui.ui.transcript import FindState, Transcript, reader
-from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked
+from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked, PinAsked
 from tests.support.transcripts import Holder, answer, chat, screen
 from tests.support.waiting import PATIENCE
 
@@ -121,6 +121,20 @@ async def test_selecting_and_copying_with_keys() -> None:
         await pilot.pause()
         copied = [m for m in app.posted if isinstance(m, CopyRequested)]
         assert [(m.text, m.what) for m in copied] == [("second\n\nthird", "selection")]
+
+
+async def test_a_key_asks_to_pin_the_selected_message_or_the_newest_of_the_users_in_view() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        t = app.transcript
+        first, second = user_message("call it quokka"), user_message("and?")
+        t.load([first, answer("fine"), second, answer("well", "m2")])
+        t.focus()
+        await pilot.pause()
+        await pilot.press("P")
+        await pilot.press("shift+up", "P")
+        await pilot.pause()
+        assert [m.message_id for m in app.posted if isinstance(m, PinAsked)] == [second.id, "m2"]
 
 
 async def test_copy_helpers() -> None:

@@ -14,12 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from agent_tui.models.calibration import REQUESTS, usable
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import Doubt, Step
 from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
 from agent_tui.records import dataclass
-from agent_tui.text.numbers import tokens
 
 LOOKED_AT = 6
 """Reports that the newest is compared with, itself included."""
@@ -45,6 +43,9 @@ AROUND = 0.1
 TIMES_OFF, TOKENS_OFF = 3, 2_000
 """An output, and what a refusal states, is not believed when our own count is over so many times, and tokens, off."""
 
+CALLS = range(2, 9)
+"""How many calls of the same size one report may add up, to be looked for."""
+
 SHARP = 0.4
 """A report is far off from this share of our account on."""
 
@@ -56,9 +57,10 @@ GUESSED = 0.15
 class Report:
     """A report and our own account. ``own``: the whole input, which goes on from earlier reports that were as expected
     by what was added since; ``spread``: half the interval of what was ``expected``; ``measured``: ``own`` begins at a
-    report, not at an estimate of the whole. ``text``: new text in it, as estimated; ``grown``: what was surely added
-    since the report before (reasoning may have been left out), 0 where that is not known. ``model``: as the answer
-    names it; ``doubt``: why it was not believed; ``added``: tokens that the server was known to add."""
+    report, not at an estimate of the whole. ``text``: new text in it and prefix parts that changed, as estimated;
+    ``grown``: what was surely added since the report before (reasoning may have been left out), 0 where that is not
+    known. ``model``: as the answer names it; ``doubt``: why it was not believed; ``added``: tokens that the server was
+    known to add."""
 
     step_id: str
     reported: int
@@ -98,13 +100,14 @@ class Verdict:
     """``doubt``: why the newest report is not believed; None when it is. ``truth``: the true inputs of it and of
     earlier reports, by step, where they are known better now: None is as it was reported; ``counted``: they are made of
     the provider's numbers alone. ``keeps``: tokens that a server keeps which leaves out the rest. ``always``: tokens
-    that it adds to each request."""
+    that it adds to each request. ``taken_back``: the first step whose report was believed until now."""
 
     doubt: Doubt | None
     truth: Mapping[str, int | None]
     counted: bool = False
     keeps: int | None = None
     always: int | None = None
+    taken_back: str | None = None
 
 
 TRUE = Verdict(None, {})
@@ -121,15 +124,17 @@ def judge(reports: Sequence[Report]) -> Verdict:
     if cut and (unsure or known == "truncated"):
         return Verdict("truncated", {r.step_id: r.own for r in cut}, keeps=max(r.reported for r in reports))
     if abs(newest.reported - newest.expected) <= newest.room:
-        return _shifted(reports) if grew else TRUE
+        return _goes_on(reports) or (_shifted(reports) if grew else TRUE)
+    if grew and not again and before is not None and before.sharp and (on := _goes_on(reports)) is not None:
+        return on
     if grew and not newest.measured and not again:
         return _shifted(reports)
     sharp = newest.sharp or (before is not None and before.sharp)
-    if named is not None and (again or not grew or (sharp and named.doubt != "doubted")):
+    told = known not in (None, "doubted", "another model")
+    worse = told and named is not None and named.doubt == "doubted"
+    if named is not None and not worse and (again or not grew or (sharp and named.doubt != "doubted")):
         return named
-    if known not in (None, "doubted", "another model") and not (
-        grew and len(reports) > 2 and _grew(reports[-3], reports[-2])
-    ):
+    if told and not (grew and len(reports) > 2 and _grew(reports[-3], reports[-2])):
         return Verdict(known, {newest.step_id: newest.own})
     if grew:
         return _shifted(reports)
@@ -137,7 +142,8 @@ def judge(reports: Sequence[Report]) -> Verdict:
         return Verdict("another model", {newest.step_id: newest.expected})
     off = newest.reported - newest.expected
     # A server may count less than we think for reasons of its own; only what it said before is held against it.
-    if abs(off) <= DOUBTED * newest.expected or (off < 0 and not newest.measured):
+    possible = before is None or newest.reported >= HALF * newest.expected
+    if abs(off) <= DOUBTED * newest.expected or (off < 0 and not newest.measured and possible):
         return TRUE
     unsteady = len(reports) > 2 and all(r.odd for r in reports[-3:])
     return Verdict("unsteady" if unsteady else "doubted", {newest.step_id: newest.expected})
@@ -146,50 +152,106 @@ def judge(reports: Sequence[Report]) -> Verdict:
 def _named(reports: Sequence[Report]) -> Verdict | None:
     """The first way of counting that explains the newest reports, and they are not true; one alone is doubted."""
     for way in WAYS:
+        if not _explains_growth(reports, way):
+            continue
         run: dict[str, int | None] = {}
         for number in range(len(reports) - 1, -1, -1):
             truth = way.truth(reports[number], reports[number - 1] if number else None)
             if truth is None or not reports[number].odd:
                 break
             run[reports[number].step_id] = truth
-        if len(run) < 2 and way.guess is not None:
-            run = _growing(reports, way.guess) or run
+        if len(run) < 2 and len(reports) > 1:
+            run = _growing(reports, way) or run
         if run:
             return Verdict(way.doubt if len(run) > 1 else "doubted", run, way.counted)
     return None
 
 
-def _growing(reports: Sequence[Report], guess: Guess) -> dict[str, int | None]:
+def _explains_growth(reports: Sequence[Report], way: _Way) -> bool:
+    """False where the two newest reports grow by what was added, and would not if they were read in this way."""
+    if len(reports) < 2:
+        return True
+    before, newest = reports[-2:]
+    read = way.guesses(reports) if _grew(before, newest) else []
+    return not read or min(_missed(before, newest, inputs) for inputs in read) <= _tolerance(before, newest)
+
+
+def _growing(reports: Sequence[Report], way: _Way) -> dict[str, int | None]:
     """The two newest reports where they grow by what was added once they are read in a way of counting, and do not as
     they are: the first of them may have been believed because our estimate of it was wide."""
-    if len(reports) < 2:
-        return {}
     before, newest = reports[-2:]
-    first, second = guess(before), guess(newest)
+    found = [(_missed(before, newest, read), read) for read in way.guesses(reports) if _possible(before, read[0])]
+    if not found or not newest.odd or _grew(before, newest):
+        return {}
+    missed, (first, second) = min(found)
     away = abs(newest.reported - second - (before.reported - first))
-    possible = first > 0 and abs(first - before.expected) <= before.room
-    shows = newest.odd and _tolerance(before, newest) <= AROUND * away and not _grew(before, newest)
-    if not possible or not shows or not _grew(before, newest, (first, second)):
+    tolerance = _tolerance(before, newest)
+    # What was learned from the first of them may be wrong, so the second is not held to what that makes sure.
+    explained = missed <= max(tolerance, AROUND * _missed(before, newest)) and second > 0
+    sure = tolerance <= AROUND * away or (before.odd and newest.like(second))
+    if not explained or not sure:
         return {}
     read = ((before, first), (newest, second))
     return {report.step_id: truth for report, truth in read if truth != report.reported}
 
 
-def _once(report: Report) -> int:
-    return report.reported - report.cached
+def _possible(report: Report, truth: int) -> bool:
+    return truth > 0 and abs(truth - report.expected) <= report.room
 
 
-def _with_cached(report: Report) -> int:
-    return report.reported + report.cached
+def _goes_on(reports: Sequence[Report]) -> Verdict | None:
+    """The verdict on the report before, where our estimate of the newest is so wide that this may be true as well as
+    counted in the same way."""
+    if len(reports) < 2 or (known := reports[-2].doubt) is None:
+        return None
+    before, newest = reports[-2:]
+    for way in WAYS:
+        named = known == way.doubt
+        truth = way.truth(before, reports[-3] if len(reports) > 2 else None)
+        if truth is None or not (named or (known == "doubted" and before.odd and _explains_growth(reports, way))):
+            continue
+        for first, second in way.guesses(reports):
+            told = abs(newest.reported - second) > LEAST_OFF and _possible(newest, second)
+            if told and (named or before.like(first)):
+                return Verdict(way.doubt, {before.step_id: truth, newest.step_id: second}, way.counted)
+    return None
+
+
+Guesses = Callable[[Sequence[Report]], list[tuple[int, int]]]
+
+
+def _once(reports: Sequence[Report]) -> list[tuple[int, int]]:
+    before, newest = reports[-2:]
+    return [(before.reported - before.cached, newest.reported - newest.cached)]
+
+
+def _with_cached(reports: Sequence[Report]) -> list[tuple[int, int]]:
+    before, newest = reports[-2:]
+    return [(before.reported + before.cached, newest.reported + newest.cached)]
+
+
+def _of_sums(reports: Sequence[Report]) -> list[tuple[int, int]]:
+    """The last of all calls until now, or one of so many of the same size."""
+    before, newest = reports[-2:]
+    earlier = reports[-3].reported if len(reports) > 2 else 0
+    found = [(before.reported - earlier, newest.reported - before.reported)]
+    # One that adds up several calls may be of a call that was made again; the next is none then.
+    if before.odd and (newest.odd or before.doubt == "summed"):
+        found += [(before.reported // times, newest.reported // times) for times in CALLS]
+    return found
+
+
+def _none(reports: Sequence[Report]) -> list[tuple[int, int]]:
+    return []
 
 
 def _cached_twice(report: Report, before: Report | None) -> int | None:
-    truth = _once(report)
+    truth = report.reported - report.cached
     return truth if report.cached > report.room and report.like(truth) else None
 
 
 def _cached_left_out(report: Report, before: Report | None) -> int | None:
-    truth = _with_cached(report)
+    truth = report.reported + report.cached
     return truth if report.cached > report.room and report.like(truth) else None
 
 
@@ -200,22 +262,20 @@ def _only_new(report: Report, before: Report | None) -> int | None:
 def _several(report: Report, before: Report | None) -> int | None:
     """So many calls of the same size, or the sum of all calls until now."""
     times = round(report.reported / max(1, report.own))
-    if times >= 2 and abs(report.reported - times * report.own) <= min(times * report.room, report.own // 4):
+    near = abs(report.reported - times * report.own) <= min(times * report.room, report.own // 4)
+    if times >= 2 and near:
         return report.own
     more = report.reported - before.reported if before is not None else 0
     return report.own if more > 0 and report.like(more) else None
 
 
-Guess = Callable[[Report], int]
-
-
 class _Way(NamedTuple):
-    """A way of counting: ``truth`` gives the true input of a report that was counted so, None of others; ``guess``
-    what it would be if it was."""
+    """A way of counting: ``truth`` gives the true input of a report that was counted so, None of others; ``guesses``
+    what the two newest would be if they were."""
 
     doubt: Doubt
     truth: Callable[[Report, Report | None], int | None]
-    guess: Guess | None = None
+    guesses: Guesses = _none
     counted: bool = False
 
 
@@ -223,16 +283,20 @@ WAYS = (
     _Way("cached twice", _cached_twice, _once, counted=True),
     _Way("cached left out", _cached_left_out, _with_cached, counted=True),
     _Way("cached left out", _only_new),
-    _Way("summed", _several),
+    _Way("summed", _several, _of_sums),
 )
 
 
-def _grew(before: Report, newest: Report, inputs: tuple[int, int] | None = None) -> bool:
-    """Returns whether the second report, or the second of the ``inputs``, is more than the first by what was added, and
-    not merely as large."""
+def _grew(before: Report, newest: Report) -> bool:
+    """Returns whether the second report is more than the first by what was added, and not merely as large."""
+    more, added = newest.reported - before.reported, newest.own - before.own
+    return _missed(before, newest) <= _tolerance(before, newest) and (more > 0) == (added > 0)
+
+
+def _missed(before: Report, newest: Report, inputs: tuple[int, int] | None = None) -> int:
+    """By how much the growth from the first to the second, or between the ``inputs``, is not what was added."""
     first, second = inputs or (before.reported, newest.reported)
-    more, added = second - first, newest.own - before.own
-    return abs(more - added) <= _tolerance(before, newest) and (more > 0) == (added > 0)
+    return abs(second - first - (newest.own - before.own))
 
 
 def _tolerance(before: Report, newest: Report) -> float:
@@ -247,7 +311,8 @@ def _shifted(reports: Sequence[Report]) -> Verdict:
     before, newest = reports[-2:]
     more = before.reported - before.own
     # What the texts may make, were they counted otherwise, is no constant of the server.
-    sure = before.odd and not before.measured and abs(more) > 2 * before.text
+    others = min(2 * before.text, max(before.text, 2 * before.room))
+    sure = before.odd and not before.measured and abs(more) > others
     always = round(before.added) + more if sure else None
     return Verdict(None, {before.step_id: None, newest.step_id: None}, always=always)
 
@@ -311,7 +376,7 @@ def reports_of(steps: Sequence[Step], target: Target) -> list[Report]:
             own,
             spread,
             step.anchor_step is not None,
-            step.estimated_growth or 0,
+            (step.estimated_growth or 0) + abs(step.estimated_change[0] if step.estimated_change is not None else 0),
             grown,
             usage.cache_read or 0,
             step.answered_by or "",
@@ -337,8 +402,8 @@ def _reports(step: Step, target: Target) -> bool:
 
 
 def _added(step: Step) -> float:
-    known = usable(step.given.calibration) if step.given is not None else None
-    return known.factors[REQUESTS] if known is not None else 0.0
+    known = step.given.calibration if step.given is not None else None
+    return known.added if known is not None else 0.0
 
 
 def _may_be_gone(step: Step | None) -> int:
@@ -369,7 +434,10 @@ def believe(steps: Sequence[Step], target: Target, window: int | None, answer: i
     if not _reports(step, target):
         return TRUE
     verdict = judge(reports_of(steps, target))
+    if verdict.always is not None:
+        _only_growth(step, next(other for other in reversed(steps[:-1]) if other.id in verdict.truth))
     by_id = {s.id: s for s in steps if s.id in verdict.truth}
+    taken_back = next((s.id for s in by_id.values() if s is not step and s.doubt is None), None)
     for step_id, truth in verdict.truth.items():
         told = by_id[step_id]
         assert told.usage is not None, "only steps with a report are judged"
@@ -380,7 +448,20 @@ def believe(steps: Sequence[Step], target: Target, window: int | None, answer: i
         else:
             told.believed = replace(made, input=truth) if verdict.counted else _estimate(truth, made.output)
             told.doubt = verdict.doubt
-    return verdict
+    return verdict if verdict.doubt is None else replace(verdict, taken_back=taken_back)
+
+
+def _only_growth(step: Step, before: Step) -> None:
+    """Store what is learned from the second of two whole inputs that had a constant beside them: what it grew by."""
+    if step.growth is None or before.growth is None or step.known_input is None or before.known_input is None:
+        return
+    content = step.growth.copy()
+    content.add(before.growth, -1)
+    # The texts of the first are the same in both.
+    content.squares = max(0.0, step.growth.squares - before.growth.squares)
+    content.rough = max(0.0, step.growth.rough - before.growth.rough)
+    step.growth = content.rounded()
+    step.known_input += (before.usage.input if before.usage is not None else 0) - before.known_input
 
 
 def far_off(estimate: int, stated: int) -> bool:
@@ -404,46 +485,3 @@ def _with_output(usage: TokenUsage, answer: int) -> TokenUsage | None:
         return None
     reasoning = usage.reasoning or None
     return replace(usage, output=max(answer, reasoning or 0), reasoning=reasoning, output_source="estimated")
-
-
-DOUBTS: Mapping[Doubt, str] = {
-    "truncated": "the server leaves out the oldest text",
-    "cached twice": "it counts cached tokens twice",
-    "cached left out": "it leaves cached tokens out",
-    "summed": "it adds up several calls",
-    "another model": "another model answered",
-    "unsteady": "it does not follow what was sent",
-    "doubted": "it does not fit what was sent",
-    "absurd": "so much cannot have been sent",
-    "none": "there is none",
-}
-"""Why a report is not believed, in words for people."""
-
-
-def told_text(step: Step, verdict: Verdict, problem: str | None = None) -> str:
-    """What a user is told of a doubt, with what to do about it. ``problem``: what shows from the report itself."""
-    said = step.usage.input if step.usage is not None else 0
-    match verdict.doubt:
-        case "truncated":
-            return (
-                f"This server keeps about {verdict.keeps or said:,} tokens of a request and leaves out the oldest text "
-                "without a word: its reports stand still while the conversation grows. That is taken for its window "
-                "from now on. Set context_window for this model, or start it with a larger context and say "
-                "/doctor --forget."
-            )
-        case "cached twice":
-            return "This provider counts what it read from its cache twice. It is taken out once."
-        case "cached left out":
-            return "This provider leaves out of its count what it read from its cache. It is added again."
-        case "summed":
-            return "This provider adds up several calls in one report. Our own estimates stand in for it."
-        case "another model":
-            return f"{step.answered_by} answered instead, and counts otherwise. Our own estimate stands in for it."
-        case "unsteady":
-            return "This provider's reports do not follow what is sent. Our own estimates stand in for them."
-        case "none":
-            return "This provider reports no usage. All numbers are our own estimates."
-    expected = tokens(step.estimated_input or 0, True, full=True)
-    problem = problem or f"it says {said:,} tokens of input where {expected} were sent"
-    until = " until the next one shows why" if verdict.doubt == "doubted" else ""
-    return f"The provider's report of this call is not believed: {problem}. Estimates stand in for it{until}."

@@ -177,7 +177,7 @@ def measured_change(step: Step, before: Step) -> Difference | None:
 def measured_changes(steps: Sequence[Step], target: Target) -> list[Difference]:
     """All that reports of a model measured so, the newest first."""
     changed = [s for s in steps if s.estimated_change is not None]
-    by_id = {step.id: step for step in steps} if changed else {}
+    by_id = {step.id: step for step in steps}
     found: list[Difference] = []
     for step in reversed(changed):
         before = by_id.get(step.anchor_step or "")

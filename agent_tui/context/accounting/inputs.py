@@ -18,9 +18,9 @@ from agent_tui.context.accounting.fixed import (
     measured_changes,
 )
 from agent_tui.context.anchor import ResultStates, SentPrefixes, chain_of, left_out, prefixes_of
-from agent_tui.context.tokens import Family, MessageEstimate, char_tokens, estimate_message, family_of
-from agent_tui.models.calibration import REQUESTS, Calibration, Content
-from agent_tui.models.messages import Message, ReasoningPart
+from agent_tui.context.tokens import Family, MessageEstimate, char_tokens, estimate_message, family_seen
+from agent_tui.models.calibration import Calibration, Content
+from agent_tui.models.messages import RECALL_TOOL, Message, ReasoningPart
 from agent_tui.models.requests import Effort, ModelInfo, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.providers.catalog import retention
@@ -34,8 +34,8 @@ DEFAULT_RESERVE = 32_000
 @dataclass(slots=True, frozen=True)
 class CompactionSettings:
     """When to compact. ``compact_at`` up to 1.0 is a fraction of the window, above it a number of tokens; a model's
-    own ``compact_at`` wins over it. ``paused`` (after an undo) and ``off`` (after three failures) hold back the
-    automatic compaction of this session only."""
+    own ``compact_at`` wins over it. ``paused`` (after an undo) holds back the automatic compaction of this session
+    only; ``off`` (after three failures) has it go on without summaries."""
 
     auto_compact: bool = True
     compact_at: float | None = None
@@ -65,6 +65,13 @@ class ContextInputs:
     """What was learned of the model's server; what stays out of the prefix is found in the steps."""
     inherited: int = 0
     """Leading steps of the session that this one was forked from: they measure, and cost nothing here."""
+    pinned: Sequence[str] = ()
+    """Messages whose words a compaction carries: of matter for its plan alone."""
+
+    @property
+    def recall(self) -> bool:
+        """True where the next request offers the model the tool that brings back what is no longer sent."""
+        return any(part.row == "tools" and (part.group, part.label) == ("builtin", RECALL_TOOL) for part in self.fixed)
 
     def as_now(self) -> ContextInputs:
         """The same, which stays as it is when the session's own lists go on."""
@@ -276,7 +283,7 @@ class Ground:
     @property
     def added(self) -> float:
         """Tokens that the server adds to each request."""
-        return self.calibration.factors[REQUESTS]
+        return self.calibration.added
 
     @cached_property
     def coarse(self) -> Calibration:
@@ -319,6 +326,8 @@ def _changes(inputs: ContextInputs) -> list[Difference]:
     """What reports measured of parts that came or went, by steps of this conversation: a copy of it must show the same
     numbers."""
     view, records = inputs.view, inputs.records
+    if not [s for s in inputs.steps if s.estimated_change is not None]:
+        return []
     steps = [s for s in inputs.steps if s.estimated_change is None or _in_conversation(s, view, records)]
     return measured_changes(steps, inputs.model.target)
 
@@ -364,14 +373,14 @@ def surest(inputs: ContextInputs, chain: Sequence[Step], family: Family, estimat
 def ground_of(inputs: ContextInputs) -> Ground:
     """The ground of one calculation, from nothing."""
     model, view, steps = inputs.model, inputs.view, inputs.steps
-    target, family = model.target, family_of(model.target)
+    target, family = model.target, family_seen(model)
     prefixes, results = prefixes_of(view), ResultStates(inputs.records)
     rule = rule_of(inputs, prefixes, results)
 
     def estimate(message: Message, key: str, first: bool) -> MessageEstimate:
         return estimate_message(message, family, first)
 
-    added = inputs.calibration.factors[REQUESTS] if inputs.calibration is not None else 0.0
+    added = inputs.calibration.added if inputs.calibration is not None else 0.0
     return Ground(
         inputs=inputs,
         family=family,

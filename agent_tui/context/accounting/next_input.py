@@ -102,7 +102,7 @@ def _pure_estimate(ground: Ground, sizes: Sizes) -> NextInput:
         whole.rough += (MEASURED_FIXED * sizes.fixed.total) ** 2
     else:
         whole.add(sizes.fixed.content)
-        whole.rough += UNKNOWN_REQUEST**2
+        whole.rough += ground.family.around**2
     spread = _spread(ground, whole, total, pending)
     terms = Calculation(None, None, 0, 0, 0, total, spreads=Spreads(new_messages=spread))
     terms.content, terms.known = whole.rounded(), total - round(ground.calibration.tokens(whole))
@@ -148,10 +148,6 @@ def _delta(ground: Ground) -> tuple[int, bool, Content]:
     then, now = ground.chain[-1].fixed, ground.inputs.fixed
     return fixed_delta(now, then, ground.family, ground.calibration, ground.measured_scale, ground.changes)
 
-
-UNKNOWN_REQUEST = 120
-"""Standard deviation of what a template and a server put around a first request, in tokens: first requests of recorded
-traffic are off by 440 tokens at the 95th percentile, a llama.cpp's by 420."""
 
 MEASURED_FIXED = 0.02
 """Standard deviation of prefix parts that were measured together with the first messages, as a share of them."""
@@ -294,8 +290,6 @@ def held_text(settings: CompactionSettings) -> str:
     """Why nothing is compacted automatically at the limit, in words; empty where it is."""
     if not settings.auto_compact:
         return "automatic compaction is off by setting"
-    if settings.off:
-        return "automatic compaction is off: it failed three times in a row"
     return "automatic compaction is paused since an undo" if settings.paused else ""
 
 
@@ -308,12 +302,12 @@ def _decision(usage: ContextUsage, settings: CompactionSettings) -> str:
     if usage.limit is None:
         return "Never compacts by itself: unknown window."
     total, limit = _whole(usage), tokens(usage.limit, False, full=True)
+    how = " without a summary, because that failed three times in a row" if settings.off else ""
     if not fits_to_send(usage):
         window = tokens(usage.window or 0, False, full=True)
         full = f"the next input of {total} leaves no room for an answer in a window of {window}"
         if not settings.auto_compact:
             return f"Does not compact although {full}: automatic compaction is off by setting."
-        how = " without a summary, because that failed three times in a row" if settings.off else ""
         return f"Compacts{how}{', although it is paused since an undo' if settings.paused else ''}: {full}."
     if not over_limit(usage):
         below = tokens(usage.limit - usage.total, usage.approximate, full=True)
@@ -324,13 +318,11 @@ def _decision(usage: ContextUsage, settings: CompactionSettings) -> str:
         above = f"the next input of {total} is {away} above the limit of {limit}"
     if not settings.auto_compact:
         return f"Does not compact although {above}: automatic compaction is off by setting."
-    if settings.off:
-        return f"Does not compact although {above}: it failed three times in a row and is off for this session."
     if settings.paused:
         return f"Does not compact although {above}: it is paused since an undo."
     if usage.pending:
-        return f"Compacts once everything is counted: {above}."
-    return f"Compacts: {above}."
+        return f"Compacts{how} once everything is counted: {above}."
+    return f"Compacts{how}: {above}."
 
 
 def _origin(usage: ContextUsage, ground: Ground) -> str:
@@ -346,7 +338,7 @@ def calculation_text(usage: ContextUsage) -> str:
     """The formula with its numbers, as it was calculated; what is estimated of it has its spread."""
     c, by = usage.calculation, usage.calculation.spreads
     if c.last_input is None:
-        return f"nothing is measured yet: system prompt, tools and messages are estimated at {_whole(usage)}"
+        return f"nothing of it is measured yet: system prompt, tools and messages are estimated at {_whole(usage)}"
     return (
         f"last input {c.last_input:,} + last output {_term(c.last_output or 0, by.last_output)}"
         f" − dropped reasoning {_term(c.dropped_reasoning, by.dropped_reasoning)}"

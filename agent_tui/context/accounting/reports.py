@@ -1,17 +1,23 @@
-"""What reports say of the estimates before them: how good those were, and how fast a session grows."""
+"""What reports say of the estimates before them: how good those were, what they teach, and how fast a session grows;
+and in words, why a report is not believed."""
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
-from agent_tui.models.calibration import Calibration, Content
+from agent_tui.context.accounting.believed import Verdict
+from agent_tui.models.calibration import Calibration, Content, usable
 from agent_tui.models.context import Accuracy, ContextUsage
 from agent_tui.models.requests import SentMessage, Target
-from agent_tui.models.steps import Step
-from agent_tui.text.numbers import percent
+from agent_tui.models.steps import Doubt, Step
+from agent_tui.models.usage import Limits
+from agent_tui.text.numbers import percent, plural, tokens
 
 RECENT = 50
 """Steps that accuracy is told of."""
@@ -68,42 +74,80 @@ def verified_growth(step: Step) -> tuple[Content, int] | None:
     return step.growth, step.actual_growth
 
 
+def relearned(steps: Sequence[Step], since: str, known: Calibration) -> Calibration:
+    """What the steps before the newest teach as their reports are believed now, where all since the step of the id
+    ``since`` are to be learned from anew; ``known`` is what is known of the family."""
+    first = next(number for number, step in enumerate(steps) if step.id == since)
+    given, target = steps[first].given, (steps[first].model, steps[first].provider, steps[first].api)
+    learned = (usable(given.calibration) if given is not None else None) or known
+    for step in steps[first:-1]:
+        if (step.model, step.provider, step.api) == target and (growth := verified_growth(step)) is not None:
+            learned = usable(learned.learned(*growth)) or learned
+    return learned
+
+
 LAST_INTERVALS = 20
 
 
-def accuracy_of(steps: Sequence[Step], target: Target, learned: Calibration, known: Calibration) -> Accuracy:
-    """Errors of this model's verified turn steps, all of the session; the median is of absolute errors. ``ratio`` is by
-    what the ``learned`` calibration corrects what is ``known`` of the family, of what the newest steps consist of."""
-    result = Accuracy()
-    errors: list[float] = []
-    anchored: list[int] = []
-    grown: list[Content] = []
-    inside: list[bool] = []
+class Errors:
+    """Errors of a model's verified turn steps, added up one after another."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._last: tuple[int, float] | None = None
+        self._percents: list[float] = []
+        self._anchored: deque[int] = deque(maxlen=RECENT)
+        self._grown: deque[Content] = deque(maxlen=RECENT)
+        self._newest: deque[bool] = deque(maxlen=LAST_INTERVALS)
+        self._intervals = self._inside = 0
+
+    def add(self, step: Step) -> None:
+        error = step_error(step, self.target)
+        if error is None:
+            return
+        self._last = error
+        bisect.insort(self._percents, abs(error[1]))
+        if step.growth is not None:
+            self._grown.append(step.growth)
+        if step.anchor_step is not None:
+            self._anchored.append(abs(error[0]))
+        if step.estimated_spread is not None:
+            self._newest.append(abs(error[0]) <= step.estimated_spread)
+            self._intervals += 1
+            self._inside += self._newest[-1]
+
+    def copy(self) -> Errors:
+        other = copy(self)
+        other._percents = list(self._percents)
+        other._anchored, other._grown = self._anchored.copy(), self._grown.copy()
+        other._newest = self._newest.copy()
+        return other
+
+    def accuracy(self, learned: Calibration, known: Calibration) -> Accuracy:
+        """The median is of absolute errors, over all of the session. ``ratio`` is by what the ``learned`` calibration
+        corrects what is ``known`` of the family, of what the newest steps consist of."""
+        result = Accuracy(calls=len(self._percents), intervals=self._intervals, inside=self._inside)
+        result.last_intervals, result.last_inside = len(self._newest), sum(self._newest)
+        if self._last is not None:
+            result.last_error_tokens, result.last_error_percent = self._last
+            result.median_error_percent = statistics.median(self._percents)
+        newest = Content()
+        for growth in self._grown:
+            newest.add(growth)
+        if (expected := known.tokens(newest)) > 0:
+            result.ratio = learned.tokens(newest) / expected
+        if self._anchored:
+            recent = sorted(self._anchored)
+            result.p95_error_tokens = recent[math.ceil(0.95 * len(recent)) - 1]
+        return result
+
+
+def errors_of(steps: Iterable[Step], target: Target) -> Errors:
+    """The errors of these steps."""
+    errors = Errors(target)
     for step in steps:
-        error = step_error(step, target)
-        if error is not None:
-            if step.growth is not None:
-                grown.append(step.growth)
-            result.last_error_tokens, result.last_error_percent = error
-            errors.append(abs(error[1]))
-            if step.anchor_step is not None:
-                anchored.append(abs(error[0]))
-            if step.estimated_spread is not None:
-                inside.append(abs(error[0]) <= step.estimated_spread)
-    result.calls = len(errors)
-    result.intervals, result.inside = len(inside), sum(inside)
-    result.last_intervals, result.last_inside = len(inside[-LAST_INTERVALS:]), sum(inside[-LAST_INTERVALS:])
-    if errors:
-        result.median_error_percent = statistics.median(errors)
-    newest = Content()
-    for growth in grown[-RECENT:]:
-        newest.add(growth)
-    if (expected := known.tokens(newest)) > 0:
-        result.ratio = learned.tokens(newest) / expected
-    if anchored:
-        recent = sorted(anchored[-RECENT:])
-        result.p95_error_tokens = recent[math.ceil(0.95 * len(recent)) - 1]
-    return result
+        errors.add(step)
+    return errors
 
 
 def step_error(step: Step, target: Target) -> tuple[int, float] | None:
@@ -161,3 +205,55 @@ def _turn_sizes(view: Sequence[SentMessage], chain: Sequence[Step], count: int, 
             if len(sizes) == count:
                 break
     return sizes[::-1]
+
+
+DOUBTS: Mapping[Doubt, str] = {
+    "truncated": "the server leaves out the oldest text",
+    "cached twice": "it counts cached tokens twice",
+    "cached left out": "it leaves cached tokens out",
+    "summed": "it adds up several calls",
+    "another model": "another model answered",
+    "unsteady": "it does not follow what was sent",
+    "doubted": "it does not fit what was sent",
+    "absurd": "so much cannot have been sent",
+    "none": "there is none",
+}
+"""Why a report is not believed, in words for people."""
+
+
+def outgrown_text(step: Step, limits: Limits) -> str:
+    """What a user is told where a report is more than the window that the server was thought to have."""
+    said = tokens(step.usage.input if step.usage is not None else 0, False, full=True)
+    return (
+        f"The server has read {said} tokens, more than the {tokens(limits.window or 0, False, full=True)} that were "
+        "learned of it as its window: that is forgotten."
+    )
+
+
+def told_text(step: Step, verdict: Verdict, problem: str | None = None) -> str:
+    """What a user is told of a doubt, with what to do about it. ``problem``: what shows from the report itself."""
+    said = step.usage.input if step.usage is not None else 0
+    match verdict.doubt:
+        case "truncated":
+            return (
+                f"This server keeps about {plural(verdict.keeps or said, 'token')} of a request and leaves out the "
+                "oldest text without a word: its reports stand still while the conversation grows. That is taken for "
+                "its window from now on. Set context_window for this model, or start it with a larger context and "
+                "say /doctor --forget."
+            )
+        case "cached twice":
+            return "This provider counts what it read from its cache twice. It is taken out once."
+        case "cached left out":
+            return "This provider leaves out of its count what it read from its cache. It is added again."
+        case "summed":
+            return "This provider adds up several calls in one report. Our own estimates stand in for it."
+        case "another model":
+            return f"{step.answered_by} answered instead, and counts otherwise. Our own estimate stands in for it."
+        case "unsteady":
+            return "This provider's reports do not follow what is sent. Our own estimates stand in for them."
+        case "none":
+            return "This provider reports no usage. All numbers are our own estimates."
+    expected = tokens(step.estimated_input or 0, True, full=True)
+    problem = problem or f"it says {plural(said, 'token')} of input where {expected} were sent"
+    until = " until the next one shows why" if verdict.doubt == "doubted" else ""
+    return f"The provider's report of this call is not believed: {problem}. Estimates stand in for it{until}."

@@ -281,27 +281,38 @@ class Sums:
 
     def __init__(self) -> None:
         self._kinds: dict[StepKind, _Sum] = {}
+        self._prepared: list[Step] = []
 
     def add(self, step: Step) -> None:
         kind = self._kinds.get(step.kind)
         if kind is None:
             kind = self._kinds[step.kind] = _Sum()
         kind.add(step)
+        if step.prepared:
+            self._prepared.append(step)
 
     def copy(self) -> Sums:
         copy = Sums()
+        copy._prepared = list(self._prepared)
         copy._kinds = {name: replace(kind, tokens=list(kind.tokens)) for name, kind in self._kinds.items()}
         return copy
 
     def totals(self, records: Iterable[CompactionRecord] = ()) -> SessionTotals:
         """The sums as they stand; ``records`` are the session's compactions."""
         kinds = {name: kind.totals() for name, kind in self._kinds.items()}
-        of = kinds.values()
+        of, made = kinds.values(), list(records)
+        named = {record.step_id for record in made}
+        used = {step.prepared for step in self._prepared if step.id in named}
+        unused = [step for step in self._prepared if step.prepared not in used]
         return SessionTotals(
             usage=_usage_of(*self._kinds.values()),
             cost=sum((k.cost for k in of), NO_COST),
-            compactions=len({r.operation_id for r in records if r.active}),
-            steps=sum(k.calls for k in of),
+            compactions=len({r.operation_id for r in made if r.active}),
+            unused=len({step.prepared for step in unused}),
+            unused_cost=sum((step.cost for step in unused), NO_COST),
+            # What was made on another branch is not in force here, and was taken back by nobody.
+            taken_back=len({r.operation_id for r in made if len(r.switched) % 2 and r.cost is not None}),
+            steps=sum(k.calls for name, k in kinds.items() if name != "count"),
             by_kind=kinds,
             held_usd=sum(kind.held for kind in self._kinds.values()),
             held_tokens=sum(kind.held_tokens for kind in self._kinds.values()),
@@ -309,12 +320,17 @@ class Sums:
         )
 
 
-def session_totals(steps: Sequence[Step], records: Sequence[CompactionRecord] = ()) -> SessionTotals:
-    """Returns what these calls used and cost; what none of them reported stays None."""
+def sums_of(steps: Iterable[Step]) -> Sums:
+    """The sums of these calls."""
     sums = Sums()
     for step in steps:
         sums.add(step)
-    return sums.totals(records)
+    return sums
+
+
+def session_totals(steps: Iterable[Step], records: Iterable[CompactionRecord] = ()) -> SessionTotals:
+    """Returns what these calls used and cost; what none of them reported stays None."""
+    return sums_of(steps).totals(records)
 
 
 def turn_figure(spent: SessionTotals) -> str | None:

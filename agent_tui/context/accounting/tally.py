@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import field, replace
@@ -12,14 +11,20 @@ from agent_tui.context.accounting.inputs import Ground, reasoning_tokens
 from agent_tui.context.tokens import ROUGH, round_up
 from agent_tui.models.calibration import MESSAGES, Calibration, Content
 from agent_tui.models.context import Basis, ContextRow
-from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, SummaryPart, ToolCallPart
+from agent_tui.models.messages import (
+    PINNED_INTRODUCTION,
+    AttachmentPart,
+    Message,
+    ReasoningPart,
+    SummaryPart,
+    ToolCallPart,
+)
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId, RowKind
 from agent_tui.records import dataclass
 from agent_tui.text.clean import printable_line
 from agent_tui.text.numbers import largest_remainder
-
-LABEL_CHARS = 60
+from agent_tui.tools.arguments import LABEL_CHARS, call_label
 
 
 def message_label(view: Sequence[SentMessage], index: int, message: Message, kind: MessageRowId) -> str:
@@ -36,8 +41,9 @@ def message_label(view: Sequence[SentMessage], index: int, message: Message, kin
         return printable_line(", ".join(p.name for p in message.parts if isinstance(p, AttachmentPart)), LABEL_CHARS)
     if kind == "reasoning":
         return printable_line(message.reasoning, LABEL_CHARS) or "reasoning"
-    if kind == "summary":
-        return printable_line("".join(p.text for p in message.parts if isinstance(p, SummaryPart)), LABEL_CHARS)
+    if kind in ("summary", "pinned"):
+        parts = (p for p in message.parts if isinstance(p, SummaryPart) and p.pinned == (kind == "pinned"))
+        return printable_line("".join(p.text for p in parts).removeprefix(PINNED_INTRODUCTION), LABEL_CHARS)
     return printable_line(message.text, LABEL_CHARS) or "(empty)"
 
 
@@ -48,15 +54,8 @@ def _call_of(view: Sequence[SentMessage], index: int, call_id: str) -> ToolCallP
     return next((c for c in view[index].message.tool_calls if c.call_id == call_id), None)
 
 
-def call_label(call: ToolCallPart) -> str:
-    """``read app.py``: the tool and the first text among its arguments."""
-    try:
-        arguments = json.loads(call.arguments) if len(call.arguments) < 4_096 else None
-    except (ValueError, RecursionError):
-        arguments = None
-    values = arguments.values() if isinstance(arguments, dict) else ()
-    first = next((v for v in values if isinstance(v, str) and v), "")
-    return printable_line(f"{call.name} {first}", LABEL_CHARS)
+TAKEN_OVER = 0.03
+"""Standard deviation of a shortened text, as a share of it: its counts are those of the whole, in proportion."""
 
 
 @dataclass(slots=True)
@@ -97,6 +96,9 @@ def weigh(ground: Ground, index: int, state: str | None = None) -> Weighed:
     made = ground.estimate(message, key, first)
     weights, content, given = list(made.shares), made.content, made.media
     note = None
+    if key != message.id:
+        content = content.copy()
+        content.rough += (TAKEN_OVER * made.exact) ** 2
     if message.role == "assistant":
         tokens, _ = reasoning_of(ground, message)
         status = ground.reasoning.status(message.id)

@@ -38,15 +38,16 @@ from agent_tui.context.accounting.next_input import (
     sizes_of,
     why_text,
 )
-from agent_tui.context.accounting.reports import accuracy_of, turns_left
-from agent_tui.context.accounting.spending import session_totals
+from agent_tui.context.accounting.reports import Errors, errors_of, turns_left
+from agent_tui.context.accounting.spending import Sums, sums_of
 from agent_tui.context.accounting.tally import Tally
 from agent_tui.context.view import active_prune_ids
-from agent_tui.models.context import Basis, ContextRow, ContextUsage, SessionTotals
+from agent_tui.models.context import Basis, ContextRow, ContextUsage
+from agent_tui.models.requests import Target
 from agent_tui.models.rows import MESSAGES
-from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.models.steps import Step
 from agent_tui.records import dataclass
-from agent_tui.text.numbers import interval, largest_remainder, tenths_of, tokens
+from agent_tui.text.numbers import interval, largest_remainder, plural, tenths_of, tokens
 
 SMALL_MISFIT = 0.1
 GIVE_WAY = 0.3
@@ -163,7 +164,9 @@ def _messages_row(messages: Tally, children: list[ContextRow], basis: Basis) -> 
     )
 
 
-Totals = Callable[[Sequence[Step], Sequence[CompactionRecord]], SessionTotals]
+SumsOf = Callable[[Sequence[Step]], Sums]
+ErrorsOf = Callable[[Sequence[Step], Target], Errors]
+"""``sums_of`` and ``errors_of``, or what gives the same."""
 
 
 def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
@@ -177,7 +180,11 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
 
 
 def usage_of(
-    ground: Ground, sizes: Sizes, split_head: SplitHead = split_messages, totals: Totals = session_totals
+    ground: Ground,
+    sizes: Sizes,
+    split_head: SplitHead = split_messages,
+    sums: SumsOf = sums_of,
+    errors: ErrorsOf = errors_of,
 ) -> ContextUsage:
     """The answer for a ground and its sizes."""
     inputs, anchor = ground.inputs, ground.anchor
@@ -186,7 +193,7 @@ def usage_of(
     room = budget(limits, settings, compact_at_of(model, settings))
     size = next_input(ground, sizes)
     made_of = breakdown(ground, sizes, size.total, split_head)
-    accuracy = accuracy_of(inputs.steps, ground.target, ground.calibration, ground.family.beginning)
+    accuracy = errors(inputs.steps, ground.target).accuracy(ground.calibration, ground.family.beginning)
     usage = ContextUsage(
         model=ground.target.model,
         window=room.window,
@@ -203,7 +210,7 @@ def usage_of(
         calculation=size.calculation,
         rows=made_of.rows,
         accuracy=accuracy,
-        session=totals(inputs.steps[inputs.inherited :] if inputs.inherited else inputs.steps, records),
+        session=sums(inputs.steps[inputs.inherited :] if inputs.inherited else inputs.steps).totals(records),
         pending=size.pending,
         anchor_step=anchor.id if anchor else None,
         expected_read=_expected_read(ground, sizes, size.total),
@@ -215,7 +222,7 @@ def usage_of(
         held=held_text(settings),
     )
     # What holds a compaction back counts only while the request can be sent as it is.
-    held = (settings.paused or settings.off) and fits_to_send(usage)
+    held = settings.paused and fits_to_send(usage)
     usage.would_compact = settings.auto_compact and not held and over_limit(usage)
     usage.warnings = _warnings(ground, usage)
     usage.why = why_text(usage, ground)
@@ -228,7 +235,7 @@ def _warnings(ground: Ground, usage: ContextUsage) -> list[str]:
     if problem:
         warnings.append(problem)
     if usage.misfit:
-        off = f"{abs(usage.misfit):,} tokens"
+        off = plural(abs(usage.misfit), "token")
         warnings.append(f"The provider's counts and the rows disagree by {off}; the rows are scaled to fit the total.")
     if usage.window and usage.total > usage.window:
         total = interval(usage.total, usage.spread, usage.approximate, full=True)

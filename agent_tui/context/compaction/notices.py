@@ -5,10 +5,13 @@ from __future__ import annotations
 from agent_tui.context.accounting.lost import LostReasoning, lost_text, lost_words
 from agent_tui.context.accounting.next_input import min_output, over_limit, room_for_answer
 from agent_tui.context.compaction.plan import UNDO, CompactionPlan, records_of
+from agent_tui.context.compaction.summary import facts_text, kept_text, sizes_text
+from agent_tui.context.tokens import char_tokens, round_up
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import new_id
+from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Cost
-from agent_tui.text.numbers import duration, interval, money, percent, plural, tokens
+from agent_tui.text.numbers import duration, interval, money, percent, plural, tokens, whole_percent
 
 WARNING_SHARE = 0.8
 """Of the limit; from here on the user is told once."""
@@ -21,14 +24,12 @@ def exact_text(count: int | None) -> str:
     """Returns the line on what came of asking the provider for an exact count."""
     if count is None:
         return "No exact count: the provider cannot count without answering, or did not answer."
-    return f"Exact count of the provider: {count:,} tokens."
+    return f"Exact count of the provider: {plural(count, 'token')}."
 
 
 def done_text(
-    before: int,
-    after: int,
+    record: CompactionRecord,
     *,
-    before_estimated: bool,
     kept: int | None = None,
     cleared: int = 0,
     clipped: int = 0,
@@ -37,15 +38,19 @@ def done_text(
     problem: str | None = None,
     seconds: float | None = None,
     cost: Cost | None = None,
+    read: tuple[int | None, int | None] = (None, None),
 ) -> str:
-    """``171.2k → ~24.1k · kept 6 messages · 8 s · $0.02 · /compact undo``; what does not apply is left out."""
-    parts = [f"{tokens(before, before_estimated)} → {tokens(after, True)}"]
+    """``171.2k → 24.1k ± 0.9k · kept 6 messages and 38 of 41 facts · 8 s · $0.02 · /compact undo``; what does not apply
+    is left out."""
+    parts = [sizes_text(record)]
+    if record.own:
+        parts.append(f"by {record.own}")
     if problem is not None:
         parts.append(f"without a summary, because {problem}")
     if left_out:
         parts.append(f"left out {plural(left_out, 'old message')}")
-    if kept is not None:
-        parts.append(f"kept {plural(kept, 'message')}")
+    if said := kept_text(kept, record.facts):
+        parts.append(f"{said} from the text itself" if problem is not None and record.facts else said)
     if cleared:
         parts.append(f"cleared {plural(cleared, 'old tool result')}")
     if clipped:
@@ -56,8 +61,25 @@ def done_text(
         parts.append(duration(seconds))
     if cost is not None:
         parts.append(money(cost))
+    whole, cached = read
+    if whole and cached:
+        parts.append(f"read {whole_percent(cached, whole)} from the cache")
     parts.append("/compact undo")
     return " · ".join(parts)
+
+
+NO_OWN = "native = true: only OpenAI's Responses API and Anthropic's Messages API compact by themselves"
+
+
+def own_text(by: str, usd: float | None) -> str:
+    """The line of a preview: who compacts, what of it stands in the place of the summary, and what that costs."""
+    price = "" if usd is None else f", ~{money(usd)} expected"
+    return f"Compacted by {by} itself (native){price}: only {by} gets what it makes, every other model the summary."
+
+
+def own_not_used_text(why: str) -> str:
+    """Why a provider's own compaction is not the one that was made."""
+    return f"{why.rstrip('.')}. The summary is written as without native."
 
 
 def failed_text(reason: str) -> str:
@@ -73,17 +95,27 @@ def stuck_text(reason: str) -> str:
     return f"No compaction can make room: {reason}. Nothing was changed."
 
 
-def stuck_why(usage: ContextUsage, fixed: int, newest: int) -> str:
+def stuck_why(usage: ContextUsage, fixed: int, newest: int, pinned: str) -> str:
     """Why nothing helps: half a sentence with the numbers. ``fixed`` are the tokens of system prompt and tools,
-    ``newest`` those of the user's newest message."""
+    ``newest`` those of the user's newest message; ``pinned`` the words that every compaction carries."""
     window = usage.window or 0
     prompt = f"the system prompt and the tools take {_about(fixed)} tokens"
+    if pinned:
+        prompt += f", what you pinned {_about(round_up(char_tokens(pinned)))} (/unpin takes it back)"
     if window and fixed + min_output(window) >= window:
         return f"{prompt} of a window of {_known(window)} by themselves"
     if not newest:
         return f"{prompt} of a window of {_known(window)}" if window else prompt
     size = f" of a window of {_known(window)}" if window else ""
     return f"your newest message itself is too large: {_about(newest)} tokens, and {prompt}{size}"
+
+
+def too_little_why(usage: ContextUsage, gain: int, limit: int | None) -> str:
+    """Why freeing ``gain`` tokens is not worth it: half a sentence. ``limit`` is what they are measured against, the
+    conversation without one."""
+    of = f"the limit ({tokens(limit, False)})" if limit is not None else "the conversation"
+    freed = f"only {tokens(gain, True)} of {tokens(usage.total, usage.approximate)}"
+    return f"it would free {freed}, less than 5 % of {of}" if gain > 0 else "it would free nothing"
 
 
 def nothing_text(reason: str) -> str:
@@ -179,8 +211,9 @@ def _does_not_fit(usage: ContextUsage, model: str) -> str:
     return f"The conversation ({_total(usage)}) does not fit {model} (limit {limit} of {window})"
 
 
-def preview_text(plan: CompactionPlan) -> str:
-    """Returns the preview of a plan: what goes, what stays, and the expected numbers; for ``/compact preview``."""
+def preview_text(plan: CompactionPlan, by: str = "") -> str:
+    """Returns the preview of a plan: what goes, what stays, and the expected numbers; for ``/compact preview``. ``by``
+    says that and how the provider compacts by itself."""
     if plan.action in ("nothing", "not_worth_it") or plan.expected_after is None:
         head = "Nothing to compact" if plan.action == "nothing" else "Not worth it"
         if plan.stuck:
@@ -193,18 +226,25 @@ def preview_text(plan: CompactionPlan) -> str:
         lines.append(f"Goes: {plural(len(plan.pruning.cleared), 'old tool result')}, sent as a placeholder.")
     if plan.pruning.clips:
         lines.append(f"Goes: the middle of {plural(len(plan.pruning.clips), 'large tool result')}, cut to size.")
-    summary = plan.summary
+    summary, record_id = plan.summary, new_id("rec")
+    message = summary.message({}, record_id, 0.0) if summary is not None else None
+    records = records_of(plan, 0.0, "", record_id, message)
     if summary is not None:
         earlier = " and the previous summary" if summary.previous is not None else ""
         if summary.left_out:
             lines.append(f"Goes: {plural(summary.left_out, 'old message')}, left out behind a line that says so.")
         else:
             lines.append(f"Goes: {plural(len(summary.fresh), 'message')}{earlier}, replaced by one summary.")
+            lines += [by] if by else []
         lines.append(f"Stays word for word: the newest {plural(len(summary.kept_ids), 'message')}.")
         if summary.user_messages:
             own = len(summary.user_messages)
-            total = plural(own + summary.user_left_out, "message")
+            total = plural(own + bool(summary.user_cut) + summary.user_left_out, "message")
             lines.append(f"Stays word for word in the summary: {own} of {total} of yours.")
+        if summary.user_cut:
+            lines.append("Stays cut in the summary: a longer message of yours, its beginning and end.")
+        if summary.pinned:
+            lines.append(f"Stays word for word: what you pinned (~{round_up(char_tokens(summary.pinned)):,} tokens).")
         if summary.approved:
             lines.append(f"Stays in the summary: the plan you approved ({plural(len(summary.approved), 'line')}).")
         if summary.todo:
@@ -212,18 +252,14 @@ def preview_text(plan: CompactionPlan) -> str:
         if summary.files:
             names = ", ".join(list(summary.files)[-5:])
             lines.append(f"Listed in the summary: {plural(len(summary.files), 'file')} ({names}).")
+        if facts := facts_text(records[-1].facts):
+            lines.append(f"Whatever the summary says: {facts}.")
     if summary is None or summary.left_out:
         lines.append("No model call is needed.")
     if summary is None:
         lines.append("Stays: every message and every tool call.")
-    lost = _lost(plan)
+    lost = lost_text(plan.lost(records, message), would=True)
     if lost:
         lines.append(lost)
     lines.append(f"Nothing is deleted; {UNDO} takes it back.")
     return "\n".join(lines)
-
-
-def _lost(plan: CompactionPlan) -> str:
-    record_id = new_id("rec")
-    message = plan.summary.message({}, record_id, 0.0) if plan.summary is not None else None
-    return lost_text(plan.lost(records_of(plan, 0.0, "", record_id, message), message), would=True)

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.summary import INTRODUCTION, assemble, model_sections
+from agent_tui.context.compaction.answers import DONE, model_sections
+from agent_tui.context.compaction.summary import assemble, cut_message, facts_added, introduction_text
 from agent_tui.context.compaction.summary_parts import file_lines
-from agent_tui.context.view import CLEARED_SUFFIX, INTERRUPTED_SUFFIX, build_view
+from agent_tui.context.tokens import char_tokens, round_up
+from agent_tui.context.view import CLEARED_SUFFIX, INTERRUPTED_SUFFIX, build_view, for_model
+from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.messages import APPROVED, Message, SummaryPart, new_id
+from agent_tui.models.messages import APPROVED, RECALL_TOOL, Message, OwnItems, Part, SummaryPart, TextPart, new_id
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
+
+if TYPE_CHECKING:
+    from agent_tui.context.compaction.facts import Fact
+    from agent_tui.context.compaction.ledger import Ledger
 
 PROTECT_TOKENS = 40_000
 PROTECT_SHARE = 0.20
@@ -30,11 +38,23 @@ MIN_FREED_SHARE = 0.10
 GOAL_SHARE = 0.60
 """Clearing aims at this share of the limit: room for several turns, and no more is cleared than that takes."""
 
-SMALL_RESULT = 32
+SMALL_RESULT = 40
 """Results up to this many tokens stay: the placeholder would hardly be shorter."""
 
-PLACEHOLDER_TOKENS = 20
-"""About what a cleared result still costs."""
+PLACEHOLDER_TOKENS = 26
+"""About what a cleared result still costs: 18 tokens of text, and what most providers add to a result."""
+
+APPENDED_SHARE = 0.05
+"""Of the limit: facts that are added to a summary, but for the user's rules, which are added in any case."""
+
+FILES_SHARE = 0.08
+TODO_SHARE = 0.05
+PLAN_SHARE = 0.08
+"""The list of files, the todo list and the approved plan may take up to these shares of the limit, so that they cannot
+crowd out a small window."""
+
+CLIP_SPARE = 1.1
+"""Results are clipped by this much more than is missing: what a text costs is not proportional to its length."""
 
 BREATH_STEPS = 4
 """Model calls that should lie between one pruning and the next: each rewrites the provider's prompt cache."""
@@ -85,7 +105,7 @@ def plan_clearing(
     newest = True
     for index in range(len(view) - 1, -1, -1):
         message, key = view[index].message, view[index].key
-        if message.role != "tool" or key.endswith(CLEARED_SUFFIX) or INTERRUPTED_SUFFIX in key:
+        if message.role != "tool" or CLEARED_SUFFIX in key or INTERRUPTED_SUFFIX in key:
             continue
         cost = tokens.get(message.id, 0)
         kept += cost
@@ -123,7 +143,7 @@ def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) 
     return since < BREATH_STEPS
 
 
-CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch"]
+CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch", "cheaper"]
 Action: TypeAlias = Literal["prune", "summary", "not_worth_it", "nothing"]
 
 UNDO = "/compact undo"
@@ -137,7 +157,9 @@ class SummaryPlan:
     word.
 
     ``approved`` are the lines of the plan the user agreed to. ``left_out`` above 0: no model is asked, so many
-    messages are left out behind a placeholder.
+    messages are left out behind a placeholder. ``facts`` are those of all messages it stands for; those that stand
+    neither in the summary nor in the messages that stay (``kept``) are added to it within ``facts_tokens``, the user's
+    rules in any case.
     """
 
     message_ids: tuple[str, ...]
@@ -151,17 +173,75 @@ class SummaryPlan:
     todo: tuple[str, ...] = ()
     left_out: int = 0
     approved: tuple[str, ...] = ()
+    characters: int = 0
+    """Of what it stands for, where the model can have it back (``recall``); 0: it cannot."""
+    user_cut: str = ""
+    """What is kept of a message that is too long to be kept whole."""
+    facts: tuple[Fact, ...] = ()
+    kept: tuple[Message, ...] = ()
+    facts_tokens: float = 0.0
+    rules_tokens: float = math.inf
+    """Below that the user's rules are shortened to what fits: nothing else made room."""
+    pinned: str = ""
+    """The words that the user pinned (``pinned_text``)."""
 
     @property
     def needs_model(self) -> bool:
         return not self.left_out
 
-    def message(self, sections: Mapping[str, str], record_id: str, created: float) -> Message:
-        """The summary message, assembled from the model's sections and what is kept word for word."""
-        introduction = INTRODUCTION
+    def message(
+        self, sections: Mapping[str, str], record_id: str, created: float, own: OwnItems | None = None
+    ) -> Message:
+        """The summary message, assembled from the model's sections and what is kept word for word, with the facts that
+        would be missing without it. What the provider made by itself (``own``) goes with all of that but the sections,
+        and but the user's words that are in it."""
+        lines = self._added(self.ledger(self._text(sections)))
+        carried: list[Part] = [SummaryPart(self.pinned, record_id, pinned=True)] if self.pinned else []
+        made = SummaryPart(self._text(sections, lines), record_id)
+        if own is not None:
+            words = tuple(text for text in self.user_messages if text not in own.text)
+            beside = replace(self, user_messages=words)._text({}, lines)
+            counted = round_up(char_tokens(beside + own.text + self.pinned))
+            made.provider_metadata = {"own": to_dict(replace(own, beside=beside, counted=counted))}
+        return Message(new_id("sum"), "user", [made, *carried], created=created)
+
+    def with_facts(self, facts: tuple[Fact, ...], view: Sequence[SentMessage], tokens: float) -> SummaryPlan:
+        """The plan with the facts of the messages that go and, of those in ``view``, the ones that stay; ``tokens`` are
+        for what is added."""
+        staying = frozenset(self.kept_ids)
+        kept = tuple(sent.message for sent in view if sent.message.id in staying)
+        return replace(self, facts=facts, kept=kept, facts_tokens=tokens)
+
+    def missing(self, sections: Mapping[str, str]) -> tuple[Fact, ...]:
+        """The facts that matter, that a model's sections lack and that there is no room to add: what it is asked for
+        once more, in words that take no more than its sections."""
+        ledger = self.ledger(self._text(sections))
+        return ledger.missing(self._added(ledger), self.tokens)
+
+    def repaired(self, first: Mapping[str, str], again: Mapping[str, str]) -> dict[str, str]:
+        """The sections of a second answer, with the facts that only the ``first`` has: it takes nothing away."""
+        had, has = (self.ledger(self._text(sections)).kept for sections in (first, again))
+        left = set(has)
+        lines = [f"- {' '.join(fact.text.split())}" for fact in had if fact not in left]
+        return {**again, DONE: "\n".join(filter(None, [again.get(DONE), *lines]))} if lines else dict(again)
+
+    def _added(self, ledger: Ledger) -> tuple[str, ...]:
+        from agent_tui.context.compaction.ledger import appended
+
+        return appended(ledger, self.facts_tokens, self.rules_tokens)
+
+    def ledger(self, text: str) -> Ledger:
+        """Where each fact stands once this is the summary's text."""
+        from agent_tui.context.compaction.ledger import standing
+
+        pinned = Message("", "user", [TextPart(self.pinned)])
+        return standing(self.facts, text, (*self.kept, pinned), bool(self.characters))
+
+    def _text(self, sections: Mapping[str, str], facts: Sequence[str] = ()) -> str:
+        introduction = introduction_text(len(self.message_ids), self.characters)
         if self.left_out:
             sections = model_sections(self.previous or "")
-            introduction = left_out_text(self.left_out)
+            introduction = left_out_text(self.left_out, bool(self.characters))
         text = assemble(
             sections,
             file_lines(self.files),
@@ -170,8 +250,19 @@ class SummaryPlan:
             self.todo,
             introduction,
             self.approved,
+            facts,
         )
-        return Message(new_id("sum"), "user", [SummaryPart(text, record_id)], created=created)
+        return text + cut_message(self.user_cut) if self.user_cut else text
+
+
+ReadFacts: TypeAlias = "Callable[[Sequence[Message]], list[Fact]]"
+
+
+def facts_of(messages: Sequence[Message]) -> list[Fact]:
+    """The facts that messages say."""
+    from agent_tui.context.compaction.facts import read_facts
+
+    return read_facts(messages)
 
 
 @dataclass(slots=True, frozen=True)
@@ -199,11 +290,18 @@ class CompactionPlan:
     needed: bool = False
     stuck: bool = False
     before_estimated: bool = True
+    read: ReadFacts = facts_of
 
-    def view_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> list[SentMessage]:
+    def view_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> Sequence[SentMessage]:
         """Returns the messages that would be sent with these further records."""
         summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
-        return build_view(self.path, [*self.inputs.records, *records], summaries)
+        return for_model(build_view(self.path, [*self.inputs.records, *records], summaries), self.inputs.model)
+
+    def ledger(self, text: str) -> Ledger:
+        """Where each fact stands once ``text`` is the summary's and what is pruned is gone."""
+        assert self.summary is not None
+        pruned = {*self.pruning.cleared, *self.pruning.clips}
+        return replace(self.summary, kept=tuple(m for m in self.summary.kept if m.id not in pruned)).ledger(text)
 
     def usage_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextUsage:
         """The calculator's answer for the conversation with these further records."""
@@ -221,9 +319,22 @@ class CompactionPlan:
         return replace(self.inputs, view=view, records=every)
 
 
-def left_out_text(messages: int) -> str:
+def assembled_text(summary: Message) -> str:
+    """The text of a summary message, without what it carries of the user's pins; empty of any other message."""
+    return "".join(p.text for p in summary.parts if isinstance(p, SummaryPart) and not p.pinned)
+
+
+def own_items(summary: Message | None) -> OwnItems | None:
+    """What the provider made beside a summary; None where it did not."""
+    part = summary.parts[0] if summary is not None else None
+    return part.own if isinstance(part, SummaryPart) else None
+
+
+def left_out_text(messages: int, recall: bool = False) -> str:
     """The placeholder of messages that were left out without a summary."""
-    return f"[{plural(messages, 'older message')} left out here: the conversation did not fit the context window.]"
+    way = f" The tool {RECALL_TOOL} finds what they say." if recall else ""
+    count = plural(messages, "older message")
+    return f"[{count} left out here: the conversation did not fit the context window.{way}]"
 
 
 def records_of(
@@ -239,7 +350,14 @@ def records_of(
         clips = dict(plan.pruning.clips)
         records.append(
             CompactionRecord(
-                new_id("rec"), operation_id, "prune", ids, created=created, reason=plan.reason, clips=clips
+                new_id("rec"),
+                operation_id,
+                "prune",
+                ids,
+                created=created,
+                reason=plan.reason,
+                clips=clips,
+                recall=plan.inputs.recall,
             )
         )
     if plan.summary is not None and summary is not None:
@@ -256,6 +374,9 @@ def records_of(
                 focus=plan.focus or None,
                 files=list(plan.summary.files),
                 left_out=plan.summary.left_out,
+                facts=plan.ledger(assembled_text(summary)).counts(),
+                appended=facts_added(assembled_text(summary)),
+                own=own.by if (own := own_items(summary)) is not None else "",
             )
         )
     return records

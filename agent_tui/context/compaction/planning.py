@@ -1,25 +1,34 @@
-"""Planning a compaction: what is cleared, what is summarised, what stays word for word, and what it will bring.
-
-Pure. Every number comes from the one calculator, asked about the conversation as it would be afterwards.
+"""Planning a compaction: what is cleared, what is summarised, what stays word for word, and what it will bring. Pure.
+Every number comes from the one calculator, asked about the conversation as it would be afterwards.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import fits_to_send, may_be_refused
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.notices import stuck_why
+from agent_tui.context.compaction.answers import MIN_GAIN, joined, model_sections
+from agent_tui.context.compaction.notices import stuck_why, too_little_why
 from agent_tui.context.compaction.plan import (
+    APPENDED_SHARE,
+    CLIP_SPARE,
+    FILES_SHARE,
     GOAL_SHARE,
+    PLAN_SHARE,
+    TODO_SHARE,
     Action,
     CompactionPlan,
     CompactionReason,
     Pruning,
+    ReadFacts,
     SummaryPlan,
+    assembled_text,
     cut_at_or_before,
+    facts_of,
     message_tokens,
     newest_user,
     plan_clearing,
@@ -28,7 +37,6 @@ from agent_tui.context.compaction.plan import (
     unseen_from,
     valid_cuts,
 )
-from agent_tui.context.compaction.summary import MIN_GAIN, joined, model_sections
 from agent_tui.context.compaction.summary_parts import (
     TODO_TOOL,
     collect_files,
@@ -37,10 +45,10 @@ from agent_tui.context.compaction.summary_parts import (
     user_words,
     within,
 )
-from agent_tui.context.tokens import char_tokens, family_of
+from agent_tui.context.tokens import char_tokens, counted_chars, family_of
 from agent_tui.context.view import applicable_summary, plan_clips
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.messages import Message, SummaryPart, new_id
+from agent_tui.models.messages import Message, new_id, pinned_text, summary_text
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.numbers import percent, tokens
 from agent_tui.tools.aliases import own_name
@@ -52,12 +60,6 @@ case where it takes at most half of the limit."""
 
 USER_SHARE = 0.10
 """The user's own messages kept word for word in the summary message: up to this share of the limit."""
-
-FILES_SHARE = 0.08
-TODO_SHARE = 0.05
-PLAN_SHARE = 0.08
-"""The list of files, the todo list and the approved plan may take up to these shares of the limit, so that they cannot
-crowd out a small window."""
 
 OVERFLOW_SHARE = 0.75
 """After a provider overflow the window we know is wrong: aim at this share of what was refused."""
@@ -83,8 +85,9 @@ class Situation:
         path: Sequence[Message],
         summaries: Mapping[str, Message],
         reason: CompactionReason,
+        read: ReadFacts,
     ) -> None:
-        self.inputs, self.usage, self.reason, self.summaries = inputs, usage, reason, summaries
+        self.inputs, self.usage, self.reason, self.summaries, self.read = inputs, usage, reason, summaries, read
         self.path = [m for m in path if m.status != "streaming"]
         self.tokens = message_tokens(usage)
         self.before = usage.total
@@ -99,6 +102,7 @@ class Situation:
         self.cuts = valid_cuts(self.path)
         self.tail = cut_at_or_before(self.cuts, unseen_from(self.path))
         self.newest = newest_user(self.path)
+        self._known: dict[int, SummaryPlan] = {}
         self._read_records()
 
     def _read_records(self) -> None:
@@ -109,8 +113,7 @@ class Situation:
         written = applicable_summary(self.path, [r for r in records if not r.left_out], summaries)
         self.summarised = frozenset(written.message_ids) if written is not None else frozenset[str]()
         previous = summaries.get(written.summary_id) if written is not None and written.summary_id else None
-        parts = previous.parts if previous is not None else []
-        text = "".join(p.text for p in parts if isinstance(p, SummaryPart))
+        text = assembled_text(previous) if previous is not None else ""
         self.previous = (joined(model_sections(text)) or text) if previous is not None else None
         self.start = max((i + 1 for i, m in enumerate(self.path) if m.id in self.hidden), default=0)
         newest = self.path[self.newest] if self.newest is not None else None
@@ -120,9 +123,7 @@ class Situation:
         """Returns whether what a plan leaves can be sent, by numbers that may be wrong (``doubtful``)."""
         if self.doubtful and self.target is not None and after.total > self.target:
             return False
-        if fits_to_send(self.usage):
-            return not may_be_refused(after)
-        return fits_to_send(after)
+        return not may_be_refused(after) if fits_to_send(self.usage) else fits_to_send(after)
 
     @property
     def doubtful(self) -> bool:
@@ -143,19 +144,19 @@ class Situation:
         """Returns the messages that a summary of everything before ``cut`` stands for."""
         return [m for m in self.path[:cut] if m.id != self.pinned]
 
+    def carried(self, replaced: Sequence[Message]) -> list[Message]:
+        """Those of them that the user pinned."""
+        return [m for m in replaced if m.id in self.inputs.pinned]
+
     def gone(self, cut: int) -> int:
         """Tokens of the messages that such a summary takes away."""
         return sum(self.tokens.get(m.id, 0) for m in self.replaced(cut) if m.id not in self.hidden)
-
-    def newest_turn_tokens(self) -> int:
-        """Tokens from the user's newest message on."""
-        return sum(self.tokens.get(m.id, 0) for m in self.path[self.newest or 0 :])
 
     def keep_cut(self, asked: bool) -> int:
         """The cut that keeps as many of the newest messages as their budget allows; ``asked`` by the user, at any
         size: then a quarter, so that there is something to summarise."""
         keep = min(KEEP_TOKENS, int(self.scale * KEEP_SHARE))
-        newest = self.newest_turn_tokens()
+        newest = sum(self.tokens.get(m.id, 0) for m in self.path[self.newest or 0 :])
         half = self.scale // 2
         if asked:
             whole = sum(self.tokens.values())
@@ -184,11 +185,6 @@ class Situation:
         places = [self._last_answer(), self.tail, self.newest or 0, len(self.path)]
         return sorted({p for p in places if self.cuts[p] and p > max(cut, self.start)})
 
-    def turn_cuts(self) -> list[int]:
-        """Cuts before a message of the user, oldest first."""
-        places = range(self.start + 1, len(self.path))
-        return [i for i in places if self.path[i].role == "user" and self.cuts[i]]
-
     def newest_results(self, cut: int) -> list[Message]:
         """The results of the newest turn, as they are sent, that a cut leaves."""
         first = max(cut, min(self.newest if self.newest is not None else self.tail, self.tail))
@@ -206,16 +202,27 @@ class Situation:
         tokens = min(most, max(SUMMARY_MIN, size // 2)) if fresh[0].id not in self.hidden else most
         return self._summary(cut, replaced, fresh, tokens)
 
-    def leaving_out(self, cut: int, *, bare: bool = False) -> SummaryPlan | None:
-        """The messages before ``cut`` left out without a model's help; ``bare`` keeps nothing of them, not even of
-        what an earlier summary kept. None when they are gone already."""
+    def as_of_now(self, then: SummaryPlan) -> SummaryPlan | None:
+        """The summary of an earlier plan as it would be planned now; None where a model would read something else."""
+        cut = next((i for i, m in enumerate(self.path, 1) if m.id == then.message_ids[-1]), 0)
+        replaced = [m for m in self.path[:cut] if m.id in then.message_ids]
+        fresh = tuple(m for m in replaced if m.id not in self.summarised)
+        if (fresh, self.previous) != (then.fresh, then.previous):
+            return None
+        return self._summary(cut, replaced, fresh, then.tokens)
+
+    def leaving_out(self, cut: int, *, rules: float | None = None) -> SummaryPlan | None:
+        """The messages before ``cut`` left out without a model's help; with ``rules`` they keep nothing, not even what
+        an earlier summary kept, but the user's rules, within so many tokens. None when they are gone already."""
         replaced = self.replaced(cut)
         count = len([m for m in replaced if m.id not in self.summarised])
-        if not replaced or (not bare and all(m.id in self.hidden for m in replaced)):
+        if not replaced or (rules is None and all(m.id in self.hidden for m in replaced)):
             return None
-        if bare:
-            kept = tuple(m.id for m in self.path if m.id not in {r.id for r in replaced})
-            return SummaryPlan(tuple(m.id for m in replaced), kept, (), None, {}, (), 0, 0, (), len(replaced))
+        if rules is not None:
+            gone, carried = {m.id for m in replaced}, pinned_text(self.carried(replaced))
+            ids, kept = tuple(m.id for m in replaced), tuple(m.id for m in self.path if m.id not in gone)
+            bared = SummaryPlan(ids, kept, (), None, {}, (), 0, 0, (), len(ids), rules_tokens=rules, pinned=carried)
+            return self._with_facts(bared, cut, replaced, 0.0)
         return self._summary(cut, replaced, (), 0, max(1, count))
 
     def _summary(
@@ -223,20 +230,31 @@ class Situation:
     ) -> SummaryPlan:
         gone = {m.id for m in replaced}
         stale = any(own_name(c.name) == TODO_TOOL for m in self.path[cut:] for c in m.tool_calls)
-        words, others = user_words(replaced, int(self.scale * USER_SHARE), family_of(self.inputs.model.target))
-        return SummaryPlan(
+        carried, family = self.carried(replaced), family_of(self.inputs.model.target)
+        free = [m for m in replaced if m not in carried]
+        words, user_cut, others = user_words(free, int(self.scale * USER_SHARE), family)
+        made = SummaryPlan(
             tuple(m.id for m in replaced),
             tuple(m.id for m in self.path if m.id not in gone),
             fresh,
             self.previous,
-            within(collect_files(self.path[:cut]), int(self.scale * FILES_SHARE)),
+            within(collect_files(self.path[:cut], recall=self.inputs.recall), int(self.scale * FILES_SHARE)),
             words,
             others,
             tokens,
             () if stale else todo_lines(self.path[:cut], int(self.scale * TODO_SHARE)),
             left_out,
             plan_lines(self.path, cut, int(self.scale * PLAN_SHARE)),
+            sum(map(counted_chars, replaced)) if self.inputs.recall else 0,
+            user_cut,
+            pinned=pinned_text(carried),
         )
+        return self._with_facts(made, cut, replaced, self.scale * APPENDED_SHARE)
+
+    def _with_facts(self, made: SummaryPlan, cut: int, replaced: list[Message], tokens: float) -> SummaryPlan:
+        facts = self._known[cut].facts if cut in self._known else tuple(self.read(replaced))
+        self._known[cut] = made = made.with_facts(facts, self.inputs.view, tokens)
+        return made
 
 
 WORTH_SUMMARISING = 0.10
@@ -245,9 +263,6 @@ WORTH_SUMMARISING = 0.10
 MUCH = 0.20
 """Where the next input can be sent as it is and stays over the limit even then, a compaction has to free this share of
 it: else every step would be preceded by one."""
-
-CLIP_SPARE = 1.1
-"""Results are clipped by this much more than is missing: what a text costs is not proportional to its length."""
 
 MAX_TRIES = 6
 """Cuts at which leaving out old turns is worked out, the last of which keeps least."""
@@ -262,13 +277,14 @@ def plan_compaction(
     reason: CompactionReason = "manual",
     focus: str = "",
     without_model: bool = False,
+    read: ReadFacts = facts_of,
 ) -> CompactionPlan:
     """Returns the plan of what a compaction would do now, by the mildest means that help: clear old tool results,
     summarise, clip the newest turn's results, keep fewer messages word for word, leave out the oldest turns.
 
     ``usage`` must be the calculator's answer for ``inputs``. ``without_model``: the means that need no model call.
     """
-    return _Planner(Situation(inputs, usage, path, summaries, reason), focus, without_model).plan()
+    return _Planner(Situation(inputs, usage, path, summaries, reason, read), focus, without_model).plan()
 
 
 def plan_without_model(
@@ -283,7 +299,7 @@ def plan_without_model(
     if records:
         inputs = replace(inputs, view=plan.view_after(records, summary))
     usage = calculate_context_usage(inputs)
-    made = plan_compaction(inputs, usage, plan.path, summaries, reason=plan.reason, without_model=True)
+    made = plan_compaction(inputs, usage, plan.path, summaries, reason=plan.reason, without_model=True, read=plan.read)
     earlier = next((r for r in records if r.kind == "prune"), None)
     if earlier is not None:
         clips = {**earlier.clips, **made.pruning.clips}
@@ -295,7 +311,7 @@ def plan_without_model(
 class _Planner:
     def __init__(self, situation: Situation, focus: str, without_model: bool) -> None:
         self.s, self.focus, self.without_model = situation, focus, without_model
-        self.asked = situation.reason == "manual"
+        self.asked = situation.reason in ("manual", "cheaper")
         window = situation.usage.window or situation.scale
         view, tokens = situation.inputs.view, situation.tokens
         missing = situation.before - situation.goal
@@ -324,7 +340,8 @@ class _Planner:
         did not do."""
         s = self.s
         if self.asked:
-            yield from self._summaries(s.keep_cut(True), clipping=False)
+            cut = s.keep_cut(True)
+            yield from self._left_out(cut) if self.without_model else self._summaries(cut, clipping=False)
             if not s.needed and (s.target is None or s.before <= s.target):
                 yield from self._clearing(clipping=False)
                 return
@@ -342,14 +359,13 @@ class _Planner:
             yield from self._summaries(shorter, clipping=True)
         if worth and not self.without_model:
             yield from self._clearing(clipping=True)
-        if s.needed:
+        if s.needed or self.without_model:
             yield from self._leaving_out()
 
     def _summaries(self, cut: int, *, clipping: bool) -> Iterator[CompactionPlan]:
         if self.without_model or cut < self.s.start:
             return
-        summary = self.s.summary(cut)
-        if summary is not None:
+        if (summary := self.s.summary(cut)) is not None:
             yield from self._with_clips(summary, cut, self.all if clipping else Pruning(), clipping)
 
     def _clearing(self, *, clipping: bool) -> Iterator[CompactionPlan]:
@@ -380,20 +396,20 @@ class _Planner:
 
     def _leaving_out(self) -> Iterator[CompactionPlan]:
         """Without the oldest turns: as few of them as reach the goal, then more, at last all but the user's newest
-        message."""
+        message and their rules, of which some give way where there is no room for all."""
         s = self.s
-        turns = s.turn_cuts()
+        turns = [i for i in range(s.start + 1, len(s.path)) if s.path[i].role == "user" and s.cuts[i]]
         first = next((i for i, cut in enumerate(turns) if s.before - s.gone(cut) <= s.goal), len(turns))
         enough = turns[first:]
         step = max(1, len(enough) // MAX_TRIES)
         for cut in sorted({*enough[::step], *enough[-1:], *s.shorter_cuts(s.start)}):
-            yield from self._left_out(cut, bare=False)
-        for cut in [*s.shorter_cuts(s.start)[-2:]] or [len(s.path)]:
-            yield from self._left_out(cut, bare=True)
+            yield from self._left_out(cut)
+        for rules in (math.inf, s.scale * USER_SHARE, 0.0) if s.needed else ():
+            for cut in [*s.shorter_cuts(s.start)[-2:]] or [len(s.path)]:
+                yield from self._left_out(cut, rules)
 
-    def _left_out(self, cut: int, *, bare: bool) -> Iterator[CompactionPlan]:
-        summary = self.s.leaving_out(cut, bare=bare)
-        if summary is not None:
+    def _left_out(self, cut: int, rules: float | None = None) -> Iterator[CompactionPlan]:
+        if (summary := self.s.leaving_out(cut, rules=rules)) is not None:
             yield from self._with_clips(summary, cut, self.all, clipping=True)
 
     def _plan(
@@ -423,11 +439,10 @@ class _Planner:
         if summary is not None:
             message = summary.message({}, record_id, 0.0)
             # What is known of its text, plus the budget of the sections that a model will write.
-            message.raw_tokens = int(sum(char_tokens(p.text) for p in message.parts if isinstance(p, SummaryPart)))
-            message.raw_tokens += summary.tokens
+            message.raw_tokens = int(char_tokens(summary_text(message))) + summary.tokens
         records = records_of(plan, 0.0, "", record_id, message)
         after = plan.usage_after(records, message)
-        return replace(plan, expected_after=after.total, fits=s.fits(after), why=self._why(after.total))
+        return replace(plan, expected_after=after.total, fits=s.fits(after), why=self._why(after.total), read=s.read)
 
     def _why(self, after: int) -> str:
         s = self.s
@@ -467,17 +482,17 @@ class _Planner:
         if s.needed and not s.doubtful and not any(p.fits for p in tried):
             fixed = sum(r.tokens for r in s.usage.rows if r.id != "messages")
             newest = s.tokens.get(s.pinned, 0) if s.pinned is not None else 0
-            return replace(self._plan("not_worth_it", stuck_why(s.usage, fixed, newest)), stuck=True)
+            pinned = pinned_text(s.carried(s.path))
+            return replace(self._plan("not_worth_it", stuck_why(s.usage, fixed, newest, pinned)), stuck=True)
         if not tried:
             return self._plan("nothing", "everything is in the newest messages, which stay word for word")
         best = max(tried, key=self._gain)
-        gain, after = self._gain(best), tokens(best.expected_after or 0, True)
+        gain, of = self._gain(best), s.scale if s.usage.limit and not self.asked else None
         if gain < self._enough():
-            freed = f"only {tokens(gain, True)} of {tokens(s.before, s.usage.approximate)}"
-            of = f"the limit ({tokens(s.scale, False)})" if s.usage.limit and not self.asked else "the conversation"
-            why = f"it would free {freed}, less than 5 % of {of}" if gain > 0 else "it would free nothing"
+            why = too_little_why(s.usage, gain, of)
         elif s.before <= (s.usage.limit or 0):
             why = f"it would free {tokens(gain, True)}, less than {percent(100 * MUCH, 0)} of it"
         else:
-            why = f"{after} would be left, still over the limit of {tokens(s.usage.limit or 0, False)}"
+            after, limit = tokens(best.expected_after or 0, True), tokens(s.usage.limit or 0, False)
+            why = f"{after} would be left, still over the limit of {limit}"
         return replace(self._plan("not_worth_it", why), expected_after=best.expected_after)

@@ -11,7 +11,16 @@ from pathlib import Path
 from agent_tui.context.compaction.summary import clip
 from agent_tui.context.tokens import Family, char_tokens, estimate_message
 from agent_tui.errors import ToolError
-from agent_tui.models.messages import APPROVED, PLAN_TOOL, AttachmentPart, Message, Metadata, TextPart
+from agent_tui.models.messages import (
+    APPROVED,
+    PLAN_TOOL,
+    RECALL_TOOL,
+    AttachmentPart,
+    Message,
+    Metadata,
+    TextPart,
+    recall_id,
+)
 from agent_tui.text.clean import pictured, printable_line
 from agent_tui.tools.aliases import own_name, parsed, understood
 
@@ -33,20 +42,20 @@ VERBS = {
     "glob": "searched",
     "grep": "searched",
 }
-ORDER = ("attached", "read", "edited", "written", "listed", "searched", "used")
+ORDER = ("attached", "read", "edited", "written", "listed", "searched", "used", RECALL_TOOL)
 MAX_RANGES = 3
 """Ranges of lines named of one file: the newest."""
 
 
-def collect_files(messages: Sequence[Message], limit: int = MAX_FILES) -> dict[str, list[str]]:
+def collect_files(messages: Sequence[Message], limit: int = MAX_FILES, *, recall: bool = False) -> dict[str, list[str]]:
     """Path → what was done with it, the most recently used last, at most ``limit`` of the most recent ones. A file of
-    which only a part was read has ``read lines 101-300``.
+    which only a part was read has ``read lines 101-300``; with ``recall`` also the id and size of what was read last.
 
     Calls that failed or never ran are left out. Paths are hostile text: control characters are removed and long ones
     cut. Files that were only listed or searched give way first.
     """
-    results = (m.tool_result for m in messages)
-    succeeded = {(r.call_id, r.name) for r in results if r is not None and not r.is_error}
+    results = ((m.tool_result, m.id) for m in messages)
+    succeeded = {(r.call_id, r.name): (id, len(r.text)) for r, id in results if r is not None and not r.is_error}
     found: dict[str, list[str]] = {}
     for message in messages:
         for part in message.parts:
@@ -57,8 +66,11 @@ def collect_files(messages: Sequence[Message], limit: int = MAX_FILES) -> dict[s
                 continue
             name, arguments = in_our_words(call.name, call.arguments)
             verb = VERBS.get(name, "used")
-            for path in _paths(arguments):
+            for path in paths_in(arguments):
                 _note(found, path, f"read{_lines(arguments)}" if verb == "read" else verb)
+                if recall and verb == "read":
+                    id, size = succeeded[call.call_id, call.name]
+                    _note(found, path, f"{RECALL_TOOL} {recall_id(id)}: {size:,} characters")
     while len(found) > limit:
         weak = next((p for p, verbs in found.items() if set(verbs) <= {"listed", "searched"}), None)
         del found[weak if weak is not None else next(iter(found))]
@@ -94,6 +106,8 @@ def _note(found: dict[str, list[str]], path: str, verb: str) -> None:
     verbs = found.pop(clean, [])
     if verb == "read":
         verbs = [v for v in verbs if not v.startswith("read ")]
+    if verb.startswith(f"{RECALL_TOOL} "):
+        verbs = [v for v in verbs if not v.startswith(f"{RECALL_TOOL} ")]
     ranges = [v for v in verbs if v.startswith("read ")]
     if verb.startswith("read ") and verb not in verbs and len(ranges) >= MAX_RANGES:
         verbs.remove(ranges[0])
@@ -117,7 +131,7 @@ def in_our_words(name: str, arguments: str) -> tuple[str, Metadata]:
         return own_name(name), {}
 
 
-def _paths(values: Metadata) -> list[str]:
+def paths_in(values: Metadata) -> list[str]:
     paths = [v for k in PATH_ARGUMENTS if isinstance(v := values.get(k), str)]
     for key in LIST_ARGUMENTS:
         many = values.get(key)
@@ -135,11 +149,12 @@ WORTH_CLIPPING = 60
 """Tokens of a large message that are worth keeping of it; with less left it is only counted."""
 
 
-def user_words(messages: Sequence[Message], budget: int, family: Family) -> tuple[tuple[str, ...], int]:
-    """The user's own words that fit ``budget`` tokens, oldest first, and how many messages are left out.
+def user_words(messages: Sequence[Message], budget: int, family: Family) -> tuple[tuple[str, ...], str, int]:
+    """The user's messages that fit ``budget`` tokens whole, oldest first; what fits of the newest of the others, cut
+    visibly; and how many messages neither has.
 
     The small ones come first, however old: a rule in one line must not give way to a paste. Among those of about the
-    same size the newest win. What then is left goes to the newest of the others, cut visibly.
+    same size the newest win.
     """
     words = [m for m in messages if m.role == "user" and m.text.strip()]
     costs = [_cost(m, family) for m in words]
@@ -149,11 +164,12 @@ def user_words(messages: Sequence[Message], budget: int, family: Family) -> tupl
         if costs[index] <= left:
             kept[index] = words[index].text
             left -= costs[index]
+    cut = ""
     newest = next((i for i in range(len(words) - 1, -1, -1) if i not in kept), None)
     if newest is not None and left >= min(WORTH_CLIPPING, budget):
         text = words[newest].text
-        kept[newest] = clip(text, len(text) * left // costs[newest])
-    return tuple(kept[i] for i in sorted(kept)), len(words) - len(kept)
+        cut = clip(text, len(text) * left // costs[newest])
+    return tuple(kept[i] for i in sorted(kept)), cut, len(words) - len(kept) - bool(cut)
 
 
 def _cost(message: Message, family: Family) -> int:

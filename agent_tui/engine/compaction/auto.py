@@ -34,7 +34,7 @@ CANCELLED = "you cancelled it in this turn"
 AGAIN_AT_ONCE = "As it is the conversation does not fit the window: the next message makes room again."
 
 MAX_FAILURES = 3
-"""Failures in a row after which automatic compaction is off for the session."""
+"""Failures in a row after which no summary is asked for by itself any more in the session: room is made without one."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -61,7 +61,7 @@ class Stop:
 
 
 Decision: TypeAlias = Proceed | Compact | Stop
-HeldBack: TypeAlias = Literal["setting", "off", "paused", "tried"]
+HeldBack: TypeAlias = Literal["setting", "paused", "tried"]
 
 
 @dataclass(slots=True)
@@ -69,7 +69,8 @@ class AutoCompaction:
     """The state of one session. ``failures``, ``paused`` and ``off`` survive a restart; the rest is per turn or step.
 
     ``auto_compact`` is the setting. ``paused``: after an undo, until ``/compact`` or until the total is below the limit
-    again. ``off``: three compactions failed in a row; a successful ``/compact`` switches it on again.
+    again. ``off``: three summaries failed in a row, none is asked for by itself; a successful ``/compact`` switches
+    that on again.
     """
 
     auto_compact: bool = True
@@ -117,9 +118,9 @@ class AutoCompaction:
         if not fits_to_send(usage):
             return self._make_room(usage, held)
         if held is None and not self._cancelled:
-            return Compact("auto")
+            return Compact("auto", self.off)
         why = self.held_back_text() if held is not None else CANCELLED
-        if self._told == why:
+        if self._told == why or (self.off and self._told):
             return Proceed()
         self._told = why
         return Proceed(Notice("warning", send_anyway_text(usage, why), "not_compacted"))
@@ -128,15 +129,13 @@ class AutoCompaction:
         """Nothing can be sent as it is. Only the setting keeps that from being mended."""
         if held == "setting" or self._last_resort:
             return Stop(stop_text(usage, self.held_back_text(), self._stuck()))
-        if held == "off":
-            self._last_resort = True
-            return Compact("auto", True, self._room_notice(usage))
-        if self._tried is None:
-            return Compact("auto", notice=self._room_notice(usage) if held == "paused" else None)
+        notice = self._room_notice(usage) if held == "paused" and self._tried is None else None
+        if self._tried is None and not self.off:
+            return Compact("auto", notice=notice)
         self._last_resort = True
-        if self._stuck():
+        if self._tried is not None and self._tried.stuck:
             return Stop(stop_text(usage, self._tried.why, True))
-        return Compact("auto", True)
+        return Compact("auto", True, notice)
 
     def _stuck(self) -> bool:
         return self._tried is not None and self._tried.stuck
@@ -151,13 +150,11 @@ class AutoCompaction:
         if not self.auto_compact:
             return Stop(overflow_stop_text(usage, self.held_back_text(), said))
         self._overflowed = True
-        if self.off:
-            return Compact("overflow", True, self._room_notice(usage))
-        return Compact("overflow", notice=self._room_notice(usage) if self.paused else None)
+        return Compact("overflow", self.off, self._room_notice(usage) if self.paused else None)
 
     def switch_held_back(self, new_usage: ContextUsage) -> str | None:
         """The line for a switch to a model the conversation does not fit while nothing may compact by itself."""
-        if self.held_back() in ("setting", "off", "paused"):
+        if self.held_back() in ("setting", "paused"):
             return switch_held_back_text(new_usage, new_usage.model, self.held_back_text())
         return None
 
@@ -167,7 +164,7 @@ class AutoCompaction:
         if result.reason == "manual":
             self.paused = False
             self._cancelled = False
-        elif result.reason != "switch":
+        elif result.reason not in ("switch", "cheaper"):
             self._tried = result if before is None or result.done else _both(before, result)
             self._cancelled = self._cancelled or result.outcome == "cancelled"
         if result.outcome == "failed" or result.problem is not None:
@@ -180,7 +177,7 @@ class AutoCompaction:
         self._told = ""
         if result.reason == "manual" and self.off:
             self.off = False
-            return [Notice("info", "Automatic compaction is on again.", "compaction_on")]
+            return [Notice("info", "Automatic compaction asks for summaries again.", "compaction_on")]
         if before is not None and self._last_resort and before.quiet:
             # Room was made after all: nothing that follows says what went wrong before.
             return [Notice("warning", before.text, "compaction_failed")]
@@ -207,7 +204,7 @@ class AutoCompaction:
         if warned or not self._warned:
             return None
         held = self.held_back()
-        text = warning_text(usage, self.held_back_text() if held in ("setting", "off", "paused") else None)
+        text = warning_text(usage, self.held_back_text() if held in ("setting", "paused") else None)
         return Notice("warning", text, "context_80")
 
     @property
@@ -220,7 +217,6 @@ class AutoCompaction:
         """Returns what keeps automatic compaction from happening now; None when nothing does."""
         reasons: tuple[tuple[HeldBack, bool], ...] = (
             ("setting", not self.auto_compact),
-            ("off", self.off),
             ("paused", self.paused),
             ("tried", self._tried is not None),
         )
@@ -231,8 +227,6 @@ class AutoCompaction:
         match self.held_back():
             case "setting":
                 return "auto_compact is false"
-            case "off":
-                return f"automatic compaction is off after {MAX_FAILURES} failures in a row"
             case "paused":
                 return "automatic compaction is paused since the undo"
         tried = self._tried
@@ -264,8 +258,8 @@ class AutoCompaction:
         # The result says itself why it failed, where it is told.
         because = f", the last because {result.why}" if result.quiet else ""
         text = (
-            f"Automatic compaction is off for this session: {self.failures} failures in a row{because}. "
-            "/compact tries again; what does not fit is made to fit without a summary."
+            f"Automatic compaction goes on without summaries in this session: {self.failures} failures in a row"
+            f"{because}. /compact tries one again."
         )
         self._told = self.held_back_text()
         return [Notice("warning", text, "compaction_off")]

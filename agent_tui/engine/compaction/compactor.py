@@ -5,39 +5,51 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cached_property, partial
 from typing import Literal, TypeAlias
 
+from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import fits_to_send
+from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction import notices
-from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, records_of
-from agent_tui.context.compaction.planning import plan_without_model
-from agent_tui.context.compaction.summary import (
-    MODEL_SECTIONS,
+from agent_tui.context.compaction.answers import (
+    ASKED_AGAIN,
+    SummaryProblem,
     check_size,
-    check_text,
-    merged,
-    model_sections,
-    parse_sections,
+    joined,
+    placed,
+    shortened,
+    with_unknown_paths,
 )
-from agent_tui.context.tokens import message_text_for_count
+from agent_tui.context.compaction.facts import FactReader
+from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, SummaryPlan, message_tokens, records_of
+from agent_tui.context.compaction.planning import Situation, plan_compaction, plan_without_model
+from agent_tui.context.tokens import char_tokens, message_text_for_count
+from agent_tui.engine.cache_forecast import WarmCall, own_call
 from agent_tui.engine.compaction.summary_call import (
-    Ledger,
+    MIN_SUMMARY_OUTPUT,
+    AskWarm,
+    Payer,
     StreamFunction,
     SummaryAnswer,
     SummaryCall,
 )
-from agent_tui.engine.runtime import Emit
+from agent_tui.engine.conversation import Conversation
+from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import WorkerError
 from agent_tui.models.calibration import raw_total
-from agent_tui.models.events import CompactionEnded, CompactionStarted
-from agent_tui.models.failure import Failure
-from agent_tui.models.messages import Message, new_id
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.events import CompactionEnded, CompactionStarted, Notice
+from agent_tui.models.failure import TEXT_KEPT, Failure
+from agent_tui.models.messages import Message, OwnItems, SummaryPart, new_id
 from agent_tui.models.requests import Counter, ModelInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import NO_COST
+from agent_tui.providers.catalog import own_compaction
 from agent_tui.records import dataclass
+from agent_tui.text.clean import printable_line
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +71,8 @@ class CompactionResult:
     after: int | None = None
     records: list[CompactionRecord] = field(default_factory=list)
     summary: Message | None = None
+    sections: Mapping[str, str] = field(default_factory=dict)
+    """What the model wrote of the summary."""
     steps: list[Step] = field(default_factory=list)
     """All model calls that were made, oldest first: their cost counts whatever came of them."""
     failure: Failure | None = None
@@ -66,6 +80,9 @@ class CompactionResult:
     """Why the summary failed where room was made without one."""
     stuck: bool = False
     """Nothing can make room."""
+    own: OwnItems | None = None
+    """What the provider made by a compaction of its own; ``own_failure`` is why that was not taken."""
+    own_failure: Failure | None = None
 
     @property
     def done(self) -> bool:
@@ -81,6 +98,65 @@ class CompactionResult:
         return CompactionEnded(self.outcome, self.text, self.records, quiet=self.quiet)
 
 
+@dataclass(slots=True, frozen=True)
+class _Made:
+    """A plan carried out with ``sections``, but not committed: what would be sent, how long that is, and what is wrong
+    with it."""
+
+    sections: Mapping[str, str]
+    records: list[CompactionRecord]
+    summary: Message | None
+    after: ContextUsage
+    problem: SummaryProblem | None
+
+    @property
+    def lost(self) -> int:
+        """Facts that matter and that neither stand in it nor can be recalled."""
+        from agent_tui.context.compaction.ledger import MATTER
+
+        return sum(counts[2] for record in self.records for kind, counts in record.facts.items() if kind in MATTER)
+
+
+LONGER = 1.5
+"""A summary that was asked for once more, with the facts it left out, may be so many times as long as that takes."""
+
+
+class Planning:
+    """Makes the plans of a conversation beside the loop: there may be much to read, but each message once."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._work: asyncio.Task[CompactionPlan] | None = None
+
+    @cached_property
+    def facts(self) -> FactReader:
+        return FactReader()
+
+    async def plan(
+        self,
+        inputs: ContextInputs,
+        usage: ContextUsage,
+        reason: CompactionReason = "manual",
+        focus: str = "",
+        without_model: bool = False,
+    ) -> CompactionPlan | None:
+        """Returns ``plan_compaction``'s answer for what is now; None where ``cancel`` ended it."""
+        path, summaries = list(self._conversation.path), dict(self._conversation.summaries)
+        make = partial(plan_compaction, inputs.as_now(), usage, path, summaries, reason=reason, focus=focus)
+        reading = asyncio.to_thread(make, without_model=without_model, read=self.facts.read)
+        work = self._work = asyncio.create_task(reading, name="plan a compaction")
+        try:
+            await asyncio.wait({work})
+        finally:
+            work.cancel()
+            self._work = None if self._work is work else self._work
+        return None if work.cancelled() else work.result()
+
+    def cancel(self) -> bool:
+        """Ends what is planned; False when nothing is."""
+        return self._work is not None and self._work.cancel()
+
+
 class Compactor:
     """Runs one compaction at a time. ``stream`` makes the summary call; ``counter`` counts the summary exactly,
     without one the character rule judges its size."""
@@ -90,12 +166,13 @@ class Compactor:
         stream: StreamFunction,
         counter: Counter | None = None,
         clock: Callable[[], float] = time.time,
-        ledger: Ledger | None = None,
+        payer: Payer | None = None,
     ) -> None:
-        self._call = SummaryCall(stream, clock, ledger or Ledger())
+        self._call = SummaryCall(stream, clock, payer or Payer())
         self._counter = counter
         self._clock = clock
         self._started = 0.0
+        self._warm = False
         self._work: asyncio.Task[CompactionResult] | None = None
         self._cancelled = False
 
@@ -116,9 +193,13 @@ class Compactor:
         summary_model: ModelInfo | None = None,
         session_id: str = "",
         emit: Emit = lambda event: None,
+        warm: AskWarm | None = None,
+        own: WarmCall | None = None,
     ) -> CompactionResult:
-        """Carries the plan out; ``summary_model`` writes the summary where it is not the plan's. Provider failures and
-        ``cancel`` are results; only a cancellation of the calling task is raised, after the call has been closed."""
+        """Carries the plan out; ``summary_model`` writes the summary where it is not the plan's, ``warm`` asks the
+        model of the conversation as that goes on, ``own`` its provider for a compaction of its own first. Provider
+        failures and ``cancel`` are results; only a cancellation of the calling task is raised, after the call has been
+        closed."""
         if plan.action in ("prune", "summary"):
             emit(CompactionStarted(plan.before, plan.why, plan.before_estimated))
         if plan.action == "nothing":
@@ -131,8 +212,9 @@ class Compactor:
             raise RuntimeError("a compaction is already running")
         self._cancelled, self._started = False, self._clock()
         self._call.begin()
+        self._warm = False
         work = self._work = asyncio.create_task(
-            self._carry_out(plan, summary_model or plan.inputs.model, session_id), name="compaction"
+            self._carry_out(plan, summary_model or plan.inputs.model, session_id, warm, own), name="compaction"
         )
         try:
             await asyncio.wait({work})
@@ -148,81 +230,134 @@ class Compactor:
             return self._result(plan, "cancelled", text, "it was cancelled")
         return work.result()
 
-    async def _carry_out(self, plan: CompactionPlan, model: ModelInfo, session_id: str) -> CompactionResult:
-        asked = plan.summary is not None and plan.summary.needs_model
-        sections: Mapping[str, str] = {}
-        if asked:
-            answer = await self._call.ask(plan, model, session_id)
-            if answer.failure is not None:
-                return await self._without_model(plan, answer.failure.message.rstrip("."), answer.failure)
-            problem = check_text(answer.text, answer.finish or "unknown", needed=plan.needed)
-            if problem is not None:
-                return await self._without_model(plan, problem.text)
-            sections = self._sections(plan, answer)
-        records, summary = await self._made(plan, sections)
-        usage = plan.usage_after(records, summary)
-        if asked:
-            fits, before_estimated = fits_to_send(usage), plan.before_estimated
-            problem = check_size(plan.before, usage.total, plan.limit, fits=fits, before_estimated=before_estimated)
-            if problem is not None and problem.code == "over_limit" and plan.needed:
-                return await self._and_more(plan, records, summary, problem.text)
-            if problem is not None:
-                return await self._without_model(plan, problem.text)
-        return self._done(plan, records, summary, usage.total)
+    async def of_now(self, plan: CompactionPlan, prepared: CompactionResult) -> CompactionResult | None:
+        """What was ``prepared``, made for the conversation of now, which ``plan`` has (``plan_of_now``): only what the
+        model wrote is from then. None where it wrote nothing of use, or where that does not make room any more."""
+        made = await self._made(plan, prepared.sections, prepared.own)
+        if not (prepared.sections or prepared.own) or made.problem is not None:
+            return None
+        self._started = self._clock() - max((record.seconds or 0.0 for record in prepared.records), default=0.0)
+        done = self._done(plan, made.records, made.summary, made.after)
+        return replace(done, own_failure=prepared.own_failure)
 
-    async def _made(
-        self, plan: CompactionPlan, sections: Mapping[str, str]
-    ) -> tuple[list[CompactionRecord], Message | None]:
-        """The records of a plan and its summary, which is counted where that is possible."""
+    async def _carry_out(
+        self, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None, own: WarmCall | None
+    ) -> CompactionResult:
+        if plan.summary is None or not plan.summary.needs_model:
+            return await self._instead(plan, None)
+        if own is None:
+            return await self._summarised(plan, plan.summary, model, session_id, warm)
+        made = await self._by_provider(plan, own)
+        if isinstance(made, CompactionResult):
+            return made
+        ours = await self._summarised(plan, plan.summary, model, session_id, warm)
+        return replace(ours, own_failure=made)
+
+    async def _by_provider(self, plan: CompactionPlan, own: WarmCall) -> CompactionResult | Failure:
+        """What the provider makes of the messages; why that is not taken, else."""
+        answer, items = await self._call.own(plan.inputs.model, own)
+        if items is None:
+            return answer.failure or Failure("bad_answer", "")
+        made = await self._made(plan, placed(answer.text), items)
+        if made.problem is not None:
+            return Failure("bad_answer", made.problem.text)
+        done = self._done(plan, made.records, made.summary, made.after)
+        return replace(done, sections=made.sections, own=items)
+
+    async def _summarised(
+        self, plan: CompactionPlan, wanted: SummaryPlan, model: ModelInfo, session_id: str, warm: AskWarm | None
+    ) -> CompactionResult:
+        answer = await self._call.ask(plan, model, session_id, warm)
+        self._warm = answer.warm
+        if answer.why is not None:
+            return await self._without_model(plan, answer.why, answer.failure)
+        sections, made = await self._repaired(plan, model, session_id, answer, warm)
+        if made.problem is None:
+            said = "\n".join(message_text_for_count(message) for message in plan.path)
+            if (told := with_unknown_paths(sections, said)) != sections:
+                made = await self._made(plan, told)
+        if made.problem is not None:
+            made = await self._made(plan, shortened(sections, wanted.tokens))
+        if made.problem is None:
+            return replace(self._done(plan, made.records, made.summary, made.after), sections=made.sections)
+        if made.problem.code == "over_limit" and plan.needed:
+            return await self._and_more(plan, made)
+        return await self._without_model(plan, made.problem.text)
+
+    async def _repaired(
+        self, plan: CompactionPlan, model: ModelInfo, session_id: str, first: SummaryAnswer, warm: AskWarm | None
+    ) -> tuple[Mapping[str, str], _Made]:
+        """The sections of the first answer and what the plan comes to with them, or those of a second one, where the
+        first is badly formed or lacks facts that there is no room to add, and the second has no less."""
+        assert plan.summary is not None
+        sections, made = first.sections, await self._made(plan, first.sections)
+        badly = first.problem if first.problem is not None and first.problem.code == "headings" else None
+        facts = await asyncio.to_thread(plan.summary.missing, sections) if made.problem is None else ()
+        if (problem := made.problem or badly) is None and not facts:
+            return sections, made
+        lacks = ASKED_AGAIN[problem.code] if problem is not None else ""
+        again = await self._call.repair(plan, model, session_id, first, lacks, facts, warm)
+        if again is None:
+            return sections, made
+        if made.problem is not None:
+            return again.sections, await self._made(plan, again.sections)
+        whole = await asyncio.to_thread(plan.summary.repaired, sections, again.sections)
+        better, asked = await self._made(plan, whole), sum(char_tokens(fact.text) for fact in facts)
+        size, most = char_tokens(joined(whole)), max(plan.summary.tokens, char_tokens(joined(sections))) + asked
+        if better.problem is not None or size > LONGER * most or not (badly or better.lost < made.lost):
+            return sections, made
+        return whole, better
+
+    async def _made(self, plan: CompactionPlan, sections: Mapping[str, str], own: OwnItems | None = None) -> _Made:
+        """What a plan comes to with these sections; its summary is counted where that is possible."""
         record_id, summary = new_id("rec"), None
         if plan.summary is not None:
-            summary = plan.summary.message(sections, record_id, self._clock())
+            summary = await asyncio.to_thread(plan.summary.message, sections, record_id, self._clock(), own)
             await self._count(summary)
-        return records_of(plan, self._clock(), new_id("cmp"), record_id, summary), summary
-
-    @staticmethod
-    def _sections(plan: CompactionPlan, answer: SummaryAnswer) -> Mapping[str, str]:
-        """Returns the sections that the model wrote, merged with those of the earlier summary where that had to be left
-        out of the model's input."""
-        sections = {name: body for name, body in parse_sections(answer.text).items() if name in MODEL_SECTIONS}
-        if answer.finish == "length":
-            last = next(reversed(sections))
-            sections[last] += " [cut off at the output limit]"
-        previous = plan.summary.previous if plan.summary is not None else None
-        if previous is not None and not answer.saw_previous:
-            return merged(model_sections(previous), sections)
-        return sections
+        records = await asyncio.to_thread(records_of, plan, self._clock(), new_id("cmp"), record_id, summary)
+        usage = plan.usage_after(records, summary)
+        fits, estimated = fits_to_send(usage), plan.before_estimated
+        problem = check_size(plan.before, usage.total, plan.limit, fits=fits, before_estimated=estimated)
+        return _Made(sections, records, summary, usage, problem)
 
     async def _without_model(self, plan: CompactionPlan, why: str, failure: Failure | None = None) -> CompactionResult:
-        """There is no summary. Where nothing could be sent any more, what needs none makes the room."""
-        other = plan_without_model(plan) if plan.needed else None
+        """There is no summary. Where nothing could be sent any more, or the user asked and the model gave none, what
+        needs none makes the room. Any other is tried again later: the conversation is worth the wait."""
+        given_none = plan.reason == "manual" and failure is None
+        other = await asyncio.to_thread(plan_without_model, plan) if plan.needed or given_none else None
         if other is None or other.action not in ("prune", "summary"):
             return replace(self._result(plan, "failed", notices.failed_text(why), why), failure=failure)
         return replace(await self._instead(other, why), failure=failure)
 
-    async def _and_more(
-        self, plan: CompactionPlan, records: list[CompactionRecord], summary: Message | None, why: str
-    ) -> CompactionResult:
+    async def _and_more(self, plan: CompactionPlan, made: _Made) -> CompactionResult:
         """The summary alone does not make the next input fit: what needs no further call does the rest."""
-        more = plan_without_model(plan, records, summary)
+        records, summary = made.records, made.summary
+        more = await asyncio.to_thread(plan_without_model, plan, records, summary)
         if more.action == "summary":
             return await self._instead(more, None)
         if more.action == "prune":
             both = replace(plan, pruning=more.pruning)
-            every = records_of(both, self._clock(), records[0].operation_id, records[-1].id, summary)
-            return self._done(both, every, summary, both.usage_after(every, summary).total)
-        return await self._without_model(plan, why)
+            operation, record_id = records[0].operation_id, records[-1].id
+            every = await asyncio.to_thread(records_of, both, self._clock(), operation, record_id, summary)
+            return self._done(both, every, summary, both.usage_after(every, summary))
+        return await self._without_model(plan, made.problem.text if made.problem is not None else "")
 
     async def _instead(self, plan: CompactionPlan, problem: str | None) -> CompactionResult:
-        records, summary = await self._made(plan, {})
-        return self._done(plan, records, summary, plan.usage_after(records, summary).total, problem)
+        made = await self._made(plan, {})
+        return self._done(plan, made.records, made.summary, made.after, problem)
 
     async def _count(self, summary: Message) -> None:
         if self._counter is None:
             return
+        texts, first = [message_text_for_count(summary)], summary.parts[0]
+        if isinstance(first, SummaryPart) and (own := first.own) is not None:
+            pinned = [message_text_for_count(replace(summary, parts=summary.parts[1:]))]
+            texts.append("\n".join([own.text, own.beside, *pinned]))
         try:
-            (counts,) = await self._counter.count([message_text_for_count(summary)])
+            counts, *sent = await self._counter.count(texts)
             summary.raw_tokens, summary.counts = raw_total(counts), counts
+            if sent and isinstance(first, SummaryPart):
+                first.count_own(raw_total(sent[0]))
         except WorkerError as error:
             log.warning("The summary could not be counted, the character rule stands in: %s", error)
 
@@ -231,22 +366,24 @@ class Compactor:
         plan: CompactionPlan,
         records: list[CompactionRecord],
         summary: Message | None,
-        after: int,
+        after: ContextUsage,
         problem: str | None = None,
     ) -> CompactionResult:
+        """The result of what was carried out: the next input is as long as ``after`` says."""
+        before_spread = plan.usage_after((), None).spread
         cost, seconds = sum((step.cost for step in self._call.steps), NO_COST), self._clock() - self._started
         for record in records:
-            record.before_tokens, record.after_tokens = plan.before, after
+            record.before_tokens, record.after_tokens = plan.before, after.total
+            record.before_spread, record.after_spread = before_spread, after.spread
             record.before_estimated = plan.before_estimated
             record.seconds = round(seconds, 3)
             if record.kind == "summary" and self._call.steps:
                 record.cost_usd, record.cost_known_usd, record.unpriced_calls = cost.whole, cost.known, cost.unpriced
                 record.model = self._call.steps[-1].model_key
                 record.step_id = self._call.steps[-1].id
+                record.warm, record.input_tokens, record.cache_read = self._warm, *_read(self._call.steps)
         text = notices.done_text(
-            plan.before,
-            after,
-            before_estimated=plan.before_estimated,
+            records[-1],
             kept=len(plan.summary.kept_ids) if plan.summary is not None else None,
             cleared=len(plan.pruning.cleared),
             clipped=len(plan.pruning.clips),
@@ -255,10 +392,79 @@ class Compactor:
             problem=problem,
             seconds=seconds if self._call.steps else None,
             cost=cost if self._call.steps else None,
+            read=_read(self._call.steps),
         )
         result = self._result(plan, "done", text, plan.why)
-        return replace(result, problem=problem, after=after, records=records, summary=summary)
+        return replace(result, problem=problem, after=after.total, records=records, summary=summary)
 
     def _result(self, plan: CompactionPlan, outcome: Outcome, text: str, why: str) -> CompactionResult:
         steps = list(self._call.steps) if outcome not in ("nothing", "not_worth_it") else []
         return CompactionResult(outcome, plan.reason, text, why, plan.before, steps=steps)
+
+
+class OwnCompactions:
+    """The compactions that a session's provider makes by itself, where that is wanted."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._refused: set[str] = set()
+        self._told: set[str] = set()
+
+    def ask(self, plan: CompactionPlan, emit: Emit | None = None) -> WarmCall | None:
+        """How the provider is asked for what a plan's summary is for; where there is no way, ``emit`` hears once in a
+        session why."""
+        runtime, summary = self._runtime, plan.summary
+        info, why = runtime.info, ""
+        if not runtime.settings.context.native or summary is None or not summary.needs_model:
+            return None
+        if plan.inputs.model.target != info.target or info.spec.key in self._refused:
+            return None
+        if own_compaction(info) is None:
+            why = f"{notices.NO_OWN}, {info.spec.key} does not" if info.compacts else ""
+        elif plan.focus:
+            why = "A provider's own compaction takes no focus"
+        elif plan.path[0].id not in summary.message_ids:
+            why = "A provider's own compaction stands first, and your first message stays as it is"
+        else:
+            costs = message_tokens(plan.usage_after((), None))
+            staying = sum(costs.get(message_id, 0) for message_id in summary.kept_ids)
+            answer = max(summary.tokens, MIN_SUMMARY_OUTPUT)
+            return own_call(runtime, summary.message_ids, plan.before - staying, answer)
+        if why and why not in self._told and emit is not None:
+            self._told.add(why)
+            emit(Notice("info", notices.own_not_used_text(why), "native_compaction"))
+        return None
+
+    def preview(self, plan: CompactionPlan) -> str:
+        """The line on it for a preview; empty where there is none."""
+        asked, own = self.ask(plan), own_compaction(self._runtime.info)
+        return notices.own_text(own.by, asked.expected.usd) if asked is not None and own is not None else ""
+
+    def failed(self, failure: Failure, emit: Emit) -> None:
+        """Says so; what is refused is not asked for again in this session."""
+        info, own = self._runtime.info, own_compaction(self._runtime.info)
+        if failure.kind in ("not_found", "invalid_request"):
+            self._refused.add(info.spec.key)
+        by = own.by if own is not None else "The provider"
+        said = printable_line(failure.detail.partition(" {")[0], 200)
+        why = said or failure.message.replace(TEXT_KEPT, "").strip()
+        text = notices.own_not_used_text(f"{by}'s own compaction failed: {why}")
+        emit(Notice("warning", text, "native_compaction"))
+
+
+def plan_of_now(plan: CompactionPlan, then: CompactionPlan) -> CompactionPlan | None:
+    """The plan ``then`` as it is made for the conversation that ``plan`` is for; None where a model would have
+    something else to summarise."""
+    usage = calculate_context_usage(plan.inputs)
+    now = Situation(plan.inputs, usage, plan.path, plan.summaries, plan.reason, plan.read)
+    summary = now.as_of_now(then.summary) if then.summary is not None else None
+    if summary is None:
+        return None
+    return replace(plan, summary=summary, pruning=then.pruning.only(frozenset(summary.kept_ids)))
+
+
+def _read(steps: Sequence[Step]) -> tuple[int | None, int | None]:
+    """Tokens of the input of calls, and those read from a cache; None where nobody says."""
+    usages = [step.counted for step in steps if step.counted is not None]
+    told = [usage.cache_read for usage in usages if usage.cache_read is not None]
+    return (sum(usage.input for usage in usages), sum(told)) if told else (None, None)

@@ -4,35 +4,101 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from agent_tui.context.accounting.lost import lost_reasoning, lost_text
-from agent_tui.context.accounting.spending import ExpectedCall
+from agent_tui.context.accounting.spending import ExpectedCall, first_broken
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_text, undone_text
-from agent_tui.context.compaction.plan import CompactionReason, undo_target
-from agent_tui.context.compaction.planning import plan_compaction
+from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, assembled_text, undo_target
+from agent_tui.context.compaction.worth import Worth, cheaper_form, hopeless, pace_of, summary_call, worth_of
+from agent_tui.context.tokens import family_of
+from agent_tui.engine.cache_forecast import warm_call
 from agent_tui.engine.calls import BegunCall, begin_call, stream_with_retries
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
-from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
-from agent_tui.engine.compaction.summary_call import Ledger, MakeStep
+from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, OwnCompactions, Planning, plan_of_now
+from agent_tui.engine.compaction.early import Decision as Early
+from agent_tui.engine.compaction.early import Offers, Preparing
+from agent_tui.engine.compaction.summary_call import AskWarm, MakeStep, Payer
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.models import with_learned
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError, StoreError
-from agent_tui.models.events import CompactionEnded, Notice
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, Notice
 from agent_tui.models.requests import Counter, ModelInfo, ModelRequest, ModelSpec, StreamItem
 from agent_tui.models.steps import Step
+from agent_tui.providers.catalog import dialect_of
+
+if TYPE_CHECKING:
+    from agent_tui.context.compaction.ledger import Ledger
+    from agent_tui.context.compaction.regret import Regret
 
 log = logging.getLogger(__name__)
+
+
+class _Calls:
+    """The calls of a compactor, within what may be spent. ``emit`` hears of waits."""
+
+    def __init__(self, runtime: Runtime, emit: Emit) -> None:
+        self._runtime = runtime
+        self._emit = emit
+        self._begun: BegunCall | None = None
+        self._prepared = ""
+
+    def prepares(self, cut: str) -> None:
+        """The next calls write the summary up to this message before it is needed; their steps say so."""
+        self._prepared = cut
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        """The summary call, waited for and tried again as a step is."""
+        runtime, patience = self._runtime, self._runtime.settings.agent
+        request = replace(
+            request,
+            # Its own compaction comes whole, after silence.
+            timeout=patience.content_timeout if request.compacts else patience.timeout,
+            content_timeout=patience.content_timeout,
+            answer_timeout=patience.answer_timeout,
+        )
+        assert self._begun is not None, "its step was begun"
+        return stream_with_retries(runtime.provider, request, patience.retries, self._emit, self._begun.may_repeat)
+
+    @property
+    def payer(self) -> Payer:
+        return Payer(self._begin, self._ended)
+
+    async def _begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
+        """Begins a summary call, as ``Payer`` says."""
+
+        def marked(output: int | None, capped: bool) -> Step:
+            step = make(output, capped)
+            step.prepared = self._prepared
+            return step
+
+        told = (self._emit, model, "the summary call")
+        begun = await begin_call(self._runtime, call, most, marked, told)
+        self._begun = None if isinstance(begun, str) else begun
+        return begun if isinstance(begun, str) else None
+
+    def _ended(self, step: Step, came: int) -> None:
+        """A summary call has ended."""
+        if self._begun is not None and self._begun.step is step:
+            self._begun.ended(came)
+
+
+def _unheard(event: Event) -> None:
+    """Takes events that nobody is told."""
 
 
 class CompactionService:
     """Compaction of one runtime's conversation: decides with the policy, runs the compactor, commits and tells.
 
     ``prepare`` is awaited wherever the numbers must be final: it counts what is uncounted. ``find`` looks up the model
-    that ``context.summary_model`` names; without it the session's own writes summaries.
+    that ``context.summary_model`` names; without it the session's own writes summaries, or one of ``left``, the models
+    that the session went on from, where that still has the conversation in its cache and costs less.
     """
 
     def __init__(
@@ -41,41 +107,27 @@ class CompactionService:
         counter: Counter,
         prepare: Callable[[], Awaitable[None]],
         find: Callable[[str], ModelSpec] | None = None,
+        left: Sequence[Runtime] = (),
     ) -> None:
         self.prepare = prepare
+        self._left = left
         self._runtime = runtime
         self._find = find
-        self._compactor = Compactor(self._stream, counter, ledger=Ledger(self._begin, self._ended))
+        calls = _Calls(runtime, lambda event: self._emit(event))
+        self._compactor = Compactor(calls.stream, counter, payer=calls.payer)
         self._emit: Emit = lambda event: None
         self._line: Notice | None = None
-        self._begun: BegunCall | None = None
-        self.auto = AutoCompaction.from_state(
-            runtime.conversation.info.state, auto_compact=runtime.settings.context.auto_compact
-        )
-
-    def _stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        """The summary call, waited for and tried again as a step is."""
-        runtime, patience = self._runtime, self._runtime.settings.agent
-        request = replace(
-            request,
-            timeout=patience.timeout,
-            content_timeout=patience.content_timeout,
-            answer_timeout=patience.answer_timeout,
-        )
-        assert self._begun is not None, "its step was begun"
-        return stream_with_retries(runtime.provider, request, patience.retries, self._emit, self._begun.may_repeat)
-
-    async def _begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
-        """Begins a summary call, as ``Ledger`` says."""
-        told = (self._emit, model.spec, "the summary call")
-        begun = await begin_call(self._runtime, call, most, make, told)
-        self._begun = None if isinstance(begun, str) else begun
-        return begun if isinstance(begun, str) else None
-
-    def _ended(self, step: Step, came: int) -> None:
-        """A summary call has ended."""
-        if self._begun is not None and self._begun.step is step:
-            self._begun.ended(came)
+        state, context = runtime.conversation.info.state, runtime.settings.context
+        self.auto = AutoCompaction.from_state(state, auto_compact=context.auto_compact)
+        self.offers = Offers.from_state(state, context.compact_when)
+        self.preparing = Preparing.from_steps(runtime.conversation.steps)
+        self._early_calls = _Calls(runtime, _unheard)
+        self._preparer = Compactor(self._early_calls.stream, counter, payer=self._early_calls.payer)
+        self._early: asyncio.Task[CompactionResult | None] | None = None
+        self._waited_for = self._refused = False
+        self._early_plan: CompactionPlan | None = None
+        self._planning = Planning(runtime.conversation)
+        self._own = OwnCompactions(runtime)
 
     def turn_started(self, emit: Emit) -> None:
         """Begins a turn, whose events go to ``emit``."""
@@ -107,6 +159,8 @@ class CompactionService:
                 case Proceed(notice):
                     warning = self.auto.warning(usage)
                     self._line = notice or warning  # one about the limit says how full the context is, and more
+                    if self.auto.held_back() is None:
+                        await self._prepare_early(usage)
                     return None
 
     def tell(self, refused: bool) -> None:
@@ -144,28 +198,36 @@ class CompactionService:
         """One compaction, committed in one transaction when it succeeded. ``target`` plans for another model;
         ``without_model`` allows only what needs no call."""
         runtime, conversation = self._runtime, self._runtime.conversation
+        conversation.require_writable()
         self._emit = emit
         if summary_model is None:
             summary_model = await self._configured_model(emit)
-        inputs = runtime.inputs() if target is None else replace(runtime.inputs(), model=target)
+        inputs = runtime.inputs(target)
         usage = runtime.usage() if target is None else calculate_context_usage(inputs)
-        plan = plan_compaction(
-            inputs,
-            usage,
-            conversation.path,
-            conversation.summaries,
-            reason=reason,
-            focus=focus,
-            without_model=without_model,
-        )
+        plan = await self._planning.plan(inputs, usage, reason, focus, without_model)
+        if plan is None:
+            text = cancelled_text(usage.total, usage.approximate)
+            result = CompactionResult("cancelled", reason, text, "it was cancelled", usage.total)
+            return await self._told(result, emit)
         try:
-            result = await self._compactor.run(plan, summary_model, conversation.info.id, emit)
-        except asyncio.CancelledError:
-            # The whole turn was cancelled: what the call cost still counts, and no notice may be left open.
+            writers = [own.info for own in self.runtimes] if summary_model is None else [summary_model]
+            prepared = await self._prepared(plan, writers, emit) if target is None and not focus else None
+            self.drop_prepared()
+            result = prepared or await self._write(plan, usage, summary_model, emit)
+        except BaseException as error:
+            # The whole turn was cancelled, or a call could not be stored: what was paid still counts, and no notice may
+            # be left open.
             conversation.save_if_possible()
             usage = runtime.usage()
-            emit(CompactionEnded("cancelled", cancelled_text(usage.total, usage.approximate)))
+            if isinstance(error, asyncio.CancelledError):
+                emit(CompactionEnded("cancelled", cancelled_text(usage.total, usage.approximate)))
+            else:
+                emit(CompactionEnded("failed", "Compaction was not begun, nothing has changed."))
             raise
+        return await self._told(result, emit)
+
+    async def _told(self, result: CompactionResult, emit: Emit) -> CompactionResult:
+        """Stores what came of a compaction, and tells it."""
         try:
             await self._store(result)
         except BaseException as error:
@@ -174,12 +236,56 @@ class CompactionService:
             emit(CompactionEnded("failed", f"Compaction was not stored, nothing has changed{why}"))
             raise
         emit(result.event())
+        if result.own_failure is not None:
+            self._own.failed(result.own_failure, emit)
         for notice in self.auto.compacted(result):
             emit(notice)
         self._save_state()
         await self.prepare()
-        emit(runtime.changed())
+        emit(self._runtime.changed())
         return result
+
+    async def _write(
+        self, plan: CompactionPlan, usage: ContextUsage, model: ModelInfo | None, emit: Emit
+    ) -> CompactionResult:
+        """Carries a plan out with a model, by default the cheapest (``_writer``); where one that the session went on
+        from does not answer, its own does."""
+        session_id, anew = self._runtime.conversation.info.id, plan.reason == "overflow"
+        own = self._own.ask(plan, emit)
+        writer = self._writer(plan, usage) if model is None and own is None and not anew else self._runtime
+        if writer is not self._runtime:
+            warm = partial(warm_call, writer)
+            result = await self._compactor.run(plan, writer.info, session_id, emit, warm)
+            if result.failure is None:
+                return result
+            emit = _unheard  # that it began is said already
+        return await self._compactor.run(plan, model, session_id, emit, None if anew else self._warm(model), own)
+
+    @property
+    def runtimes(self) -> tuple[Runtime, ...]:
+        """That of the session, and those of the models it went on from, the newest first."""
+        return (self._runtime, *self._left)
+
+    def _writer(self, plan: CompactionPlan, usage: ContextUsage) -> Runtime:
+        """Whose model writes the plan's summary for the least: the session's own, or one that it went on from and that
+        still has the conversation in its cache."""
+        best, least = self._runtime, self._price(self._runtime, plan, usage)
+        for left in self._left:
+            price = self._price(left, plan, usage)
+            if price is not None and least is not None and price < least:
+                best, least = left, price
+        return best
+
+    def _price(self, runtime: Runtime, plan: CompactionPlan, usage: ContextUsage) -> float | None:
+        """What it expects of a plan's summary, in dollars; None where that is not known, or where it has nothing of the
+        conversation in its cache and is not the session's own."""
+        info, hour = runtime.info, runtime.info.spec.cache_ttl == "1h"
+        if plan.summary is None or not plan.summary.needs_model:
+            return None
+        apart, warm = summary_call(plan, usage, info.prices, hour), warm_call(runtime, "", plan.summary.tokens)
+        if warm is None:
+            return apart.usd if runtime is self._runtime else None
+        return cheaper_form(apart, warm.expected, info.prices, hour).usd
 
     async def _store(self, result: CompactionResult) -> None:
         """Stores what the calls cost, and the compaction where there is one. Raises StoreError."""
@@ -187,6 +293,88 @@ class CompactionService:
         await patiently(conversation.save)
         if result.done:
             await patiently(lambda: conversation.commit_compaction(result.records, result.summary, None))
+
+    async def _prepare_early(self, usage: ContextUsage) -> None:
+        """Has the summary written beside the step that is sent now, where the next one may need it."""
+        runtime, conversation = self._runtime, self._runtime.conversation
+        if runtime.parent is not None or self._early is not None or not self.preparing.near(usage, conversation.steps):
+            return
+        plan = await self._planning.plan(runtime.inputs(), usage, "auto")
+        if plan is None or plan.action != "summary" or plan.summary is None or not plan.summary.needs_model:
+            return
+        if self.preparing.begins(cut := plan.summary.message_ids[-1]):
+            self._early_calls.prepares(cut)
+            self._early_plan = plan
+            self._early = asyncio.create_task(self._write_early(plan, usage), name="prepare a summary")
+            self._early.add_done_callback(self._early_ended)
+
+    async def _write_early(self, plan: CompactionPlan, usage: ContextUsage) -> CompactionResult | None:
+        """The summary of a plan; None where it would hold up the step beside it, or a budget has no room for both."""
+        runtime = self._runtime
+        model = await self._configured_model(_unheard) or runtime.info
+        if not dialect_of(model.target.provider).batches:
+            return None
+        step, call = runtime.expected(usage, None), summary_call(plan, usage, model.prices)
+        both = replace(call, cold_usd=call.cold_usd + step.needed_usd, most_input=call.input + step.tokens)
+        if runtime.budget is not None and first_broken(runtime.budget.lines(), both) is not None:
+            return None
+        own, warm = self._own.ask(plan), self._warm(model)
+        return await self._preparer.run(plan, model, runtime.conversation.info.id, warm=warm, own=own)
+
+    def _warm(self, model: ModelInfo | None) -> AskWarm | None:
+        """How a summary is asked for within the conversation, where its own model writes it."""
+        own = model is None or model.spec.key == self._runtime.info.spec.key
+        return partial(warm_call, self._runtime) if own else None
+
+    def _early_ended(self, task: asyncio.Task[CompactionResult | None]) -> None:
+        self.preparing.ended()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("The summary could not be prepared", exc_info=error)
+
+    async def _prepared(
+        self, plan: CompactionPlan, writers: Sequence[ModelInfo], emit: Emit
+    ) -> CompactionResult | None:
+        """What was prepared, for the conversation as it is now; waits for what is on its way. None where there is
+        nothing, where a model would now be asked about something else, or where none of ``writers`` wrote it: then it
+        has been paid for in vain."""
+        task, then = self._early, self._early_plan
+        if task is None or then is None or plan.action not in ("prune", "summary"):
+            return None
+        if (now := plan_of_now(plan, then)) is None:
+            return None
+        emit(CompactionStarted(plan.before, plan.why, plan.before_estimated))
+        self._waited_for, self._refused = True, False
+        try:
+            await asyncio.wait({task})
+        finally:
+            self._waited_for = False
+        if self._refused:
+            text = cancelled_text(plan.before, plan.before_estimated)
+            return CompactionResult("cancelled", plan.reason, text, "it was cancelled", plan.before)
+        result = None if task.cancelled() or task.exception() is not None else task.result()
+        # The provider's own compaction is asked of the session's own model alone.
+        wrote = [self._runtime.info] if result is not None and result.own is not None else writers
+        if result is None or {step.model_key for step in result.steps}.difference(m.spec.key for m in wrote):
+            return None
+        return await self._preparer.of_now(now, result)
+
+    def drop_prepared(self) -> None:
+        """What is prepared is not used any more; one on its way ends."""
+        if self._early is not None:
+            self._early.cancel()
+        self._early = self._early_plan = None
+
+    def interrupted(self) -> None:
+        """The user ended the turn: so does what runs beside it. What is done already stays for the next one."""
+        if self._early is not None and not self._early.done():
+            self.drop_prepared()
+
+    async def close(self) -> None:
+        """The session is left: nothing runs for it any more."""
+        task = self._early
+        self.drop_prepared()
+        if task is not None:
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _configured_model(self, emit: Emit) -> ModelInfo | None:
         name = self._runtime.settings.context.summary_model
@@ -202,24 +390,87 @@ class CompactionService:
 
     async def before_switch(self, target: ModelInfo, emit: Emit) -> None:
         """Before a switch to a model the conversation does not fit: says so and compacts with the old one first."""
-        usage = calculate_context_usage(replace(self._runtime.inputs(), model=target))
+        usage = calculate_context_usage(self._runtime.inputs(target))
         text = switch_check(usage)
         if text is None:
             return
         held = self.auto.switch_held_back(usage)
         emit(Notice("warning", held or text, "compact_before_switch"))
         if held is None:
-            await self.compact("switch", emit, summary_model=self._runtime.info, target=target)
+            await self.compact("switch", emit, "", self._runtime.info, target, self.auto.off)
 
     def cancel(self) -> bool:
-        """Ends a running compaction; nothing of it is kept."""
+        """Ends a running compaction, or the one that is waited for; nothing of it is kept."""
+        if self._planning.cancel():
+            return True
+        if self._waited_for and self._early is not None:
+            self._refused = True
+            return self._early.cancel()
         return self._compactor.cancel()
 
-    def preview(self, focus: str = "") -> str:
-        """Returns what ``/compact`` would do now, without a model call."""
+    @property
+    def point(self) -> str:
+        """The conversation as it is now, as far as an offer to compact it depends on it: its newest answer and who goes
+        on with it. Empty where nothing was answered yet."""
+        runtime = self._runtime
+        newest = next((s for s in reversed(runtime.conversation.steps) if s.kind == "turn"), None)
+        return f"{newest.id} {runtime.info.spec.key}" if newest is not None else ""
+
+    async def weigh(self, usage: ContextUsage, now: float) -> Worth | None:
+        """Weighs a compaction now against going on; None where there would be nothing to do, or what is still to come
+        costs too little to plan one. ``usage`` is the calculator's answer with its forecast."""
         runtime, conversation = self._runtime, self._runtime.conversation
-        messages, summaries = conversation.path, conversation.summaries
-        return preview_text(plan_compaction(runtime.inputs(), runtime.usage(), messages, summaries, focus=focus))
+        info, hour = runtime.info, runtime.info.spec.cache_ttl == "1h"
+        pace = pace_of(conversation.path, usage.turns_left)
+        if hopeless(usage, info.prices, pace, now, hour):
+            return None
+        writer = await self._configured_model(_unheard)
+        plan = await self._planning.plan(runtime.inputs(), usage)
+        if plan is None:
+            return None
+        if writer is not None or plan.summary is None:
+            return worth_of(plan, usage, info.prices, pace, now, hour, None if writer is None else writer.prices)
+        cheapest = self._writer(plan, usage)
+        warm, prices = warm_call(cheapest, "", plan.summary.tokens), cheapest.info.prices
+        found = worth_of(plan, usage, info.prices, pace, now, hour, prices, None if warm is None else warm.expected)
+        return found if found is None or cheapest is runtime else replace(found, writer=cheapest.info.spec.key)
+
+    def consider(self, worth: Worth | None) -> Early:
+        """Says what follows from these figures of now."""
+        held = self.auto.held_back() in ("setting", "off", "paused")
+        decision = self.offers.look(self.point, worth, held=held)
+        self._save_state()
+        return decision
+
+    def settle(self, *, done: bool) -> None:
+        """A compaction was made, tried or taken back: nobody is asked about one again at this point."""
+        self.offers.settle(self.point, done=done)
+        self._save_state()
+
+    async def preview(self, focus: str = "") -> str:
+        """Returns what ``/compact`` would do now, without a model call."""
+        plan = await self._planning.plan(self._runtime.inputs(), self._runtime.usage(), focus=focus)
+        if plan is None:
+            return "Planning it was cancelled."
+        return await asyncio.to_thread(preview_text, plan, self._own.preview(plan))
+
+    async def ledger(self, operation_id: str) -> Ledger:
+        """Returns where each fact of the messages that a compaction replaced stands in what is sent now."""
+        from agent_tui.context.compaction.ledger import standing
+
+        conversation = self._runtime.conversation
+        made = [r for r in conversation.every_record if r.operation_id == operation_id and r.summary_id]
+        gone = {message_id for record in made for message_id in record.message_ids}
+        left, sent = [m for m in conversation.path if m.id in gone], [item.message for item in conversation.view()]
+        text, recall = "".join(map(assembled_text, sent)), self._runtime.inputs().recall
+        return await asyncio.to_thread(lambda: standing(self._planning.facts.read(left), text, sent, recall))
+
+    def came_back(self) -> dict[str, Regret]:
+        """Returns what was read, run or recalled again after compactions, by their ``operation_id``."""
+        from agent_tui.context.compaction.regret import regrets
+
+        conversation, info = self._runtime.conversation, self._runtime.info
+        return regrets(conversation.own_records, conversation.path, family_of(info.target), info.prices)
 
     def undo(self, emit: Emit) -> bool:
         """Takes the newest compaction in force back; False when there is none."""
@@ -241,4 +492,4 @@ class CompactionService:
 
     def _save_state(self) -> None:
         conversation = self._runtime.conversation
-        conversation.keep_state(self.auto.kept_in(conversation.info.state))
+        conversation.keep_state(self.offers.kept_in(self.auto.kept_in(conversation.info.state)))

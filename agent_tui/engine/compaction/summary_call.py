@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
-from typing import TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.context.accounting.next_input import output_room
 from agent_tui.context.accounting.spending import ExpectedCall, priced_call
-from agent_tui.context.compaction.plan import CompactionPlan
+from agent_tui.context.compaction.answers import (
+    ASKED_AGAIN,
+    FRUITLESS,
+    SummaryProblem,
+    check_text,
+    joined,
+    placed,
+    read_answer,
+)
+from agent_tui.context.compaction.plan import CompactionPlan, SummaryPlan
 from agent_tui.context.compaction.summary import (
+    INPUT_SAFETY,
+    MAX_PARTS,
     SummaryInput,
-    prepare_input,
+    in_parts,
+    prepare_inputs,
+    question_text,
+    repair_text,
     rough_tokens,
     system_text,
     user_text,
 )
+from agent_tui.context.view import maker_of
+from agent_tui.engine.cache_forecast import WarmCall
 from agent_tui.engine.calls import fitting_output
 from agent_tui.models.failure import Failure, without_text_kept
-from agent_tui.models.messages import Message, TextPart, new_id
+from agent_tui.models.messages import Message, Metadata, OwnItems, TextPart, new_id
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -34,35 +50,43 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import own_limit
+from agent_tui.providers.catalog import own_compaction
 from agent_tui.records import dataclass
+
+if TYPE_CHECKING:
+    from agent_tui.context.compaction.facts import Fact
 
 log = logging.getLogger(__name__)
 
 StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[StreamItem]]
-MakeStep: TypeAlias = Callable[[int | None], Step]
+AskWarm: TypeAlias = Callable[[str, int], WarmCall | None]
+"""``engine.cache_forecast.warm_call`` of the conversation that is compacted."""
+MakeStep: TypeAlias = Callable[[int | None, bool], Step]
 
 
 async def _unpaid(call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
-    make(most)
+    make(most, False)
     return None
 
 
 @dataclass(slots=True, frozen=True)
-class Ledger:
+class Payer:
     """Where the calls of a compaction are written down, and held against what may be spent; by itself nobody pays them.
 
     ``begin`` begins a call for an answer of at most so many tokens, with the step that ``make`` makes for as many as it
-    may be asked for, and returns why it is not made, where it is not. ``ended`` is told of a step that has ended, and
-    how many tokens of its answer were seen.
+    may be asked for, told whether a budget says so, and returns why it is not made, where it is not. ``ended`` is told
+    of a step that has ended, and how many tokens of its answer were seen.
     """
 
     begin: Callable[[ExpectedCall, ModelInfo, int | None, MakeStep], Awaitable[str | None]] = _unpaid
     ended: Callable[[Step, int], None] = lambda step, came: None
 
 
-MAX_TRIMS = 3
-"""How often the oldest input is dropped when the summary call itself is too long."""
+SECRET_TOKENS = 3 / 16
+"""A character of encrypted text that is written in base64, where nobody says how many it stands for."""
+
+MAX_HALVINGS = 3
+"""How often the input is split anew, into parts of half the size, when the summary call itself is too long."""
 
 OUTPUT_FACTOR = 4
 MIN_SUMMARY_OUTPUT = 2_048
@@ -81,73 +105,192 @@ WORDS_PER_TOKEN = 0.6
 
 @dataclass(slots=True)
 class SummaryAnswer:
-    """The result of a call for a summary."""
+    """The result of a call for a summary. ``sections`` are what can be used of it, whatever is wrong."""
 
     text: str = ""
     finish: FinishReason | None = None
     failure: Failure | None = None
-    saw_previous: bool = True
-    """The earlier summary was in its input."""
+    problem: SummaryProblem | None = None
+    sections: Mapping[str, str] = field(default_factory=dict)
+    warm: bool = False
+    """It was asked for as the next message of the conversation."""
+    items: list[Metadata] = field(default_factory=list)
+    """What a compaction of the provider's own made."""
+
+    def judge(self) -> None:
+        """Reads the text that came."""
+        if self.failure is not None:
+            return
+        self.problem = check_text(self.text, self.finish or "unknown")
+        if self.problem is not None and self.problem.code in FRUITLESS:
+            return
+        sections = read_answer(self.text) or placed(self.text)
+        if self.finish == "length":
+            sections[next(reversed(sections))] += " [cut off at the output limit]"
+        self.sections = sections
+
+    @property
+    def why(self) -> str | None:
+        """Why nothing of it can be used, as half a sentence; None where something can."""
+        if self.failure is not None:
+            return self.failure.message.rstrip(".")
+        return self.problem.text if self.problem is not None and not self.sections else None
 
 
 class SummaryCall:
-    """Makes the calls of one compaction; ``steps`` are all of them, oldest first."""
+    """Makes the calls of one compaction; ``steps`` are all of them, oldest first. Whatever is wrong with the answers,
+    it is said and asked for once more once."""
 
-    def __init__(self, stream: StreamFunction, clock: Callable[[], float], ledger: Ledger) -> None:
+    def __init__(self, stream: StreamFunction, clock: Callable[[], float], payer: Payer) -> None:
         self._stream = stream
-        self._ledger = ledger
+        self._payer = payer
         self._clock = clock
+        self._again = False
         self.steps: list[Step] = []
 
     def begin(self) -> None:
         """Another compaction: what it costs is its own."""
         self.steps = []
+        self._again = False
 
-    async def ask(self, plan: CompactionPlan, model: ModelInfo, session_id: str) -> SummaryAnswer:
-        """The summary call; when it is too long itself, its oldest input is dropped and it is made again. Where the
-        refusal says that the input fits, it is made again with a shorter answer, once."""
-        source, words = self._source(plan, model)
-        length = plan.summary.tokens if plan.summary is not None else 0
-        for trims in range(MAX_TRIMS + 1):
-            request = self._request(plan, model, source, words, session_id)
-            answer = await self._call(request, model, length)
-            if trims == 0 and (output := shorter_summary(answer.failure, request, model)) is not None:
-                answer = await self._call(replace(request, id=new_id("req"), max_output=output), model, length)
-            answer.saw_previous = source.previous == (plan.summary.previous if plan.summary is not None else None)
-            shorter = source.without_oldest()
+    async def ask(
+        self, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None = None
+    ) -> SummaryAnswer:
+        """The summary call: as the next message of the conversation, where that is ``warm`` and costs less, else apart
+        from it. Then there may be calls for parts, each of which sees the summary of those before it: the last answer
+        counts. An input that is too long after all is split anew."""
+        summary, halvings, done = _summary_of(plan), 0, 0
+        room = self._room(plan, model)
+        waiting = prepare_inputs(summary.fresh, summary.previous, plan.focus, room, _rough_size(summary.tokens))
+        apart = sum(part.tokens for part in waiting) + rough_tokens(system_text(_words(plan))) * len(waiting)
+        fewer = round(apart / INPUT_SAFETY)
+        if warm is not None and (found := await self._within(plan, model, warm, fewer)) is not None:
+            return found
+        while True:
+            source = waiting[0]
+            answer = await self._once_or_twice(plan, model, session_id, source)
             too_long = answer.failure is not None and answer.failure.kind == "context_overflow"
-            if not too_long or shorter is None or trims == MAX_TRIMS:
-                break
-            log.info("The summary call is too long; dropping its oldest input")
-            source = shorter
-        return answer
+            if too_long and halvings < MAX_HALVINGS and len(source.entries) > 1:
+                log.info("The summary call is too long; its input is split")
+                halvings, room = halvings + 1, source.tokens // 2
+                rest = replace(source, entries=tuple(entry for part in waiting for entry in part.entries))
+                waiting = in_parts(rest, room, _rough_size(summary.tokens), MAX_PARTS - done)
+                continue
+            if answer.why is not None or len(waiting) == 1:
+                return answer
+            waiting.pop(0)
+            done += 1
+            waiting[0] = replace(waiting[0], previous=joined(answer.sections))
 
-    def _source(self, plan: CompactionPlan, model: ModelInfo) -> tuple[SummaryInput, int]:
-        if plan.summary is None:
-            raise ValueError("the plan has no summary")
-        words = max(100, int(plan.summary.tokens * WORDS_PER_TOKEN))
+    async def _within(self, plan: CompactionPlan, model: ModelInfo, warm: AskWarm, apart: int) -> SummaryAnswer | None:
+        """Asks as the next message of the conversation, once more where the answer is of no use. None where that costs
+        more than ``apart`` tokens that no cache has, or brings nothing that another form would not."""
+        hour, line, answer = model.spec.cache_ttl == "1h", "", None
+        output = max(_summary_of(plan).tokens, MIN_SUMMARY_OUTPUT)
+        for _ in range(2):
+            asked = warm(f"{_question(plan)} {line}".rstrip(), output)
+            if asked is None or _dearer(asked.expected, priced_call(model.prices, apart, 0, output, hour)):
+                break
+            second = await self._call(asked.request, model, asked.expected, asked.record)
+            second.judge()
+            second.warm = True
+            if answer is None or second.why is None:
+                answer = second
+            if answer.failure is not None or answer.problem is None or answer.problem.code == "headings" or self._again:
+                break
+            self._again, line = True, ASKED_AGAIN[answer.problem.code]
+        if answer is None or answer.why is None:
+            return answer
+        elsewhere = answer.failure is None or answer.failure.kind in ("context_overflow", "invalid_request")
+        return None if elsewhere else answer
+
+    async def own(self, model: ModelInfo, asked: WarmCall) -> tuple[SummaryAnswer, OwnItems | None]:
+        """Asks the provider for its own compaction; None where there is none in its answer, which then says why."""
+        answer = await self._call(asked.request, model, asked.expected)
+        compaction = own_compaction(model)
+        if answer.failure is not None or not answer.items or compaction is None:
+            why = f"the answer ended ({answer.finish}) without one"
+            answer.failure = answer.failure or Failure("empty_answer", why)
+            return answer, None
+        secret, usage = sum(len(str(i.get("encrypted_content") or "")) for i in answer.items), self.steps[-1].counted
+        tokens = secret * SECRET_TOKENS if usage is None else usage.output - (usage.reasoning or 0)
+        return answer, OwnItems(answer.items, compaction.by, maker_of(model), round(tokens) if secret else 0)
+
+    async def repair(
+        self,
+        plan: CompactionPlan,
+        model: ModelInfo,
+        session_id: str,
+        first: SummaryAnswer,
+        lacks: str,
+        facts: Sequence[Fact] = (),
+        warm: AskWarm | None = None,
+    ) -> SummaryAnswer | None:
+        """Asks for the summary of the ``first`` answer once more, with what it ``lacks`` and the ``facts`` that it
+        leaves out: a small call, or one that goes on with the first where that was asked for within the conversation.
+        None where this compaction has asked once more before, or where it brought nothing better."""
+        if self._again:
+            return None
+        self._again = True
+        written, told = joined(first.sections), [fact.text for fact in facts]
+        length = _summary_of(plan).tokens + sum(map(rough_tokens, told))
+        text = repair_text(written, lacks, told, _words_in(length))
+        asked = None
+        if warm is not None and first.warm:
+            asked = warm(f"{_question(plan)}\n\n{text}", max(length, MIN_SUMMARY_OUTPUT))
+        if asked is not None:
+            answer = await self._call(asked.request, model, asked.expected, asked.record)
+        else:
+            request = self._request(plan, model, text, system_text(_words_in(length)), session_id)
+            answer = await self._apart(request, model, length)
+        answer.judge()
+        return None if answer.why is not None or answer.problem is not None else answer
+
+    async def _once_or_twice(
+        self, plan: CompactionPlan, model: ModelInfo, session_id: str, source: SummaryInput
+    ) -> SummaryAnswer:
+        """One call, made again where its answer is of no use, once in a compaction, or where a refusal says that the
+        input fits with a shorter answer."""
+        words, length = _words(plan), _summary_of(plan).tokens
+        text = user_text(source)
+        request = self._request(plan, model, text, system_text(words), session_id)
+        answer = await self._apart(request, model, length)
+        if (output := shorter_summary(answer.failure, request, model)) is not None:
+            answer = await self._apart(replace(request, id=new_id("req"), max_output=output), model, length)
+        answer.judge()
+        problem = answer.problem
+        if problem is None or problem.code == "headings" or self._again:
+            return answer
+        self._again = True
+        line = ASKED_AGAIN[problem.code]
+        again = self._request(
+            plan, model, f"{text} {line}", system_text(words // 2 if answer.sections else words), session_id
+        )
+        second = await self._apart(again, model, length)
+        second.judge()
+        return answer if second.why is not None and answer.why is None else second
+
+    def _room(self, plan: CompactionPlan, model: ModelInfo) -> int:
+        """Tokens that the input of one call may have."""
         window, room = model.limits.window, None
         if window:
             answer = min(self._wanted_output(plan, model), window // 4)
-            room = output_room(window, answer + rough_tokens(system_text(words)))
+            room = output_room(window, answer + rough_tokens(system_text(_words(plan))))
         if model.limits.max_input:
             room = min(room or model.limits.max_input, model.limits.max_input)
         if room is None:
             # Nothing is known about this model: trust what the conversation itself already fitted into.
             room = max(plan.before, MIN_SUMMARY_OUTPUT)
-        room = max(1_000, room)
-        return prepare_input(plan.summary.fresh, plan.summary.previous, plan.focus, room), words
+        return max(1_000, room)
 
     @staticmethod
     def _wanted_output(plan: CompactionPlan, model: ModelInfo) -> int:
-        budget = plan.summary.tokens if plan.summary is not None else 0
+        budget = _summary_of(plan).tokens
         wanted = min(MAX_SUMMARY_OUTPUT, max(MIN_SUMMARY_OUTPUT, budget * OUTPUT_FACTOR))
         return min(wanted, model.limits.max_output) if model.limits.max_output else wanted
 
-    def _request(
-        self, plan: CompactionPlan, model: ModelInfo, source: SummaryInput, words: int, session_id: str
-    ) -> ModelRequest:
-        text, system = user_text(source), system_text(words)
+    def _request(self, plan: CompactionPlan, model: ModelInfo, text: str, system: str, session_id: str) -> ModelRequest:
+        """A call apart from the conversation, with a cache key of its own: it begins otherwise."""
         output = self._wanted_output(plan, model)
         if model.limits.window:
             room = output_room(model.limits.window, rough_tokens(text) + rough_tokens(system))
@@ -157,24 +300,30 @@ class SummaryCall:
         message = Message(new_id("msg"), "user", [TextPart(text)], created=self._clock())
         blocks, messages = [SystemBlock("system", system)], [SentMessage(message, message.id)]
         return ModelRequest(
-            new_id("req"), model.spec, session_id, blocks, messages, [], output, "off", kind="compaction"
+            new_id("req"), model.spec, f"{session_id}-summary", blocks, messages, [], output, "off", kind="compaction"
         )
 
-    async def _call(self, request: ModelRequest, model: ModelInfo, length: int) -> SummaryAnswer:
-        """One call; its answer is expected to have ``length`` tokens, which is what it is asked to have at most."""
+    async def _apart(self, request: ModelRequest, model: ModelInfo, length: int) -> SummaryAnswer:
+        """One call apart from the conversation; its answer is expected to have ``length`` tokens, which is what it is
+        asked to have at most."""
+        size, output = request_tokens(request), min(length, request.max_output or length)
+        expected = priced_call(model.prices, size, 0, output, model.spec.cache_ttl == "1h")
+        return await self._call(request, model, expected)
+
+    async def _call(
+        self,
+        request: ModelRequest,
+        model: ModelInfo,
+        expected: ExpectedCall,
+        record: Callable[[Step], None] = lambda step: None,
+    ) -> SummaryAnswer:
+        """One call; ``record`` notes with its step what was sent."""
         target = model.target
-        expected = priced_call(
-            model.prices,
-            request_tokens(request),
-            0,
-            min(length, request.max_output or length),
-            model.spec.cache_ttl == "1h",
-        )
 
-        def make(output: int | None) -> Step:
-            asked = request.max_output
-            request.capped = output is not None and (asked is None or output < (own_limit(model.spec.extra) or asked))
-            request.max_output = output if request.capped else asked
+        asked = request.max_output
+
+        def make(output: int | None, capped: bool) -> Step:
+            request.capped, request.max_output = capped, output if capped else asked
             step = Step(
                 new_id("step"),
                 "compaction",
@@ -184,7 +333,7 @@ class SummaryCall:
                 target.model,
                 created=self._clock(),
                 max_output=request.max_output,
-                thinking="off",
+                thinking=request.effort,
                 cost_usd=model.prices.unreported,
                 window=model.limits.window,
             )
@@ -192,7 +341,7 @@ class SummaryCall:
             return step
 
         made: list[Step] = []
-        if (refused := await self._ledger.begin(expected, model, request.max_output, make)) is not None:
+        if (refused := await self._payer.begin(expected, model, asked, make)) is not None:
             return SummaryAnswer(failure=Failure("budget", refused))
         step = made[-1]
         self.steps.append(step)
@@ -204,8 +353,9 @@ class SummaryCall:
                 match item:
                     case Started(target=resolved):
                         step.provider, step.api, step.model = resolved.provider, resolved.api, resolved.model
-                    case Delta(kind="text", text=text):
+                    case Delta(kind="text", text=text, metadata=metadata):
                         pieces.append(text)
+                        answer.items = (metadata or {}).get("items") or answer.items
                     case Delta():
                         continue
                     case UsageReport(usage=usage, cost_usd=cost, believed=believed):
@@ -222,12 +372,51 @@ class SummaryCall:
             if step.status == "running":
                 step.status = "stopped"
             step.failure, step.finish_reason, step.finished = answer.failure, answer.finish, self._clock()
-            self._ledger.ended(step, rough_tokens("".join(pieces)))
+            if step.usage is not None:
+                try:
+                    record(step)
+                except Exception:
+                    log.exception("What step %s sent cannot be noted", step.id)
+            self._payer.ended(step, rough_tokens("".join(pieces)))
             close = getattr(stream, "aclose", None)
             if close is not None:
                 await close()
         answer.text = "".join(pieces)
         return answer
+
+
+READ_SHARE = 0.1
+"""Of the price of input that is what reading it from a cache costs, where no price is known: as with most."""
+
+
+def _dearer(one: ExpectedCall, other: ExpectedCall) -> bool:
+    """Whether a call is expected to cost more than another one, by input where there are no prices."""
+    if one.usd and other.usd:
+        return one.usd > other.usd
+    return one.input - one.read * (1 - READ_SHARE) > other.input
+
+
+def _summary_of(plan: CompactionPlan) -> SummaryPlan:
+    if plan.summary is None:
+        raise ValueError("the plan has no summary")
+    return plan.summary
+
+
+def _words(plan: CompactionPlan) -> int:
+    return _words_in(_summary_of(plan).tokens)
+
+
+def _words_in(tokens: int) -> int:
+    return max(100, int(tokens * WORDS_PER_TOKEN))
+
+
+def _question(plan: CompactionPlan) -> str:
+    return question_text(len(_summary_of(plan).kept_ids), _words(plan), plan.focus)
+
+
+def _rough_size(tokens: int) -> int:
+    """About what a summary of so many tokens takes in the input of the next part, cautiously."""
+    return int(tokens * INPUT_SAFETY)
 
 
 def request_tokens(request: ModelRequest) -> int:

@@ -14,7 +14,8 @@ from agent_tui.context.accounting.spending import cut_text, session_totals
 from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import patiently, store_failure
-from agent_tui.engine.models import learn
+from agent_tui.engine.models import NO_TOOL, learn, remember
+from agent_tui.engine.request_prefix import RequestPrefix, schema_text, without_tools
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.toolbox import ToldMode
 from agent_tui.engine.turns.step import StepResult, StepRunner
@@ -22,11 +23,19 @@ from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StopReason, TurnEnded, TurnStarted
 from agent_tui.models.failure import TEXT_KEPT, Failure, Overflow, inner_failure
-from agent_tui.models.messages import MALFORMED, AttachmentPart, Message, ToolCallPart, new_id, user_message
-from agent_tui.models.requests import ModelInfo
+from agent_tui.models.messages import (
+    MALFORMED,
+    AttachmentPart,
+    Message,
+    ToolCallPart,
+    content_fingerprint,
+    new_id,
+    user_message,
+)
+from agent_tui.models.requests import ModelInfo, OfferedTool
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Limits, TokenUsage
-from agent_tui.providers.failure_lines import malformed_call
+from agent_tui.providers.failure_lines import malformed_call, refused_tools
 from agent_tui.records import dataclass
 from agent_tui.text.clean import cut
 from agent_tui.text.numbers import plural
@@ -98,7 +107,7 @@ class OverflowRecovery:
         if overflow is None:
             return None
         runtime, conversation = self._runtime, self._runtime.conversation
-        if not believable(overflow, runtime.usage().total):
+        if not believable(overflow, runtime.usage().total, result.step.max_output):
             log.warning("Not believed, the estimate is %s: %s", runtime.usage().total, overflow.text)
             return None
         before = runtime.info.limits
@@ -113,9 +122,55 @@ class OverflowRecovery:
         return overflow
 
 
-def believable(overflow: Overflow, estimate: int) -> bool:
-    """Returns whether the stated input can be the request's: not absurdly far from our own estimate."""
-    return overflow.input is None or not far_off(estimate, overflow.input)
+class RefusedTools:
+    """Leaves the tools out of one step's request that its server refuses."""
+
+    def __init__(self, runtime: Runtime, emit: Emit) -> None:
+        self._runtime = runtime
+        self._emit = emit
+        self._before: RequestPrefix | None = None
+        self._gone: list[OfferedTool] = []
+
+    def next(self, result: StepResult) -> Again | None:
+        """Returns how to send the step again; None when it was not refused for a tool."""
+        failure, prefix = result.failure, self._runtime.request_prefix
+        if failure is None or result.received:
+            return None
+        brought = [tool.schema.name for tool in prefix.offered if tool.group != "builtin" and not tool.deferred]
+        names = refused_tools(failure, prefix.tools, brought)
+        if not names:
+            return None
+        self._gone += [tool for tool in prefix.offered if tool.schema.name in names]
+        self._runtime.begin_with(without_tools(prefix, names))
+        if self._before is None:
+            self._before = prefix
+            said = failure.message.partition(TEXT_KEPT)[0].strip()
+            self._emit(Notice("warning", f"{said} Asked once more without {', '.join(names)}.", "tools_refused"))
+        self._emit(self._runtime.changed())
+        return Again()
+
+    def ended(self, result: StepResult | None) -> None:
+        """The step has ended. Only where the request was taken without the tools they were what was wrong with it."""
+        runtime = self._runtime
+        if self._before is None:
+            return
+        if result is None or result.failure is not None:
+            runtime.begin_with(self._before)
+            return
+        fingerprints = [content_fingerprint(schema_text(tool.schema)) for tool in self._gone]
+        runtime.offer_without(runtime.left_out.union(fingerprints))
+        names = ", ".join(tool.schema.name for tool in self._gone)
+        text = f"{runtime.info.spec.key} is not offered {names} from now on: its server refuses the definition."
+        if remember(runtime.conversation.store, runtime.info, *(NO_TOOL + digest for digest in fingerprints)):
+            text += " That is remembered; /doctor --forget forgets it."
+        self._emit(Notice("info", text, "tools_left_out"))
+
+
+def believable(overflow: Overflow, estimate: int, asked: int | None = None) -> bool:
+    """Returns whether the stated input can be the request's: it is not absurdly far from our own estimate, or the rest
+    of what is stated, the answer that was ``asked`` for, is known to be true."""
+    known = overflow.output is not None and overflow.output == asked
+    return overflow.input is None or known or not far_off(estimate, overflow.input)
 
 
 def counted_by_refusal(refused: Step, tokens: int) -> Step:
@@ -224,6 +279,7 @@ class TurnExecutor:
                 stop, failure = await self._steps()
         except asyncio.CancelledError:
             stop = "interrupted"
+            self._compaction.interrupted()
         except StoreError as error:
             log.warning("The turn could not be stored: %s", error)
             failure = store_failure(error, bool(self.unsent))
@@ -317,8 +373,10 @@ class TurnExecutor:
             return blocked
         result = await self._call()
         recovery = OverflowRecovery(self._runtime, self._compaction, self.emit)
-        while result is not None and (again := await recovery.next(result)) is not None:
+        refused = RefusedTools(self._runtime, self.emit)
+        while result is not None and (again := refused.next(result) or await recovery.next(result)) is not None:
             result = await self._call(again.max_output)
+        refused.ended(result)
         if result is None:
             return None
         if result.failure is None:

@@ -10,19 +10,18 @@ from contextlib import aclosing
 from dataclasses import field, replace
 from typing import Literal
 
-from agent_tui.context.accounting.believed import DOUBTS, told_text
 from agent_tui.context.accounting.next_input import max_output_for
-from agent_tui.context.accounting.reports import after_step, before_step
+from agent_tui.context.accounting.reports import DOUBTS, after_step, before_step, outgrown_text, told_text
 from agent_tui.context.accounting.spending import BudgetLine
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
 from agent_tui.context.tokens import char_tokens, family_of, round_up
-from agent_tui.engine.calls import BegunCall, NextCall, begin_call, next_call, stream_with_retries
+from agent_tui.engine.calls import BegunCall, NextCall, begin_call, next_call, stream_with_retries, without_own
 from agent_tui.engine.conversation import patiently, store_failure
-from agent_tui.engine.models import adapt, unseeing
+from agent_tui.engine.models import NO_FILES, NO_MEDIA, adapt, remember
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import Notice, PartDelta, StepEnded, StepStarted
+from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded, StepStarted
 from agent_tui.models.failure import TEXT_KEPT, Failure, without_text_kept
 from agent_tui.models.messages import Message, Origin, ReasoningPart, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import (
@@ -30,6 +29,7 @@ from agent_tui.models.requests import (
     Failed,
     Finished,
     FinishReason,
+    ModelInfo,
     ModelRequest,
     Reckoned,
     SentMessage,
@@ -38,7 +38,8 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.failure_lines import refuses_media, refuses_schema
+from agent_tui.providers.catalog import sees
+from agent_tui.providers.failure_lines import only_files, refuses_media, refuses_schema
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 
@@ -173,21 +174,23 @@ class StepRunner:
         self._view: list[SentMessage] = []
         self._unsent: NextCall | None = None
         self._diagnosis: str | None = None
+        self._refused: tuple[str, ...] = ()
 
     async def begin(self, max_output: int | None = None) -> str | None:
-        """Begins the call, where no budget is in its way; returns what to tell, else. ``max_output`` is what is asked
-        for where a refusal has said how much there is room for. Raises StoreError."""
+        """Begins the call, where no budget is in its way; returns what to tell, else. The numbers are told once more:
+        counts may have come in. ``max_output`` is what a refusal has said there is room for. Raises StoreError."""
         runtime = self._runtime
         usage, info = runtime.usage(), runtime.info
+        self._emit(ContextChanged(usage, runtime.in_flight))
 
-        def make(_output: int | None) -> Step:
+        def make(_output: int | None, _capped: bool) -> Step:
             self._call = call = next_call(runtime, usage, max_output=max_output)
             before_step(call.step, usage)
             call.request.reckoned = None if usage.pending else Reckoned(usage.total, usage.limit, usage.would_compact)
             return call.step
 
         most = max_output_for(usage, info.limits) if max_output is None else max_output
-        expected, told = runtime.expected(usage, most), (self._emit, info.spec, "the next call")
+        expected, told = runtime.expected(usage, most), (self._emit, info, "the next call")
         begun = await begin_call(runtime, expected, most, make, told)
         if isinstance(begun, str):
             return begun
@@ -244,9 +247,9 @@ class StepRunner:
         was not."""
         if result.failure is None or result.received:
             return False
-        request, failure = call.request, result.failure
+        request, failure, before = call.request, result.failure, self._runtime.info
         notice = self._without_schema(request, failure) or self._without_reasoning(request, failure)
-        notice = notice or self._without_media(call, failure)
+        notice = notice or self._without_media(call, failure) or without_own(self._runtime, call, failure)
         if notice is None:
             return False
         self._emit(notice)
@@ -255,6 +258,8 @@ class StepRunner:
         self._runtime.conversation.save_step(result.step)
         result.failure = None
         await self._stream(request, processor, result)
+        if notice.code in ("media_refused", "native_compaction"):
+            self._learn_media(result.failure, before)
         return True
 
     def _without_reasoning(self, request: ModelRequest, failure: Failure) -> Notice | None:
@@ -267,22 +272,33 @@ class StepRunner:
         return Notice("warning", told, "reasoning")
 
     def _without_media(self, call: NextCall, failure: Failure) -> Notice | None:
-        """What the server refuses to be shown is told to the model in words, as long as it is this model."""
+        """What the server refuses to be shown is told in words, as long as it is this model: files, or all there is."""
         runtime, request = self._runtime, call.request
-        parts = [p for sent in request.messages for p in sent.message.parts if p.type == "attachment" and p.data]
-        why = refuses_media(failure) if parts and not request.unseen else ""
-        if not why:
+        parts = [part for sent in request.messages for part in sent.message.parts]
+        shown = [part for part in parts if part.type == "attachment" and request.media.takes(part)]
+        if not shown or not (why := refuses_media(failure)):
             return None
-        # Where there were only files, nothing is known of pictures.
-        always = why == "any" and any(part.is_image for part in parts)
-        call.info = unseeing(runtime.conversation.store, runtime.info, always)
+        files = [part for part in shown if not part.is_image]
+        images = len(files) < len(shown) and not (files and only_files(failure))
+        gone = shown if images else files
+        self._refused = () if why == "these" else (NO_MEDIA,) if images else (NO_FILES,)
+        call.info = replace(runtime.info, images=False if images else runtime.info.images, files=False)
         runtime.learn_limits(call.info)
-        request.unseen = True
-        what = parts[-1].name + (f" and {plural(len(parts) - 1, 'other')}" if len(parts) > 1 else "")
-        text = f"The server refused {what} ({failure.message.partition(TEXT_KEPT)[0].strip()})"
-        lasting = " Remembered; /doctor --forget forgets it." if always else ""
-        ways = "Pictures and files are told to this model in words from now on. Asked once more."
-        return Notice("warning", f"{text}. {ways}{lasting}", "media_refused")
+        request.media = sees(call.info)
+        what = gone[-1].name + (f" and {plural(len(gone) - 1, 'other')}" if len(gone) > 1 else "")
+        told = f"The server refused {what} ({failure.message.partition(TEXT_KEPT)[0].strip()}). "
+        told += f"{'Pictures and files' if images else 'Files'} are told to this model in words from now on."
+        return Notice("warning", f"{told} Asked once more.", "media_refused")
+
+    def _learn_media(self, failure: Failure | None, before: ModelInfo) -> None:
+        """The request went out again without pictures and files, or what its provider had made: only where it was taken
+        so, they were what was wrong with it."""
+        runtime = self._runtime
+        if failure is not None:
+            runtime.learn_limits(replace(before, limits=runtime.info.limits))
+        elif self._refused and remember(runtime.conversation.store, runtime.info, *self._refused):
+            what = f"{runtime.info.spec.key} takes no {'pictures' if NO_MEDIA in self._refused else 'files'}"
+            self._emit(Notice("info", f"That {what} is remembered; /doctor --forget forgets it.", "media_remembered"))
 
     def _without_schema(self, request: ModelRequest, failure: Failure) -> Notice | None:
         if request.output_schema is None or not refuses_schema(failure):
@@ -297,8 +313,8 @@ class StepRunner:
         step, view = result.step, request.messages
         step.dropped_blocks = len(dropped)
         step.sent_reasoning = without(step.sent_reasoning or [], dropped_indexes(view, dropped), len(view))
-        count = plural(len(dropped), "reasoning block")
-        self._emit(Notice("info", f"The provider dropped {count} made behind another prefix.", "step_note"))
+        told = f"The provider dropped {plural(len(dropped), 'reasoning block')} made behind another prefix."
+        self._emit(Notice("info", told, "step_note"))
 
     def _cancelled_by_timer(self) -> bool:
         """Returns whether it was only the flush timer that ended the stream, and not the user as well."""
@@ -466,13 +482,15 @@ class StepRunner:
 
     def _judge_usage(self, processor: StreamProcessor, result: StepResult) -> None:
         """Takes what cannot be true for what it is: a line in the log, and for the user where it is news."""
-        runtime, step = self._runtime, result.step
+        runtime, step, before = self._runtime, result.step, self._runtime.info.limits
         verdict, news = runtime.judge(step, round_up(processor.tokens * self._char_factor))
+        if "window" in before.learned and "window" not in runtime.info.limits.learned:
+            self._emit(Notice("info", outgrown_text(step, before), "limit_gone"))
         if news:
             self._emit(Notice("warning", told_text(step, verdict, result.usage_problem), "usage"))
         why = DOUBTS.get(verdict.doubt) if verdict.doubt else usage_problem(step.counted, runtime.info.limits.window)
         if why is not None:
-            said = result.usage_problem or f"it says {step.usage.input:,} tokens of input" if step.usage else ""
+            said = result.usage_problem or f"it says {plural(step.usage.input, 'token')} of input" if step.usage else ""
             log.warning("Usage of step %s is not built on: %s (%s)", step.id, why, said)
 
 

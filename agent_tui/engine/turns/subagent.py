@@ -85,7 +85,7 @@ async def run_subagent(
     memory = ToolMemory()
 
     def context() -> ToolContext:
-        return replace(toolbox.context(), session_id=info.id, subagent=None, user=None, memory=memory)
+        return replace(toolbox.context(), session_id=info.id, subagent=None, user=None, memory=memory, past=child.past)
 
     compaction = CompactionService(own, parts.counter, prepare)
     asker = f"subagent “{' '.join(pictured(title).split())[:60]}”"

@@ -18,6 +18,7 @@ from agent_tui.providers.dialects.record import (
     ExactCount,
     Fields,
     ModelFamily,
+    OwnCompaction,
     RetentionRule,
     Source,
     Version,
@@ -202,13 +203,15 @@ def add_breakpoints(
     starts_with_summary: bool,
     forgets: bool,
     ttl: str | None = None,
+    sent_before: int = 0,
 ) -> None:
     """Mark at most four places up to which the prompt may be cached (the limit of Anthropic's API): tools and system
     together, and those of ``marked_places``.
 
     ``stable_system``: how many of the system blocks are the same all session long; documents come after them.
     ``ttl``: how long it is to be kept; five minutes are meant where nothing is said. All markers say the same: one for
-    an hour may not follow one for less (platform.claude.com/docs/en/build-with-claude/prompt-caching).
+    an hour may not follow one for less (platform.claude.com/docs/en/build-with-claude/prompt-caching). ``sent_before``
+    as in ``ModelRequest``, of the messages as they are here.
     """
     marker = MARKER if ttl in (None, "5m") else {**MARKER, "ttl": ttl}
     head = messages[0] if messages and messages[0]["role"] == "system" else None
@@ -217,7 +220,7 @@ def add_breakpoints(
     elif tools:
         tools[-1]["cache_control"] = dict(marker)
     said = messages if head is None else messages[1:]
-    for place in marked_places([m["role"] for m in said], starts_with_summary, forgets):
+    for place in marked_places([m["role"] for m in said], starts_with_summary, forgets, sent_before):
         content = said[place]["content"]
         if said[place]["role"] == "tool":
             said[place]["cache_control"] = dict(marker)
@@ -225,7 +228,7 @@ def add_breakpoints(
             content[-1]["cache_control"] = dict(marker)
 
 
-def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool) -> list[int]:
+def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool, sent_before: int = 0) -> list[int]:
     """The messages of a conversation that are marked, by index, ascending; system prompts are not among ``roles``.
 
     What the request before wrote ends at the input that the newest answer answered. It is marked again at that very
@@ -233,12 +236,14 @@ def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool
     results has more. ``forgets``: the provider leaves out earlier thinking when the user speaks, so what was written
     since then fits no longer; the user message that began the turn of the newest answer is where the rest ends. It
     stays marked through the whole turn, which keeps it alive. The summary of what was compacted takes a marker that
-    is left.
+    is left. ``sent_before`` takes the place of the newest answer where the request before was that of another one.
     """
-    newest = next((n for n in reversed(range(len(roles))) if roles[n] == "assistant"), -1)
-    wanted = [_input_before(roles, len(roles)), _input_before(roles, newest)]
+    end = sent_before or next((n for n in reversed(range(len(roles))) if roles[n] == "assistant"), -1)
+    # Behind an answer the next input is still to come: it takes the first marker along.
+    newest = None if sent_before and roles[-1] == "assistant" else _input_before(roles, len(roles))
+    wanted = [newest, _input_before(roles, end)]
     if forgets:
-        wanted.append(_input_before(roles, newest, ("user",)))
+        wanted.append(_input_before(roles, end, ("user",)))
     if starts_with_summary:
         wanted.append(0)
     places = [place for place in dict.fromkeys(wanted) if place is not None]
@@ -253,6 +258,7 @@ STOP: dict[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "pause_turn": "stop",
+    "compaction": "stop",
     "tool_use": "tool_calls",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -362,6 +368,9 @@ class AnthropicStream(StreamReader):
         elif kind == "tool_use":
             self.out.call(index, block.get("id"), str(block.get("name") or ""))
             self._inputs[index] = block.get("input")
+        elif kind == "compaction":
+            if block.get("content"):
+                self.out.add(index, "text", block["content"], {"items": [block]})
         else:
             # Tools that run at the provider: their rounds are added up in the usage.
             self.out.hidden_calls = True
@@ -397,7 +406,11 @@ def _streamed(message: dict[str, Any]) -> Iterator[Event]:
 
 
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
-    """``input_tokens`` are only those after the last cache breakpoint: reads and writes come on top."""
+    """``input_tokens`` are only those after the last cache breakpoint: reads and writes come on top. A compaction of
+    its own stands in ``iterations`` alone."""
+    rounds = raw.get("iterations")
+    if isinstance(rounds, list) and rounds and not raw.get("input_tokens") and not raw.get("output_tokens"):
+        raw = mapping(rounds[-1])
     read, write = integer(raw.get("cache_read_input_tokens")), integer(raw.get("cache_creation_input_tokens"))
     details, lives = mapping(raw.get("output_tokens_details")), mapping(raw.get("cache_creation"))
     if write is None and lives:
@@ -421,6 +434,18 @@ def _litellm_path(path: str, target: Target, dialect: Dialect) -> str:
     return path.removesuffix("/v1/messages").removesuffix("/v1")
 
 
+_NOT_OF_ANY_ANSWER = ("stop_sequences", "tool_choice", "context_management", "diagnostics")
+
+
+def _compaction(path: str, body: Metadata) -> tuple[str, Metadata]:
+    """The call with what asks for a summary in the place of an answer, and without what only says how that is to be,
+    which is refused."""
+    asked = {name: value for name, value in body.items() if name not in _NOT_OF_ANY_ANSWER}
+    if "output_config" in asked:
+        asked["output_config"] = {name: value for name, value in asked["output_config"].items() if name != "format"}
+    return path, {**asked, "compaction": {"type": "summarize"}}
+
+
 WIRE = Wire(
     _body,
     _url,
@@ -434,6 +459,12 @@ WIRE = Wire(
         lambda path: f"{path}/count_tokens",
         source=Source("docs.claude.com/en/api/messages-count-tokens", "2026-11-21"),
     ),
+    compaction=OwnCompaction(
+        "Anthropic",
+        _compaction,
+        beta="compact-2026-09-04",
+        source=Source("platform.claude.com/docs/en/build-with-claude/compaction-on-demand", "2026-11-23"),
+    ),
 )
 RECORDS = (
     Dialect(
@@ -444,6 +475,7 @@ RECORDS = (
         auth="x-api-key",
         headers={"anthropic-version": "2023-06-01"},
         counts=True,
+        compacts=True,
         keys=("ANTHROPIC_API_KEY",),
         default_model="claude-sonnet-4-6",
         call_ids="plain",

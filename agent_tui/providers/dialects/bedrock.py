@@ -30,6 +30,7 @@ RECORDS = (
         merging=True,
         thinking_blocks=True,
         guessed_reasoning=True,
+        limits=("maxTokens", "inferenceConfig.maxTokens", "additionalModelRequestFields.max_tokens"),
         # 3.75 MB before base64.
         images=ImageLimits(
             5_000_000,

@@ -476,4 +476,12 @@ def litellm_path(path: str, target: Target, dialect: Dialect) -> str:
     return path.removesuffix("/responses" if target.api == "responses" else "/chat/completions") or dialect.host_path
 
 
-WIRE = Wire(_body, url, litellm_path, ChatStream, chooses_none=True)
+WIRE = Wire(
+    _body,
+    url,
+    litellm_path,
+    ChatStream,
+    chooses_none=True,
+    # llama.cpp and TGI take their own names, too, Ollama its options, SGLang its own group.
+    limits=("n_predict", "max_new_tokens", "num_predict", "options.num_predict", "sampling_params.max_new_tokens"),
+)

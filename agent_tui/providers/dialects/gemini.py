@@ -335,6 +335,12 @@ WIRE = Wire(
         lambda body, target: {"generateContentRequest": {"model": f"models/{target.model}", **body}},
         source=Source("ai.google.dev/api/tokens", "2026-11-21"),
     ),
+    limits=tuple(
+        # Google reads its fields in either spelling.
+        f"{config}.{name}"
+        for config in ("generationConfig", "generation_config")
+        for name in ("maxOutputTokens", "max_output_tokens")
+    ),
 )
 _VERTEX = Dialect(
     "vertex_ai",

@@ -128,7 +128,7 @@ def _url(path: str, spec: ModelSpec, target: Target, dialect: Dialect) -> tuple[
     return path.removesuffix("/chat").removesuffix("/api").removesuffix("/v1") + "/api/chat", None
 
 
-WIRE = Wire(_body, _url, litellm_path, OllamaStream)
+WIRE = Wire(_body, _url, litellm_path, OllamaStream, limits=("num_predict", "options.num_predict"))
 _OLLAMA = Dialect(
     "ollama",
     WIRE,
@@ -137,6 +137,7 @@ _OLLAMA = Dialect(
     think_tags=True,
     pins_context=True,
     local=True,
+    batches=False,
     no_files=True,
     thinking="think",
     guessed_reasoning=True,

@@ -95,6 +95,7 @@ RECORDS = (
         base_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         openai=True,
         counts=True,
+        compacts=True,
         think_tags=True,
         keys=("OPENAI_API_KEY",),
         default_model="gpt-5",

@@ -242,6 +242,20 @@ class ExactCount:
 
 
 @dataclass(slots=True, frozen=True)
+class OwnCompaction:
+    """A provider's own compaction of a conversation. What it makes goes back to it alone, as it came, before all other
+    messages."""
+
+    by: str
+    """The provider's name, for people."""
+    request: Callable[[str, Metadata], tuple[str, Metadata]]
+    """Makes path and body of the request for it, from those of a call."""
+    beta: str = ""
+    """The value of ``anthropic-beta`` that goes with it, and with what it made."""
+    source: Source | None = None
+
+
+@dataclass(slots=True, frozen=True)
 class Wire:
     """The language of an API."""
 
@@ -260,6 +274,9 @@ class Wire:
     output: int | None = None
     """Tokens asked for where nothing says how many: a request without a number is refused."""
     count: ExactCount | None = None
+    compaction: OwnCompaction | None = None
+    limits: tuple[str, ...] = ()
+    """Its names for the most tokens of an answer beside OpenAI's, nested ones with dots."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -280,6 +297,8 @@ class Dialect:
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     counts: bool = False
     """Has the endpoint for exact counts of its wire."""
+    compacts: bool = False
+    """Has its wire's own compaction."""
 
     keys: tuple[str, ...] = ()
     """Environment variables with its key, the usual one first."""
@@ -289,6 +308,8 @@ class Dialect:
     """The name of a server that is looked for on its usual port."""
     local: bool = False
     """A server people run themselves, no key needed."""
+    batches: bool = True
+    """It answers several requests at once: one beside a turn does not hold that up."""
     compatible: bool = False
     """The name only says which language a server speaks."""
     credentials_elsewhere: bool = False
@@ -361,6 +382,8 @@ class Dialect:
     """What it takes of images."""
     caching: Caching = UNSAID
     """What it says of its prompt cache, for families without a cache rule of their own."""
+    limits: tuple[str, ...] = ()
+    """As in ``Wire``, of a provider without one."""
 
     @property
     def key_name(self) -> str:
@@ -402,7 +425,8 @@ class ModelFamily:
     think_tags: bool = True
     """Where False, tags in their text are meant."""
     alternates: bool = False
-    """Chat templates refuse two user messages in a row ("conversation roles must alternate")."""
+    """Chat templates refuse two user messages in a row ("conversation roles must alternate"), and one that follows a
+    tool's result ("Unexpected role 'user' after role 'tool'": github.com/zed-industries/zed 37021, read 2026-11-23)."""
     named_results: bool = False
     """A tool's result carries its name."""
     cache: Cache | None = None

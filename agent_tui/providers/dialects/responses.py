@@ -15,11 +15,11 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
 )
-from agent_tui.models.requests import Effort, FinishReason, ModelInfo, SentMessage, Target
+from agent_tui.models.requests import Effort, FinishReason, Media, ModelInfo, SentMessage, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, litellm_path, openai_usage, url
 from agent_tui.providers.dialects.openai import effort_word
-from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, Source, Wire
+from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, OwnCompaction, Source, Wire
 from agent_tui.providers.dialects.shared import (
     EMPTY_USER,
     Answer,
@@ -62,17 +62,18 @@ def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
 _REASONING_FIELDS = ("type", "id", "summary", "encrypted_content", "content")
 
 
-def response_input(items: Sequence[SentMessage], plan: ReplayPlan, images: bool | None) -> list[Metadata]:
+def response_input(items: Sequence[SentMessage], plan: ReplayPlan, media: Media) -> list[Metadata]:
     """All input items. A reasoning item goes back as it came; ids of the items it belongs to only together with it,
     because the API refuses either without the other."""
     found: list[Metadata] = []
     for entry in entries(items, ids="plain"):
         if isinstance(entry, Result):
-            found.append(_output(entry, images))
+            found.append(_output(entry, media))
         elif isinstance(entry, Answer):
             found.extend(_answer(entry, plan))
         else:
-            found.append({"role": "user", "content": _user_content(entry, images)})
+            found.extend(item for part in entry.parts if isinstance(part, SummaryPart) for item in part.items)
+            found.append({"role": "user", "content": _user_content(entry, media)})
     return found
 
 
@@ -117,19 +118,19 @@ def _text(part: TextPart, metadata: Metadata) -> Metadata:
     return item
 
 
-def _output(result: Result, images: bool | None) -> Metadata:
+def _output(result: Result, media: Media) -> Metadata:
     output: str | list[Metadata] = result.text
     if result.attachments:
-        blocks = [_block(attachment_block(part, images)) for part in result.attachments]
+        blocks = [_block(attachment_block(part, media)) for part in result.attachments]
         output = [{"type": "input_text", "text": result.text}, *blocks]
     return {"type": "function_call_output", "call_id": result.call.id, "output": output}
 
 
-def _user_content(message: Message, images: bool | None) -> list[Metadata]:
+def _user_content(message: Message, media: Media) -> list[Metadata]:
     blocks: list[Metadata] = []
     for part in message.parts:
         if isinstance(part, AttachmentPart):
-            blocks.append(_block(attachment_block(part, images)))
+            blocks.append(_block(attachment_block(part, media)))
         elif isinstance(part, (TextPart, SummaryPart)) and part.text:
             blocks.append({"type": "input_text", "text": encodable(part.text)})
     return blocks or [{"type": "input_text", "text": EMPTY_USER}]
@@ -155,6 +156,10 @@ _DELTAS: dict[str, Kind] = {
 _HIDDEN = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
 
 
+COMPACTION = "response.compaction"
+"""The object that the compaction endpoint answers with."""
+
+
 class ResponsesStream(StreamReader):
     """Output items by index. The finished item is kept whole (without its text), so that it can go back with its id,
     phase and encrypted content exactly as it came."""
@@ -166,12 +171,15 @@ class ResponsesStream(StreamReader):
 
     @staticmethod
     def knows(event: Event) -> bool:
-        return str(event.get("type") or "").startswith("response.") or event.get("object") == "response"
+        return str(event.get("type") or "").startswith("response.") or event.get("object") in ("response", COMPACTION)
 
     def event(self, event: Event) -> None:
         if event.get("object") == "response":
             # Whole, of a server that does not stream.
             self._end(str(event.get("status") or "completed"), event)
+            return
+        if event.get("object") == COMPACTION:
+            self._compacted(event)
             return
         kind = str(event["type"]).removeprefix("response.")
         index = int(event.get("output_index") or 0)
@@ -187,6 +195,14 @@ class ResponsesStream(StreamReader):
                 self._open.add(index)
             if kind == "refusal.delta":
                 self.out.finish = "refused"
+
+    def _compacted(self, event: Event) -> None:
+        """The user's messages as they were, then an item that nobody else can read: all of it goes back."""
+        self.out.report(event.get("usage"))
+        items = event.get("output") or []
+        if any(item.get("type") == "compaction" and item.get("encrypted_content") for item in items):
+            self.out.add(0, "text", "", {"items": items})
+        self.out.finish = "stop"
 
     def _added(self, index: int, item: dict[str, Any]) -> None:
         kind = item.get("type")
@@ -255,6 +271,13 @@ def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
     )
 
 
+_TO_COMPACT = ("model", "input", "instructions", "prompt_cache_key", "prompt_cache_retention", "service_tier")
+
+
+def _compaction(path: str, body: Metadata) -> tuple[str, Metadata]:
+    return f"{path}/compact", {name: body[name] for name in _TO_COMPACT if name in body}
+
+
 WIRE = Wire(
     _body,
     url,
@@ -265,5 +288,10 @@ WIRE = Wire(
         ("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text"),
         lambda path: f"{path}/input_tokens",
         source=Source("platform.openai.com/docs/api-reference/responses/input-tokens", "2026-11-21"),
+    ),
+    compaction=OwnCompaction(
+        "OpenAI",
+        _compaction,
+        source=Source("developers.openai.com/api/docs/guides/compaction", "2026-11-23"),
     ),
 )

@@ -24,7 +24,7 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
 )
-from agent_tui.models.requests import Delta, Effort, FinishReason, SentMessage
+from agent_tui.models.requests import Delta, Effort, FinishReason, Media, SentMessage
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.record import CallIds
 from agent_tui.records import dataclass
@@ -145,19 +145,18 @@ def is_summary(message: Message) -> bool:
     return any(isinstance(part, SummaryPart) for part in message.parts)
 
 
-def attachment_block(part: AttachmentPart, images: bool | None, files: bool = True) -> Metadata:
-    """A content block of the chat format: text files as text, images and PDF ``files`` as data, others as a line."""
+def attachment_block(part: AttachmentPart, media: Media) -> Metadata:
+    """A content block of the chat format: text files as text, images and PDF files as data, others as a line."""
     if part.media_type == NOT_SENT:
         return {"type": "text", "text": encodable(part.text or "")}
     if part.text is not None:
         return {"type": "text", "text": f'<file name="{encodable(part.name)}">\n{encodable(part.text)}\n</file>'}
-    if images is not False and part.data:
-        data = f"data:{part.media_type};base64,{part.data}"
-        if part.media_type.startswith("image/"):
-            return {"type": "image_url", "image_url": {"url": data}}
-        if part.media_type == "application/pdf" and files:
-            return {"type": "file", "file": {"filename": encodable(part.name), "file_data": data}}
-    return {"type": "text", "text": f"[{encodable(part.name)} ({part.media_type}) cannot be read by this model]"}
+    if not media.takes(part):
+        return {"type": "text", "text": encodable(part.unread)}
+    data = f"data:{part.media_type};base64,{part.data}"
+    if part.media_type.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": data}}
+    return {"type": "file", "file": {"filename": encodable(part.name), "file_data": data}}
 
 
 @dataclass(slots=True, frozen=True)

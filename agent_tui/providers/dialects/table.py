@@ -54,6 +54,8 @@ _local = partial(
     host_path="/v1",
     think_tags=True,
     local=True,
+    # One model in the memory of one machine: a second request waits for the first, or halves its speed.
+    batches=False,
     schemas=OWN_SCHEMAS,
     images=OWN_IMAGES,
     # "Unsupported chat content part type: 'file'" (github.com/vllm-project/vllm 57774, read 2026-11-22); llama.cpp:
@@ -63,7 +65,7 @@ _local = partial(
 """A server people run themselves."""
 _language = partial(Dialect, wire=CHAT, think_tags=True, compatible=True, schemas=OWN_SCHEMAS)
 """A name that only says which language a server speaks."""
-_VLLM = _local("hosted_vllm", base="http://127.0.0.1:8000/v1", base_variables=("HOSTED_VLLM_API_BASE",))
+_VLLM = _local("hosted_vllm", batches=True, base="http://127.0.0.1:8000/v1", base_variables=("HOSTED_VLLM_API_BASE",))
 
 
 def _hosted(
@@ -205,8 +207,8 @@ RECORDS = (
     Dialect("sagemaker", credentials_elsewhere=True),
     Dialect("sagemaker_chat", credentials_elsewhere=True),
     Dialect("codestral", keys=("CODESTRAL_API_KEY",), call_ids="short"),
-    Dialect("docker_model_runner", local=True),
-    Dialect("lemonade", local=True),
+    Dialect("docker_model_runner", local=True, batches=False),
+    Dialect("lemonade", local=True, batches=False),
     _litellm("together_ai", "TOGETHERAI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"),
     _litellm("fireworks_ai", "FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY"),
     _litellm("cerebras", "CEREBRAS_API_KEY", default_model="gpt-oss-120b"),

@@ -278,7 +278,8 @@ class Worker:
     def _asked(self, request: ModelRequest) -> ModelInfo:
         """The facts of the model, and what the request knows of them."""
         info = self._info(request.spec)
-        return replace(info, images=False) if request.unseen else info
+        media = request.media
+        return replace(info, images=info.images if media.images else False, files=media.files)
 
     def _info(self, spec: ModelSpec) -> ModelInfo:
         """The model's description for a call: asking a server takes time, so what it said before is used."""

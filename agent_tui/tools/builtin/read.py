@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from agent_tui.errors import ToolError
-from agent_tui.models.messages import AttachmentPart, Metadata, image_type
+from agent_tui.models.messages import AttachmentPart, Metadata, ToolCallPart, image_type
 from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, program_output
 from agent_tui.text.numbers import plural
+from agent_tui.tools.aliases import parsed, understood
 from agent_tui.tools.arguments import INTEGER, TEXT, described, parameters, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.pdf import pdf_text
 from agent_tui.tools.children.process import Stop, in_thread
 from agent_tui.tools.files import text as files
-from agent_tui.tools.files.beneath import open_regular, resolve, shown
+from agent_tui.tools.files.beneath import info_of, open_regular, resolve, shown
 from agent_tui.tools.files.pictures import PICTURE_BYTES
 
 OUTPUT_LINES = 60
@@ -195,6 +196,30 @@ def _lines(file: BinaryIO, size: int, args: ReadArguments, limit: int, stop: Sto
         notes.append("[control characters are shown as pictures such as ␛]")
     display = {"kind": "text", "summary": plural(len(shown_lines), "line")}
     return ToolOutcome("\n".join([*shown_lines, *notes]), display=display)
+
+
+def same_now(call: ToolCallPart, result: str, context: ToolContext) -> bool | None:
+    """Whether the lines that a call of ``read`` gave are still those of the file; None where that cannot be told. The
+    file does not count as read again."""
+    try:
+        args = validate(ReadArguments, understood(call.name, parsed(call.name, call.arguments), context.cwd)[1], "read")
+        path = resolve(args.path, context)
+        if context.hidden(path) or not (then := _numbered(result)):
+            return None
+        if info_of(path) is None:
+            return False
+        with open_regular(path, args.path) as file:
+            size = os.fstat(file.fileno()).st_size
+            args.offset = max(1, args.offset)
+            now = _lines(file, size, args, context.config.output_limit, Stop()).text
+    except (ToolError, OSError):
+        return None
+    return _numbered(context.secrets.mask(now)) == then
+
+
+def _numbered(text: str) -> list[str]:
+    """The lines of a file among those of a result."""
+    return [line for line in text.split("\n") if line.partition("\t")[0].isdecimal()]
 
 
 def _skip_line(file: BinaryIO, stop: Stop) -> int:

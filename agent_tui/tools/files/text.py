@@ -293,10 +293,16 @@ def as_read(info: os.stat_result) -> Metadata:
 def remember_attached(memory: ToolMemory, message: Message) -> None:
     """Notes that the model knows the files attached to a message, as they were when they were read."""
     for part in message.parts:
-        if isinstance(part, AttachmentPart) and part.path and part.text is not None:
-            match (part.provider_metadata or {}).get(_VERSION):
-                case [int(modified), int(size), int(inode)]:
-                    memory.files[part.path] = (modified, size, inode)
+        if isinstance(part, AttachmentPart) and part.path and (known := attached_version(part)) is not None:
+            memory.files[part.path] = known
+
+
+def attached_version(part: AttachmentPart) -> FileVersion | None:
+    """The file's version when its text was attached; None where that is not known."""
+    match (part.provider_metadata or {}).get(_VERSION) if part.text is not None else None:
+        case [int(modified), int(size), int(inode)]:
+            return modified, size, inode
+    return None
 
 
 def require_unchanged(context: ToolContext, path: Path, info: os.stat_result) -> None:

@@ -10,6 +10,7 @@ from agent_tui.models.events import (
     LOADING,
     BackendChanged,
     CompactionEnded,
+    CompactionOffered,
     CompactionStarted,
     ContextChanged,
     Event,
@@ -123,6 +124,8 @@ class Router(Part):
             case CompactionEnded(outcome, text, records, quiet):
                 self._told.add(text)
                 session.compaction_ended(outcome, "" if quiet else text, records)
+            case CompactionOffered(line):
+                self._questions.offer(line)
             case Notice(_, _, "empty_answer"):
                 # The answer itself says so, here and when the session is opened again.
                 pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, assert_never
@@ -70,6 +71,8 @@ class Screens(Part):
                 from agent_tui.ui.screens.context_screen import ContextScreen
 
                 app.push_screen(ContextScreen(agent))
+            case "compact":
+                self._open_compaction(agent, data)
             case "sessions":
                 self.choose_session(agent, data)
             case "models":
@@ -94,6 +97,19 @@ class Screens(Part):
                 self._open_picture(data)
             case _:
                 assert_never(name)
+
+    def _open_compaction(self, agent: Agent, record_id: str) -> None:
+        from agent_tui.commands.context_texts import compaction_page
+        from agent_tui.ui.screens.text import TextScreen
+
+        record = next((r for r in agent.conversation.own_records if r.id == record_id), None)
+        if record is None:
+            return
+
+        async def show() -> None:
+            self.app.push_screen(TextScreen("Compaction", await compaction_page(agent, record, time.time())))
+
+        self._work(show)
 
     def _work(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         async def run() -> None:

@@ -214,6 +214,8 @@ class Sender(Part):
                     view.transcript.add_block(one_line(line, 80), text, markdown=markdown)
                 else:
                     view.say("info", text)
+                if result.then and not view.prompt.text:
+                    view.prompt.set_text(result.then)
             case registry.OpenScreen(name, data):
                 view.app.open_screen(name, data)
                 return

@@ -28,6 +28,7 @@ class SessionView(Part):
         self._auto_compact = auto_compact
         self._facts = StatusFacts()
         self._turn_runs = False
+        self._loaded = ""
         self._foretold = ""
         self._hinted = ""
 
@@ -37,8 +38,9 @@ class SessionView(Part):
             return
         if reload:
             self._questions.clear()
+            same, self._loaded = self._loaded == agent.conversation.info.id, agent.conversation.info.id
             self._view.transcript.load(
-                agent.conversation.path, agent.conversation.own_records, _summaries(agent), agent.root
+                agent.conversation.path, agent.conversation.own_records, _summaries(agent), agent.root, same=same
             )
             if not agent.conversation.path:
                 self._show_banner(agent)
@@ -64,7 +66,7 @@ class SessionView(Part):
         facts.branch = agent.project.branch
         facts.read_only = agent.conversation.read_only
         facts.paused = state.compaction_paused
-        facts.off = state.compaction_off or not self._auto_compact
+        facts.off = not self._auto_compact
         self._view.status.update_facts(facts)
         for modes, name in ((("accept-edits",), "-edits"), (("plan",), "-plan"), (("auto", "bypass"), "-auto")):
             self._view.prompt.set_class(agent.mode.now in modes, name)

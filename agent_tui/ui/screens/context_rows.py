@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Literal
 
 from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from agent_tui.commands.context_texts import compaction_text
+from agent_tui.commands.context_texts import came_back_text, compaction_text, operations
 from agent_tui.commands.report import ContextReport, cached_tokens, estimated, total_mark
 from agent_tui.context.accounting.usage import row_shares, window_shares
+from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.past_reasons import Pair, identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
@@ -179,19 +180,20 @@ class _Walk:
             self.level(key, depth + 1, kind_id, children, before, shares)
 
 
-def compaction_lines(records: Iterable[CompactionRecord], opened: set[str]) -> list[Shown]:
-    """The history of compactions, newest first, one line an operation."""
-    operations: dict[str, CompactionRecord] = {}
-    for record in records:
-        known = operations.get(record.operation_id)
-        if known is None or record.kind == "summary":
-            operations[record.operation_id] = record
-    if not operations:
+def compaction_lines(
+    records: Iterable[CompactionRecord], opened: set[str], came_back: Mapping[str, Regret]
+) -> list[Shown]:
+    """The history of compactions, newest first, one line an operation; its label is what came back afterwards."""
+    newest = operations(records)
+    if not newest:
         return []
     is_open = COMPACTIONS in opened
-    heading = Shown(COMPACTIONS, "heading", 0, f"Compactions ({len(operations)})", open=is_open)
-    newest = sorted(operations.values(), key=lambda r: r.created, reverse=True) if is_open else ()
-    lines = (Shown(f"{COMPACTIONS}/{r.operation_id}", "compaction", 1, "", record=r) for r in newest)
+    heading = Shown(COMPACTIONS, "heading", 0, f"Compactions ({len(newest)})", open=is_open)
+    said = {operation: came_back_text(regret) for operation, regret in came_back.items()}
+    lines = (
+        Shown(f"{COMPACTIONS}/{r.operation_id}", "compaction", 1, said.get(r.operation_id, ""), record=r)
+        for r in (newest if is_open else ())
+    )
     return [Shown("gap", "gap", 0, ""), heading, *lines]
 
 
@@ -253,7 +255,9 @@ def with_notes(lines: Iterable[Shown], room: int, width: int, now: float) -> Ite
                 yield from (Shown(line.key, "note", line.depth, text) for text in wrapped(why, left))
         elif (record := line.record) is not None:
             indent = "  " * (line.depth + 1)
-            first, *more = wrapped(compaction_text(record, now), width - len(indent))
+            first, *more = wrapped(
+                " · ".join(filter(None, [compaction_text(record, now), line.label])), width - len(indent)
+            )
             yield Shown(line.key, line.kind, line.depth, first, record=record)
             yield from (Shown(line.key, "note", line.depth + 1, text, record=record) for text in more)
         else:
@@ -294,7 +298,7 @@ class ContextRows(RowList):
         key = self.shown[self.cursor].key if self.cursor < len(self.shown) else ""
         self._moment = moment
         self.columns = columns(width - BAR, moment.before is not None, bool(usage.window))
-        lines = [*flatten(usage, opened, moment.before), *compaction_lines(moment.records, opened)]
+        lines = [*flatten(usage, opened, moment.before), *compaction_lines(moment.records, opened, moment.came_back)]
         self.shown = list(with_notes(lines, self.columns.note - 2, width - BAR, moment.now))
         cursor = next((i for i, s in enumerate(self.shown) if s.key == key), min(self.cursor, len(self.shown) - 1))
         self.set_count(len(self.shown), max(0, cursor))

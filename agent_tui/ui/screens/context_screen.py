@@ -93,6 +93,7 @@ class ContextScreen(Guarded, Screen[None]):
         Binding("x", "exact", "Count exactly", show=False),
         Binding("s", "stats", "Token counter metrics", show=False),
         Binding("p", "preview", "Preview of a compaction", show=False),
+        Binding("P", "pin", "Pin the message of the row, or take that back", show=False),
         Binding("w", "why", "How the number was made, and why it compacts or not", show=False),
     ]
 
@@ -139,13 +140,11 @@ class ContextScreen(Guarded, Screen[None]):
         self.run_worker(work, name="prepare", group="past", thread=True, exit_on_error=False)
 
     @on(ContextView.Opened)
-    def _opened(self, event: ContextView.Opened) -> None:
+    async def _opened(self, event: ContextView.Opened) -> None:
         event.stop()
         line = event.line
         if line.record is not None:
-            summaries = self.agent.store.messages.summaries(self.agent.conversation.info.id)
-            summary = summaries.get(line.record.summary_id or "")
-            self._read("Compaction", texts.compaction_details(line.record, summary, self.now))
+            self._read("Compaction", await texts.compaction_page(self.agent, line.record, self.now))
         elif line.row is not None:
             self._read(line.label, f"{texts.row_facts(line.row)}\n\n{self._text(line)}".rstrip())
 
@@ -192,9 +191,11 @@ class ContextScreen(Guarded, Screen[None]):
         self._show()
         self._prepare()
 
-    def action_why(self) -> None:
+    async def action_why(self) -> None:
         if self.travel.at is None:
-            self._read("How the number was made, and why it compacts or not", self.view.explained())
+            worth = await self.agent.compaction.worth()
+            text = f"{self.view.explained()}\n\n# Compact now?\n{worth}"
+            self._read("How the number was made, and why it compacts or not", text)
             return
         from agent_tui.commands.past_words import changes_text
 
@@ -209,11 +210,26 @@ class ContextScreen(Guarded, Screen[None]):
     def action_stats(self) -> None:
         self._read("Token counter", format_metrics(self.agent.context.metrics))
 
-    def action_preview(self) -> None:
+    async def action_preview(self) -> None:
         if self._is_past():
             return
         try:
-            self._read("What a compaction would do", self.agent.compaction.preview())
+            self._read("What a compaction would do", await self.agent.compaction.preview())
+        except AgentError as error:
+            self.view.say(str(error))
+
+    def action_pin(self) -> None:
+        if self._is_past():
+            return
+        line = self.view.rows.shown[self.view.rows.cursor] if self.view.rows.shown else None
+        message = self.agent.pins.message(line.row.message_id) if line and line.row and line.row.message_id else None
+        if message is None:
+            self.view.say("Open a row of messages with Enter and go to one: P pins its words.")
+            return
+        from agent_tui.commands.context import toggle_pin
+
+        try:
+            self.view.say(toggle_pin(self.agent, message))
         except AgentError as error:
             self.view.say(str(error))
 

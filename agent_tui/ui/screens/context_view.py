@@ -126,6 +126,7 @@ KEYS = (
     ("c", "cache"),
     ("e", "export"),
     ("x", "exact count"),
+    ("P", "pin"),
     ("s", "stats"),
 )
 CLOSE = ("Esc", "close")

@@ -52,6 +52,7 @@ KEY_HELP: tuple[KeyHelp, ...] = (
     KeyHelp("Ctrl+L", "redraw", "redraw"),
     KeyHelp("PgUp PgDn", "scroll; Ctrl+End follows again", "page_up"),
     KeyHelp("Ctrl+↑ Ctrl+↓", "previous / next question", "previous_question"),
+    KeyHelp("P", "in the transcript and in /context: pin a message"),
     KeyHelp("Tab", "complete; to a question that is open, and back; else to what waits", "complete"),
     KeyHelp("y a s n f", "permission: yes, always, this session, no, no with a word", "allow"),
     KeyHelp("?", "on empty: this list"),

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_tui.models.messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, own_output
+from agent_tui.models.messages import (
+    Message,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    own_output,
+    summary_text,
+)
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord, Step
-from agent_tui.text.numbers import plural, tokens
+from agent_tui.text.numbers import plural
 from agent_tui.ui.transcript.blocks import Block, GrowingBlock
 from agent_tui.ui.transcript.entry import Entry, add_images, blocks_of, ending, tool_block
 from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock, ToolBlock
@@ -24,13 +33,19 @@ class Content(Pointer):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._by_id: dict[str, Entry] = {}
+        self._kept: Mapping[str, list[Entry]] = {}
         self._older: tuple[Sequence[Message], Sequence[CompactionRecord], Mapping[str, Message]] | None = None
 
     def add_messages(
-        self, messages: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+        self,
+        messages: Sequence[Message],
+        records: Sequence[CompactionRecord],
+        summaries: Mapping[str, Message],
+        kept: Mapping[str, list[Entry]] | None = None,
     ) -> None:
         """A session, of which about the ``NEWEST`` messages at first; ``add_older`` adds the others. Only sizes are
-        looked at; blocks are made when they are seen."""
+        looked at; blocks are made when they are seen. ``kept`` is what ``said_beside`` gave."""
+        self._kept = kept or {}
         tools = self.document.tools
         begin = _cut(messages, NEWEST)
         shown = sorted((r for r in records if r.active), key=lambda record: record.created)
@@ -38,7 +53,7 @@ class Content(Pointer):
         self._by_id = {}
         self._older = (messages[:begin], older, summaries) if begin else None
         entries = self._entries(messages[begin:], shown[len(older) :], summaries)
-        self.document.extend(entries)
+        self.document.extend([*(self._kept.get("", ()) if not begin else ()), *entries])
         for entry in entries[-20:]:
             if entry.message is not None and entry.message.role == "assistant":
                 self._adopt(entry)
@@ -51,9 +66,29 @@ class Content(Pointer):
         if self._older is None:
             return 0
         older, self._older = self._older, None
-        entries = self._entries(*older)
+        entries = [*self._kept.get("", ()), *self._entries(*older)]
         self.document.prepend(entries)
         return len(entries)
+
+    def said_beside(
+        self, messages: Sequence[Message], records: Sequence[CompactionRecord]
+    ) -> Mapping[str, list[Entry]]:
+        """What stands beside the conversation, for when that is shown anew with these, each by the id of what it
+        follows then: what commands answered, and lines, but those that follow a message that is gone."""
+        there = {message.id for message in messages} | {record.id for record in records if record.active}
+        kept: dict[str, list[Entry]] = {}
+        place = last = ""
+        for entry in self.document.entries:
+            block = entry.blocks[0] if entry.message is None and entry.blocks else None
+            name = entry.message.id if entry.message is not None else ""
+            if isinstance(block, FoldBlock) and block.record:
+                name = block.record
+            if name:
+                last = name if name in there or entry.message is not None else last
+                place = name if name in there else place
+            elif isinstance(block, FoldBlock) or (isinstance(block, NoticeBlock) and last == place):
+                kept.setdefault(place, []).append(Entry(None, entry.blocks, chars=entry.chars, rows=entry.rows))
+        return kept
 
     def _entries(
         self, messages: Sequence[Message], shown: Sequence[CompactionRecord], summaries: Mapping[str, Message]
@@ -64,7 +99,7 @@ class Content(Pointer):
         at = 0
         for message in messages:
             while at < len(shown) and shown[at].created and shown[at].created < message.created:
-                entries.append(_record(shown[at], summaries))
+                entries += [_record(shown[at], summaries), *self._kept.get(shown[at].id, ())]
                 at += 1
             role = message.role
             if role == "tool":
@@ -79,8 +114,10 @@ class Content(Pointer):
                     if type(part) is ToolCallPart:
                         calls.add(part.call_id)
             entry = by_id[message.id] = Entry(message)
-            entries.append(entry)
-        return entries + [_record(record, summaries) for record in shown[at:]]
+            entries += [entry, *self._kept.get(message.id, ())]
+        for record in shown[at:]:
+            entries += [_record(record, summaries), *self._kept.get(record.id, ())]
+        return entries
 
     def entry_of(self, message_id: str) -> Entry | None:
         return self._by_id.get(message_id)
@@ -309,10 +346,9 @@ def _cut(messages: Sequence[Message], newest: int) -> int:
 
 
 def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: str = "") -> Entry:
-    size = ""
-    if record.before_tokens is not None and record.after_tokens is not None:
-        before = tokens(record.before_tokens, record.before_estimated, full=True)
-        size = f"{before} → {tokens(record.after_tokens, True, full=True)} tokens"
+    from agent_tui.context.compaction.summary import facts_text, sizes_text
+
+    size = f"{sizes_text(record, full=True)} tokens" if record.after_tokens is not None else ""
     if record.kind == "prune":
         whats = [(record.cleared, "old tool result", "Cleared"), (record.clipped, "large tool result", "Clipped")]
         found = [(plural(n, noun), verb) for n, noun, verb in whats if n]
@@ -320,9 +356,11 @@ def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: st
         what = ", ".join(w if i == 0 else f"clipped {w}" for i, (w, _) in enumerate(found))
     else:
         title, what = "Compacted", f"{plural(len(record.message_ids), 'message')} summarised"
+        what += f" by {record.own}" if record.own else ""
         if record.left_out:
             title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"
         message = summaries.get(record.summary_id or "")
-        body = "" if message is None else "".join(p.text for p in message.parts if p.type in ("summary", "text"))
-    detail = told or " · ".join(filter(None, [what, size]))
-    return Entry(None, [FoldBlock("record", title, body, markdown=True, is_open=False, detail=detail, rule=True)])
+        body = "" if message is None else summary_text(message)
+    detail = told or " · ".join(filter(None, [what, size, facts_text(record.facts)]))
+    block = FoldBlock("record", title, body, markdown=True, is_open=False, detail=detail, record=record.id)
+    return Entry(None, [block])

@@ -17,12 +17,12 @@ from agent_tui.models.messages import (
     AttachmentPart,
     Message,
     ReasoningPart,
-    SummaryPart,
     TextPart,
     ToolCallPart,
     ToolResultPart,
     images_in,
     own_output,
+    summary_text,
     written_in,
 )
 from agent_tui.paths import in_project
@@ -272,9 +272,8 @@ def add_images(block: ToolBlock, tools: Tools) -> None:
 
 
 def _user(message: Message, tools: Tools) -> list[Block]:
-    summary = next((part for part in message.parts if isinstance(part, SummaryPart)), None)
-    if summary is not None:
-        return [FoldBlock("summary", "Summary", summary.text, markdown=True, is_open=False, rule=True)]
+    if summary := summary_text(message):
+        return [FoldBlock("summary", "Summary", summary, markdown=True, is_open=False, record="")]
     # The mode stands on the status line; that the model knows it is no news.
     attached = [part for part in message.parts if isinstance(part, AttachmentPart) and part.name != TOLD_MODE]
     output = own_output(message)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from textual.message import Message
 
 from agent_tui.records import dataclass
@@ -24,6 +26,13 @@ class CopyRequested(Message):
 
 
 @dataclass
+class PinAsked(Message):
+    """The message ``message_id`` is to be pinned; empty: none of the user's is in view and no words are selected."""
+
+    message_id: str
+
+
+@dataclass
 class FindChanged(Message):
     """The search went on."""
 
@@ -31,9 +40,10 @@ class FindChanged(Message):
 
 
 @dataclass
-class PictureAsked(Message):
-    """A picture is to be shown on a screen of its own; ``key`` is its name there (``picture.key_of``)."""
+class ScreenAsked(Message):
+    """A screen is to be opened: of a picture (``key`` is ``picture.key_of``), or of a compaction (its record's id)."""
 
+    name: Literal["picture", "compact"]
     key: str
 
 

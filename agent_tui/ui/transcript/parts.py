@@ -193,7 +193,8 @@ class NoticeBlock(Block):
 
 
 class FoldBlock(Block):
-    """A titled text that opens: a compaction's summary, a command's output."""
+    """A titled text that opens: a command's output, or with a rule before it a compaction's summary (``record``). Where
+    that has an id, a dialog opens instead, and the text unfolds only where something was found in it."""
 
     foldable = True
 
@@ -206,14 +207,14 @@ class FoldBlock(Block):
         markdown: bool,
         is_open: bool,
         detail: str = "",
-        rule: bool = False,
+        record: str | None = None,
         hang: bool = False,
     ) -> None:
         self.key = key
         self.title = drawable(title)
         self.detail = drawable(detail)
         self.body = body
-        self.rule = rule
+        self.record = record
         self._hang = hang
         self._open = is_open
         self._markdown = MarkdownBody(body) if markdown else None
@@ -234,18 +235,21 @@ class FoldBlock(Block):
         return out
 
     def _header(self, is_open: bool) -> list[Flow]:
-        mark = ("▾ " if is_open else "▸ ") if self.foldable else "· "
-        style = "summary" if self.rule else "muted"
+        mark = ("▾ " if is_open else "▸ ") if self.foldable or self.record else "· "
+        rule = self.record is not None
+        style = "summary" if rule else "muted"
         action = ("fold", self.key) if self.foldable else None
+        if self.record and not (self.foldable and is_open):
+            action = ("compact", self.record)
         runs = [(len(self.title), f"title {style}", None)]
         text = self.title
         if self.detail:
             text += f" · {self.detail}"
             runs.append((len(text), "muted", None))
-        first: Decoration = (("── ", "rule"), (mark, style)) if self.rule else (*MARGIN, (mark, style))
+        first: Decoration = (("── ", "rule"), (mark, style)) if rule else (*MARGIN, (mark, style))
         # A compaction says in its head what came of it: nothing of that is cut off.
-        rest: Decoration = ((" " * 5, ""),) if self.rule else first
-        return [Flow(text, runs, first=first, rest=rest, wrap="word" if self.rule else "cut", action=action)]
+        rest: Decoration = ((" " * 5, ""),) if rule else first
+        return [Flow(text, runs, first=first, rest=rest, wrap="word" if rule else "cut", action=action)]
 
 
 class BannerBlock(Block):

@@ -16,7 +16,7 @@ from agent_tui.ui.flow.layout import Action
 from agent_tui.ui.flow.paint import key
 from agent_tui.ui.transcript.document import Cursor, Slot
 from agent_tui.ui.transcript.find import Finder, FindState, selected_text, word_at
-from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked, PictureAsked
+from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked, ScreenAsked
 from agent_tui.ui.transcript.view import DocumentView
 
 FIND_SLICE = 0.012
@@ -213,6 +213,7 @@ class Pointer(Reader):
         Binding("shift+down", "select_rows(1)", "Select down", show=False),
         Binding("y", "copy_selection", "Copy", show=False),
         Binding("c", "copy_code", "Copy code", show=False),
+        Binding("P", "pin", "Pin a message", show=False),
         Binding("n", "find_step(1)", "Next match", show=False),
         Binding("N", "find_step(-1)", "Previous match", show=False),
         Binding("enter,space", "open_here", "Open or close", show=False),
@@ -247,10 +248,10 @@ class Pointer(Reader):
         self._select_from = anchor
 
     def action_open_here(self) -> None:
-        """Opens or closes the last block whose head is visible, or shows the picture that comes after it."""
+        """Opens or closes the last block whose head is visible, or shows the picture or compaction after it."""
         for slot in reversed(self.slots):
             for _, _, action in slot.line.actions:
-                if action[0] in ("fold", "picture"):
+                if action[0] in ("fold", "picture", "compact"):
                     self._do(slot, action)
                     return
 
@@ -290,7 +291,9 @@ class Pointer(Reader):
         elif name == "fold":
             self._fold(slot, value)
         elif name == "picture":
-            self.post_message(PictureAsked(value))
+            self.post_message(ScreenAsked("picture", value))
+        elif name == "compact":
+            self.post_message(ScreenAsked("compact", value))
 
     def _select_at(self, slot: Slot, x: int, whole: bool) -> None:
         line = slot.line

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart, images_in
 from agent_tui.models.steps import CompactionRecord
+from agent_tui.ui.flow.paint import key
 from agent_tui.ui.transcript import messages as posted
 from agent_tui.ui.transcript.content import Content
 from agent_tui.ui.transcript.document import Document
@@ -24,9 +25,10 @@ class Transcript(Content):
 
     LinkClicked = posted.LinkClicked
     CopyRequested = posted.CopyRequested
+    PinAsked = posted.PinAsked
     FindChanged = posted.FindChanged
     FollowChanged = posted.FollowChanged
-    PictureAsked = posted.PictureAsked
+    ScreenAsked = posted.ScreenAsked
 
     def __init__(self, *, show_reasoning: bool = False, reduced_motion: bool = False, **names: Any) -> None:
         super().__init__(reduced_motion=reduced_motion, folding=Folding(show_reasoning), **names)
@@ -37,10 +39,15 @@ class Transcript(Content):
         records: Sequence[CompactionRecord] = (),
         summaries: Mapping[str, Message] | None = None,
         root: Path | None = None,
+        *,
+        same: bool = False,
     ) -> None:
-        """Shows a conversation instead of what was there, from its end; paths relative to the project's ``root``."""
+        """Shows a conversation instead of what was there, from its end; paths relative to the project's ``root``. What
+        was said beside the conversation stays where it is the ``same`` session's."""
+        self.complete()
+        kept = self.said_beside(messages, records) if same else {}
         self.clear(root)
-        self.add_messages(messages, records, summaries or {})
+        self.add_messages(messages, records, summaries or {}, kept)
         if self.is_mounted:
             self.call_after_refresh(self.complete)
         else:
@@ -166,3 +173,20 @@ class Transcript(Content):
         code = self.last_code()
         if code is not None:
             self.post_message(self.CopyRequested(code, "code"))
+
+    def action_pin(self) -> None:
+        message = self._marked()
+        self.post_message(self.PinAsked(message.id if message is not None else ""))
+
+    def _marked(self) -> Message | None:
+        """The message in which the selection begins, else the newest one of the user's in view; None without words."""
+        chosen = self.text_selection
+        first = chosen.start.y if chosen is not None and chosen.start is not None else None
+        for slot in self.slots if first is not None else reversed(self.slots):
+            message = self.document.entries[slot.cursor.entry].message
+            if first is not None:
+                if key(slot.cursor.entry, slot.cursor.piece, slot.line.row) >= first:
+                    return message
+            elif message is not None and message.role == "user" and message.text.strip():
+                return message
+        return None

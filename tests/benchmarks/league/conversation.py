@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support import floor
+from tests.support.floor import Act, Plan, Read, Turn
 from tests.support.true_provider.wire import words_of
 
 MARK = re.compile(r"\(part ([a-z]+-\d+)\)")
@@ -86,12 +88,33 @@ _STREAMED = (
 STREAMED = words_of(_STREAMED)
 
 
+FLOOR: dict[str, Turn] = {}
+"""The turns of the session that ``floor`` plants its facts in, by the names that they have here."""
+ROUNDS: list[list[str]] = []
+"""Those before each of its compactions."""
+for _turns in floor.session():
+    ROUNDS.append([f"floor-{len(FLOOR) + n}" for n in range(len(_turns))])
+    FLOOR.update(zip(ROUNDS[-1], _turns, strict=True))
+FLOOR["floor-999"] = floor.idle(999)
+"""What is said after the last one."""
+
+
 def message(name: str) -> str:
-    return f"{MESSAGES[name]} (part {name})"
+    return f"{FLOOR[name].says if name in FLOOR else MESSAGES[name]} (part {name})"
+
+
+def acts(name: str) -> list[Act]:
+    """The tools that the model calls in a turn, one after the other. Each agent has a plan approved in its own way:
+    none is handed in here."""
+    if name in FLOOR:
+        return [act for act in FLOOR[name].does if not isinstance(act, Plan)]
+    return [Read(file) for file in READS.get(name, ())]
 
 
 def answer(name: str) -> str:
     """What the model says at the end of a turn: the same in every turn of one kind."""
+    if name in FLOOR:
+        return FLOOR[name].answers
     return _TALK if name.startswith("talk") and name != "talk-3" else "Done so far; I go on when you say so."
 
 

@@ -106,6 +106,11 @@ class Pane:
     def type(self, text: str) -> None:
         self._tmux("send-keys", "-t", "league", "-l", text)
 
+    def paste(self, text: str) -> None:
+        """As a terminal pastes: what stands in lines is no Enter."""
+        self._tmux("set-buffer", "--", text)
+        self._tmux("paste-buffer", "-p", "-t", "league")
+
     def press(self, *keys: str) -> None:
         for key in keys:
             self._tmux("send-keys", "-t", "league", key)

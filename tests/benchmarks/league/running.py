@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -107,7 +107,7 @@ class Talk:
         self.pane.close()
 
     def enter(self, text: str) -> None:
-        self.pane.type(text)
+        (self.pane.paste if "\n" in text else self.pane.type)(text)
         end = re.escape(text[-8:])
         with suppress(Hung):  # what was typed may be folded into a line of its own
             self.pane.wait(end, 5)
@@ -122,26 +122,27 @@ class Talk:
             if (now := len(self.server.seen())) != number:
                 number, at = now, time.monotonic()
 
+    def _requested(self, wanted: Callable[[dict[str, Any]], bool], since: int, what: str) -> dict[str, Any]:
+        """The request that follows on Enter, which is pressed once more where none comes: a slow agent took it for a
+        part of what was typed, or saw it while it was busy. Raises Hung."""
+        try:
+            return self.server.wait(wanted, since, TURN_SECONDS / 4, what)
+        except Hung:
+            self.pane.press("Enter")
+            return self.server.wait(wanted, since, TURN_SECONDS, what)
+
     def turn(self, part: str) -> int:
         """Says a part's message and waits until it is answered; the tokens that the server counted in its first
         request beside the message itself, of which no agent can know before."""
         since = len(self.server.seen())
         self.enter(conversation.message(part))
 
-        def asked(step: int, seconds: float = TURN_SECONDS) -> dict[str, Any]:
-            return self.server.wait(
-                lambda one: one["kind"] == "turn" and one["part"] == part and one["step"] >= step,
-                since,
-                seconds,
-                f"the request for {part} after {step} tool results",
-            )
+        def comes(step: int) -> Callable[[dict[str, Any]], bool]:
+            return lambda one: one["kind"] == "turn" and one["part"] == part and one["step"] >= step
 
-        try:
-            first = asked(0, TURN_SECONDS / 4)
-        except Hung:  # a slow agent took Enter for a part of what was pasted
-            self.pane.press("Enter")
-            first = asked(0)
-        asked(len(READS.get(part, ())))
+        first = self._requested(comes(0), since, f"the request for {part}")
+        results = len(conversation.acts(part))
+        self.server.wait(comes(results), since, TURN_SECONDS, f"the request for {part} after {results} tool results")
         self.pane.settle(1.2, 8)
         return int(first["input"] - first["own"])
 
@@ -206,19 +207,22 @@ class Talk:
         self.pane.press("C-u")  # some put the message back to be written anew
         self.measure(STOPPED, "stopped-1")
 
-    def compaction(self) -> None:
-        """Compacts, with a summary that names nothing, and counts what of the facts is still sent after it."""
+    def compact(self) -> list[dict[str, Any]]:
+        """Compacts, with a summary that names nothing; returns the requests for it."""
         since = len(self.server.seen())
         self.server.tell(summing=True)
         try:
             self.enter(self.rival.compact)
-            self.server.wait(lambda one: one["kind"] == "summary", since, ASK_SECONDS, "the request for a summary")
+            self._requested(lambda one: one["kind"] == "summary", since, "the request for a summary")
             self._quiet(since)
             self.pane.settle(2.0, 12)
         finally:
             self.server.tell(summing=False)
-        asked = [one for one in self.server.seen()[since:] if one["kind"] == "summary"]
-        largest = max(asked, key=lambda one: one["input"])
+        return [one for one in self.server.seen()[since:] if one["kind"] == "summary"]
+
+    def compaction(self) -> None:
+        """Compacts and counts what of the facts is still sent after it."""
+        largest = max(self.compact(), key=lambda one: one["input"])
         self.result.summary_input = largest["input"]
         self.result.summary_cached = largest["read"] / largest["input"]
         since = len(self.server.seen())

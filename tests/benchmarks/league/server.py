@@ -22,6 +22,8 @@ from tests.benchmarks.league import conversation, reading, telling
 from tests.benchmarks.league.reading import Asked
 from tests.benchmarks.league.telling import Call, Usage
 from tests.benchmarks.league.vocabularies import Count, vocabulary
+from tests.support import floor
+from tests.support.floor import Act, Read, Run, Todo, Write
 from tests.support.loopback import Loopback, Recorded, Reply, json_reply
 from tests.support.true_provider.cache import PrefixCache
 from tests.support.true_provider.wire import Segment
@@ -47,6 +49,8 @@ For each function call, return a json object with function name and arguments wi
 CHUNKS_A_SECOND = 50
 READERS = ("read", "read_file", "readfile", "view", "view_file", "open_file")
 SHELLS = ("exec_command", "bash", "shell", "run_shell_command", "shell_command", "execute", "terminal")
+LISTS = (("TodoWrite", "todos", "content"), ("update_plan", "plan", "step"), ("todo", "items", "text"))
+"""Tools for a list of what is to do: the name, its argument, and what an item's text is called."""
 PATHS = ("file_path", "filePath", "absolute_path", "path", "target_file", "filename", "paths")
 
 
@@ -124,6 +128,8 @@ class Counting(Loopback):
         seen.own = self._own(asked, part)
         everything = "\n".join(piece.text for piece in asked.pieces if piece.kind != "tools")
         seen.facts = [fact.found for fact in conversation.FACTS if fact.found in everything]
+        if part in conversation.FLOOR:
+            seen.facts = [fact.found for fact in floor.FACTS if fact.stands_in(everything)]
         self.seen.append(seen)
         if self._keep is not None:
             (self._keep / f"{seen.number:03}-{kind}.json").write_bytes(request.body)
@@ -169,25 +175,52 @@ class Counting(Loopback):
             return conversation.summary("\n".join(asks if asked.tools else [asked.texts("system"), *asks])), None
         if seen.kind == "side":
             return "Bookkeeping", None
-        files = conversation.READS.get(seen.part, ())
-        if seen.step < len(files):
-            return "", self._reading(asked.tools, files[seen.step])
+        acts = conversation.acts(seen.part)
+        if seen.step < len(acts):
+            return "", self._acting(asked.tools, acts[seen.step])
         return conversation.answer(seen.part), None
 
+    def _acting(self, tools: dict[str, dict[str, Any]], act: Act) -> Call | None:
+        """A call by the tools there are. Who has no list reads instead, who has nothing that writes has a shell."""
+        match act:
+            case Run(command):
+                return self._running(tools, command)
+            case Write(path, text):
+                if "Write" in tools:
+                    return Call("Write", {"file_path": str(self._project / path), "content": text})
+                if "write" in tools:
+                    return Call("write", {"path": path, "content": text})
+                return self._running(tools, f"mkdir -p $(dirname {path}) && cat > {path} <<'END'\n{text}END")
+            case Todo(items, done):
+                states = ["completed" if n < done else "pending" for n in range(len(items))]
+                for tool, whole, item in LISTS:
+                    if tool in tools:
+                        listed = [{item: text, "status": state} for text, state in zip(items, states, strict=True)]
+                        more = {"activeForm": "Working"} if tool == "TodoWrite" else {}
+                        return Call(tool, {whole: [one | more for one in listed]})
+                return self._reading(tools, "ledger.py")
+            case Read(path):
+                return self._reading(tools, path)
+        return None
+
     def _reading(self, tools: dict[str, dict[str, Any]], file: str) -> Call | None:
-        """A call that reads a file, by the tools there are; the file as the agent's user would name it."""
+        """A call that reads a file; the file as the agent's user would name it."""
         path = str(self._project / file)
         plain = {name.lower(): name for name in tools}
         for name in (plain[one] for one in READERS if one in plain):
             fields = tools[name].get("properties") or {}
             for key in (key for key in PATHS if key in fields):
                 return Call(name, {key: [path] if fields[key].get("type") == "array" else path})
+        return self._running(tools, f"cat {path}")
+
+    def _running(self, tools: dict[str, dict[str, Any]], command: str) -> Call | None:
+        plain = {name.lower(): name for name in tools}
         for name in (plain[one] for one in SHELLS if one in plain):
             fields = tools[name].get("properties") or {}
             key = next(key for key in ("cmd", "command") if key in fields)
-            words: Any = ["cat", path] if fields[key].get("type") == "array" else f"cat {path}"
+            words: Any = ["sh", "-c", command] if fields[key].get("type") == "array" else command
             more: dict[str, Any] = {"max_output_tokens": 20_000} if "max_output_tokens" in fields else {}
-            more |= {"description": "Reads a file"} if "description" in fields else {}
+            more |= {"description": "Runs it"} if "description" in fields else {}
             return Call(name, {key: words, **more})
         return None
 

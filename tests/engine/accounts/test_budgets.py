@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -24,9 +25,11 @@ from agent_tui.engine.state import AgentParts
 from agent_tui.headless.output import bill
 from agent_tui.models.events import CompactionEnded, Notice, StepEnded, StepStarted, TurnEnded
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, StreamItem
+from agent_tui.models.steps import Step
 from agent_tui.models.usage import NO_COST, Cost, Prices, cost_fields
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.steps import day_of
+from agent_tui.store.store import Store
 from agent_tui.text.numbers import money
 from tests.support.agents import Recorder, TokenCounter, parts_for, running
 from tests.support.scripts import step
@@ -364,6 +367,18 @@ async def test_a_higher_limit_lets_a_call_go_on_that_waits(tmp_path: Path) -> No
         await agent.turns.join()
 
 
+async def test_an_answer_without_end_gets_one_so_that_others_can_be_asked_for_beside_it(tmp_path: Path) -> None:
+    call = ExpectedCall(0.02, 1, 0, 1, cold_usd=0.02, rate=0.001)
+    async with opened(tmp_path) as (agent, _):
+        assert agent.budget.longest(call, None) == (None, None), "where no budget is set"
+        agent.budget.set("session", 1_000.0)
+        assert agent.budget.longest(call, None) == (32_000, None)
+        assert agent.budget.longest(call, 64_000) == (64_000, None)
+        agent.budget.set("session", 1.0205)
+        room, line = agent.budget.longest(call, None)
+        assert room == 1_000 and line is not None and line.name == "session"
+
+
 async def test_a_report_that_cannot_be_judged_holds_nothing_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -390,6 +405,20 @@ async def test_a_call_under_way_holds_its_money_back_from_others(tmp_path: Path)
         agent.turns.interrupt()
         await agent.turns.join()
         assert cost_fields(agent.context.usage().session.cost)["cost_usd"] is None
+
+
+async def test_a_call_of_a_killed_program_does_not_keep_the_day_from_others(tmp_path: Path) -> None:
+    async with opened(tmp_path, day_usd=0.05) as (agent, seen):
+        killed = Store.open(agent.store.database.path)
+        session = killed.sessions.create("/p", "m").id
+        killed.locks.take(session)
+        most = Step("a", "turn", "m", "p", "a", "m", created=time.time(), expected_usd=0.001, most_usd=1.0)
+        killed.steps.add(session, most)
+        assert (await say(agent, seen, "hello")).stop_reason == "budget"
+        killed.close()
+        assert (await say(agent, seen, "hello")).stop_reason == "end"
+        line = next(line for line in agent.budget.lines() if line.name == "day")
+        assert line.held == pytest.approx(0.001)
 
 
 async def test_the_steps_say_what_they_were_expected_to_cost(tmp_path: Path) -> None:

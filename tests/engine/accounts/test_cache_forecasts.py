@@ -13,6 +13,7 @@ from agent_tui.engine import cache_forecast as foresight
 from agent_tui.engine import calls as requests
 from agent_tui.engine import sent_log
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.compaction import summary_call
 from agent_tui.models.events import ContextChanged, Notice
 from agent_tui.models.steps import CacheForecast
 from agent_tui.providers.dialects.record import Caching
@@ -86,6 +87,31 @@ async def test_what_is_foreseen_comes(worker: WorkerClient, tmp_path: Path, name
     assert outcome.wrong == []
     cold = [turn for turn, said in run.said.items() if said is not None and said.cold is not None]
     assert len(cold) >= len({*kinds} - {"dropped", "waited"}) // 2
+
+
+class SummedUp(ForeseenRun):
+    """Has the conversation summed up four minutes after the last turn, takes that back, and waits four minutes more."""
+
+    async def _do(self, agent: Agent, what: str) -> Agent:
+        self.clock.moved += 240.0
+        with mock.patch.object(summary_call, "_dearer", return_value=False):
+            await agent.compaction.now()
+        for call in (step for step in agent.conversation.steps if step.kind == "compaction"):
+            call.created = self.clock.time()
+        assert agent.conversation.records[-1].warm
+        await agent.compaction.undo()
+        self.clock.moved += 240.0
+        return agent
+
+
+@pytest.mark.parametrize("name", ["anthropic", pytest.param("old claude", marks=pytest.mark.slow)])
+async def test_what_a_summary_has_read_is_kept_for_longer(worker: WorkerClient, tmp_path: Path, name: str) -> None:
+    run = SummedUp(name, {5: ""}, worker, tmp_path)
+    outcome = await run.go(6)
+    assert run.wrong() == [] and outcome.wrong == []
+    said, seen = run.said[5], next(seen for seen in outcome.seen if seen.turn == 5)
+    assert said is not None and said.cold is None and said.read == pytest.approx(seen.truth.read, rel=0.05)
+    assert said.read >= LEAST_TOKENS and seen.read == seen.truth.read
 
 
 class Clock:

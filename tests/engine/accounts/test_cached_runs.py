@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.providers.worker.client import WorkerClient
-from tests.support.cached_runs import busy_run, cached_run
+from tests.support.cached_runs import CachedRun, busy_run, cached_run, scratch
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -59,3 +59,22 @@ async def test_many_calls_leave_nothing_unread(worker: WorkerClient, name: str, 
     assert len(kept) == 3 * (steps + 1)
     expected = [seen.expected for seen in busy.outcome.seen][1:]
     assert expected == [pytest.approx(seen.read, rel=0.03) for seen in busy.outcome.seen][1:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["anthropic", "old claude", "openai chat", "responses"])
+async def test_an_undo_reads_what_its_messages_were_sent_with(worker: WorkerClient, name: str) -> None:
+    """However much was said since the compaction, for which an edited file had moved into the prompt's beginning."""
+    with scratch() as folder:
+        run = CachedRun(name, 64_000, {3: "edited", 4: "compacted", 6: "undone"}, worker, folder)
+        outcome = await run.go(6)
+    assert outcome.wrong == []
+    done = run.servers["m"].truth.turns()
+    before = next(e.usage for e in reversed(done) if e.turn < 4)
+    turn = next(e.usage for e in done if e.turn == 3)
+    after = next(e.usage for e in done if e.turn == 6)
+    assert before is not None and after is not None and turn is not None
+    # Where thinking is left out when the user speaks, that is what there was when the last turn before it began.
+    kept = turn.input if run.kept.forgets else before.input
+    assert after.cache_read >= kept - 2 * run.kept.unit
+    assert after.input > 1.3 * before.input

@@ -6,10 +6,15 @@ is the same each time, so it can be looked at with the benchmark's ``--models``,
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agent_tui.providers.worker.client import WorkerClient
+from tests.context.lying_server import vocabularies
+from tests.support.long_run_figures import FLAVOURS
 from tests.support.long_runs import Plan, long_run
+from tests.support.mixed_runs import EVENTS, Mix, mixed_run
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -32,7 +37,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def test_a_full_context_costs_no_turn_and_no_truth(
     worker: WorkerClient, model: str, window: int, turns: int
 ) -> None:
-    outcome = await long_run(model, window, 1, Plan(turns, restart=9, manual=11), worker)
+    outcome = await long_run(FLAVOURS[model], window, 1, Plan(turns, restart=9, manual=11), worker)
     assert outcome.faults() == []
     assert outcome.turns == turns
     assert outcome.steps >= turns
@@ -49,6 +54,22 @@ async def test_a_window_that_is_configured_too_large_costs_no_turn(
 ) -> None:
     """The first refusal may speak of the answer's length, the next of the window: both are learned."""
     plan = Plan(5, restart=3, manual=0, bad_summaries=False, configured=configured)
-    outcome = await long_run(model, window, 3, plan, worker)
+    outcome = await long_run(FLAVOURS[model], window, 3, plan, worker)
     assert (outcome.dead, outcome.failed, outcome.needless) == ([], [], [])
-    assert len(outcome.invalid) + len(outcome.overflows) <= 3, "what was said once is known, after a restart as well"
+    refused = [*outcome.invalid, *outcome.refused, *outcome.overflows]
+    assert len(refused) <= 3, "what was said once is known, after a restart as well"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "name", "vocabulary"), [("vllm", "some-model", "claude"), ("gemini", "", "cl100k")])
+async def test_whatever_happens_to_a_session_costs_no_turn_and_no_truth(
+    worker: WorkerClient, model: str, name: str, vocabulary: str
+) -> None:
+    flavour = replace(FLAVOURS[model], vocabulary=vocabularies()[vocabulary])
+    flavour = flavour.called(name) if name else flavour
+    turns = len(EVENTS) + 4
+    outcome = await mixed_run(flavour, 16_384, 1, Plan(turns), Mix(FLAVOURS["claude-4.6"], every=1), worker)
+    assert (outcome.dead, outcome.failed, outcome.wrong_rows, outcome.needless) == ([], [], [], [])
+    assert (outcome.invalid, outcome.differs, outcome.doubted) == ([], [], [])
+    assert len(outcome.refused) <= outcome.refusals and outcome.lies
+    assert outcome.turns == turns and set(outcome.events.values()) == set(EVENTS)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.engine.compaction.early import Preparing
 from tests.support.compaction_bench import Make, benches
 
 
@@ -12,3 +13,9 @@ from tests.support.compaction_bench import Make, benches
 def bench(tmp_path: Path) -> Iterator[Make]:
     with benches(tmp_path) as make:
         yield make
+
+
+@pytest.fixture
+def unprepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Summaries are written at the limit alone: what is prepared beside a turn has tests of its own."""
+    monkeypatch.setattr(Preparing, "near", lambda self, usage, steps: False)

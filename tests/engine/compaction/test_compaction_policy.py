@@ -101,13 +101,14 @@ def test_three_failures_in_a_row_switch_it_off_visibly_and_a_manual_success_on_a
     assert notice.code == "compaction_off"
     assert "the summary was empty" in notice.text
     policy.model_replied()
+    policy.turn_started()
     assert policy.off
-    assert isinstance(policy.before_step(usage(170_000)), Proceed)
-    room = policy.before_step(usage(199_000))
-    assert isinstance(room, Compact)
-    assert room.without_model, "what does not fit is made to fit without a call"
-    assert room.notice is not None
-    assert "off after 3 failures" in room.notice.text
+    assert policy.before_step(usage(170_000)) == Compact("auto", True), "room is made without a call"
+    policy.compacted(result("not_worth_it", why="there is nothing to clear"))
+    told = policy.before_step(usage(170_000))
+    assert isinstance(told, Proceed) and told.notice is not None and "nothing to clear" in told.notice.text
+    assert policy.before_step(usage(199_000)) == Compact("auto", True), "and more of it where nothing fits any more"
+    assert policy.on_overflow(usage(170_000), SAID) == Compact("overflow", True)
     policy.turn_started()
     assert policy.compacted(result("failed", "manual")) == []
     (notice,) = policy.compacted(result("done", "manual"))
@@ -162,7 +163,7 @@ def test_what_is_told_of_an_undo_is_what_happens_then(total: int, auto: bool, of
     then = policy.before_step(usage(total))
     if total <= 168_000:
         assert told is None and then == Proceed() and not policy.paused
-    elif not auto or off:
+    elif not auto:
         assert told is None, "it is not the undo that keeps it from compacting"
         assert before.held_back() == ("off" if auto else "setting")
     elif total == 199_000:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.summary import USER_MESSAGES, parse_sections
+from agent_tui.context.compaction.answers import parse_sections
+from agent_tui.context.compaction.summary import USER_MESSAGES
 from agent_tui.context.view import build_view
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Decision

@@ -66,7 +66,7 @@ async def test_an_overflow_that_does_not_go_away_stops_the_turn(bench: Make) -> 
     assert ended.stop_reason == "error"
     # Once for a shorter answer, once after a compaction.
     assert world.model.kinds.count("turn") <= 3
-    assert world.model.kinds.count("compaction") <= 1
+    assert world.model.kinds.count("compaction") <= 2, "the summary, and once what it lacks"
 
 
 async def test_auto_compact_false_is_honoured_everywhere(bench: Make) -> None:
@@ -91,16 +91,19 @@ async def test_the_warning_comes_before_the_first_compaction(bench: Make) -> Non
     assert warning < start
 
 
-async def test_three_failing_summaries_switch_it_off_and_survive_a_restart(bench: Make) -> None:
+async def test_after_three_failing_summaries_room_is_made_at_the_limit_without_them(bench: Make) -> None:
     world = bench(
         ReadingModel(reads=3, summary=lambda: [Delta(0, "text", "no headings"), Finished("stop")]), tokens=100
     )
     world.fill(62, 200)
     await world.turn("Go on.")
     outcomes = [e.outcome for e in world.events if isinstance(e, CompactionEnded)]
-    assert outcomes == ["failed", "failed", "failed"]
+    assert outcomes[:3] == ["failed", "failed", "failed"] and "failed" not in outcomes[3:]
     assert len(world.notices("compaction_off")) == 1
-    assert world.conversation.records == []
+    assert outcomes[3:] == ["done"]
+    (record,) = world.conversation.records
+    usage = world.runtime.usage()
+    assert record.left_out and usage.total < (usage.limit or 0), "it does not wait until nothing can be sent"
     world.restart()
     assert world.service.auto.off
     before = len(world.model.requests)
@@ -165,7 +168,7 @@ async def test_before_a_switch_to_a_smaller_model_the_old_one_compacts(bench: Ma
     small = model_info(8_192, 2_048)
     await world.service.before_switch(small, world.events.append)
     assert world.notices("compact_before_switch")
-    assert world.model.kinds == ["compaction"]
+    assert {*world.model.kinds} == {"compaction"}
     (record,) = world.conversation.records
     assert record.reason == "switch"
     world.runtime.info = small
@@ -180,7 +183,7 @@ async def test_a_summary_call_is_waited_for_as_a_step_is(bench: Make) -> None:
     world.settings.agent.answer_timeout = 5_678.0
     world.fill(62, 200)
     await world.service.compact("manual", world.events.append)
-    (request,) = world.model.requests
+    request = world.model.requests[0]
     assert (request.kind, request.timeout, request.content_timeout) == ("compaction", 33.0, 1_234.0)
     assert request.answer_timeout == 5_678.0
 

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.context.tokens import O200K
 from agent_tui.engine.models import calibration_key
+from agent_tui.engine.state import AgentParts
 from agent_tui.models.calibration import Calibration, raw_total, usable, words_only
 from agent_tui.models.events import ContextChanged, Event, PartDelta
 from agent_tui.providers.demo import DemoProvider
@@ -28,9 +30,14 @@ class More(TokenCounter):
 
 async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "p"
-    async with running(
-        parts_for(home, project, counter=TokenCounter(), provider=lambda _: DemoProvider(More(), pace=0.0))
-    ) as (agent, _):
+    # A model of which nothing is known.
+    settings = Settings(default_model="local/new", permissions=PermissionsConfig(mode="auto"))
+
+    def parts() -> AgentParts:
+        provider = DemoProvider(More(), pace=0.0)
+        return parts_for(home, project, settings=settings, counter=TokenCounter(), provider=lambda _: provider)
+
+    async with running(parts()) as (agent, _):
         await agent.context.ready()
         assert agent.context.usage().accuracy.ratio == 1.0
         for number in range(9):
@@ -45,9 +52,7 @@ async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None
         await agent.sessions.clear()
         await agent.context.ready()
         assert agent.runtime.calibration == learned
-    async with running(
-        parts_for(home, project, counter=TokenCounter(), provider=lambda _: DemoProvider(More(), pace=0.0))
-    ) as (agent, _):
+    async with running(parts()) as (agent, _):
         await agent.context.ready()
         assert agent.runtime is not None and agent.runtime.calibration == learned
         agent.turns.submit("hello")
@@ -123,3 +128,31 @@ async def test_missing_usage_is_a_warning_once_a_step(tmp_path: Path, caplog: py
         agent.context.usage()
         told = [r.getMessage() for r in caplog.records if "not built on" in r.getMessage()]
         assert len(told) == 1 and "no usage" in told[0] and agent.conversation.steps[-1].id in told[0]
+
+
+async def test_the_demo_model_counts_what_is_known_of_it(tmp_path: Path) -> None:
+    """Every input is estimated to a few tokens, the first too, and a long result of which only a part is sent."""
+    numbers = "\n".join(map(str, range(1, 20_000)))
+    for name, text in (("read", "1,2,3\n" * 400), ("all", numbers)):
+        (tmp_path / "p").mkdir(exist_ok=True)
+        (tmp_path / "p" / name).write_text(text, "utf-8")
+    script = "".join(
+        f"[[step]]\nreasoning = 'Look at {name} first.'\ntext = 'So.'\n"
+        f"tool_calls = [{{ name = 'bash', arguments = {{ command = 'cat {name}' }} }}]\n"
+        for name in ("read", "all")
+    )
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())) as (
+        agent,
+        _,
+    ):
+        await agent.context.ready()
+        assert agent.context.usage().spread <= 12
+        for question in ("look", "and now?", "thank you"):
+            agent.turns.submit(question)
+            await agent.turns.join()
+        steps = [step for step in agent.conversation.steps if step.kind == "turn"]
+    assert len(steps) == 5 and all(step.status == "complete" for step in steps)
+    for step in steps:
+        assert step.estimated_input is not None and step.actual_input is not None
+        off, spread = abs(step.estimated_input - step.actual_input), step.estimated_spread or 0
+        assert off <= spread and (off <= 12 or step.prune_ids), (off, spread)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.engine.models import learn, with_learned
-from agent_tui.models.failure import Overflow
+from agent_tui.context.accounting.reports import outgrown_text
+from agent_tui.engine.models import learn, outgrown, with_learned
+from agent_tui.models.failure import Failure, Overflow
 from agent_tui.models.requests import (
     ModelInfo,
     ModelSpec,
@@ -80,11 +81,46 @@ def test_a_window_below_what_was_accepted_is_not_learned(store: Store) -> None:
     assert learn(store, INFO, Overflow(window=65_536), [step]) is not None
 
 
+def test_a_server_that_was_started_anew_with_less_is_believed_the_second_time(store: Store) -> None:
+    overflow = Overflow(input=40_000, window=32_768)
+
+    def step(number: int, accepted: int | None = None) -> Step:
+        made = Step(f"s{number}", "turn", "m", TARGET.provider, TARGET.api, TARGET.model, status="complete")
+        made.usage = None if accepted is None else TokenUsage(accepted, 10)
+        if accepted is None:
+            made.status, made.failure = "failed", Failure("context_overflow", "Too long.", overflow=overflow)
+        return made
+
+    steps = [step(1, 60_000), step(2)]
+    assert learn(store, INFO, overflow, steps) is None, "it took more before"
+    assert learn(store, INFO, overflow, [*steps, step(3, 50_000), step(4)]) is None, "and after that"
+    learned = learn(store, INFO, overflow, [*steps, step(3, 20_000), step(4)])
+    assert learned is not None and learned.limits.window == 32_768
+
+
 def test_a_server_that_keeps_as_much_as_was_its_largest_report_has_that_as_its_window(store: Store) -> None:
     step = Step("s", "turn", "m", TARGET.provider, TARGET.api, TARGET.model, status="complete")
     step.usage = TokenUsage(16_000, 10)
     learned = learn(store, INFO, Overflow(window=16_000), [step])
     assert learned is not None and learned.limits.window == 16_000
+
+
+def test_a_window_that_a_server_is_seen_to_exceed_is_forgotten(store: Store) -> None:
+    learned = learn(store, INFO, Overflow(window=16_000))
+    assert learned is not None
+    step = Step("s", "turn", "m", TARGET.provider, TARGET.api, TARGET.model, status="complete")
+    for reported, doubt in ((16_010, None), (60_000, "summed")):
+        step.usage, step.doubt = TokenUsage(reported, 10), doubt  # type: ignore[assignment]
+        assert outgrown(store, learned, step) is None and with_learned(store, INFO).limits.window == 16_000
+    step.usage, step.doubt = TokenUsage(30_000, 10), None
+    found = outgrown(store, learned, step)
+    assert found is not None and found.silent, "its server is asked again"
+    assert (found.limits.window, found.limits.source, found.limits.learned) == (131_072, "config", ())
+    assert with_learned(store, INFO) == INFO and outgrown(store, found, step) is None
+    assert outgrown_text(step, learned.limits) == (
+        "The server has read 30,000 tokens, more than the 16,000 that were learned of it as its window: "
+        "that is forgotten."
+    )
 
 
 def test_two_refusals_add_up(store: Store) -> None:

@@ -213,7 +213,7 @@ def test_what_is_answered_costs_the_same_when_it_comes_back() -> None:
 def test_a_template_refuses_two_user_messages_in_a_row() -> None:
     twice = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
     with pytest.raises(Refused, match="must alternate"):
-        dialect("chat", "qwen3", templates=True).read({"model": "qwen3", "messages": twice}, {}, "")
+        dialect("chat", "devstral", alternates=True).read({"model": "devstral", "messages": twice}, {}, "")
 
 
 def segments(*sizes: int, mark: int | None = None, first: str = "0") -> list[Segment]:

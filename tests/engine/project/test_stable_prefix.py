@@ -264,3 +264,71 @@ async def test_what_could_not_be_sent_is_told_when_it_can(tmp_path: Path) -> Non
         agent.turns.submit("two")
         await agent.turns.join()
         assert len(told(heard[0].requests[-1])) == 1
+
+
+async def test_an_undo_brings_back_the_beginning_with_the_messages(tmp_path: Path) -> None:
+    """Also in another process, and also where the file changed once more: what a message told as a difference to the
+    beginning of after the compaction is told anew, as a difference to this one."""
+    heard: list[Listening] = []
+    async with running(world(tmp_path, heard)) as (agent, _):
+        spec = agent.root / "spec.md"
+        spec.write_text(SPEC)
+        agent.context.pin("spec.md")
+        for number in range(4):
+            agent.turns.submit(f"{number}: tell me a lot")
+            await agent.turns.join()
+        first = beginning(heard[0].requests[-1])
+        spec.write_text(SPEC + "rule 98: be kind\n")
+        await agent.compaction.now()
+        agent.turns.submit("after the compaction")
+        await agent.turns.join()
+        compacted = heard[0].requests[-1]
+        assert beginning(compacted) != first and "be kind" in "".join(beginning(compacted))
+        spec.write_text(SPEC + "rule 98: be kind\nrule 99: name the file\n")
+        agent.turns.submit("told")
+        await agent.turns.join()
+        assert "+rule 99" in told(heard[0].requests[-1])[0] and "+rule 98" not in told(heard[0].requests[-1])[0]
+        session = agent.conversation.info.id
+    async with running(world(tmp_path, heard, session)) as (agent, _):
+        await agent.compaction.undo()
+        row_now = row(agent.context.usage(), "documents")
+        agent.turns.submit("after the undo")
+        await agent.turns.join()
+        undone = heard[1].requests[-1]
+        assert beginning(undone) == first
+        (difference,) = told(undone)
+        assert "+rule 98" in difference and "+rule 99" in difference
+        assert [c.detail for c in row_now.children] == [
+            "edited; sent as a change, and as it was until the next compaction",
+            "edited; sent as a change with your next message",
+        ]
+        agent.turns.submit("and on")
+        await agent.turns.join()
+        assert beginning(heard[1].requests[-1]) == first and not told(heard[1].requests[-1])
+
+
+async def test_a_rewind_to_before_a_compaction_brings_back_its_beginning(tmp_path: Path) -> None:
+    heard: list[Listening] = []
+    async with running(world(tmp_path, heard)) as (agent, _):
+        notes = agent.root / "AGENTS.md"
+        notes.write_text("Be brief.\n")
+        for number in range(4):
+            agent.turns.submit(f"{number}: tell me a lot")
+            await agent.turns.join()
+        first = beginning(heard[0].requests[-1])
+        users = [m for m in agent.conversation.path if m.role == "user"]
+        notes.write_text("Be thorough.\n")
+        await agent.compaction.now()
+        agent.turns.submit("after the compaction")
+        await agent.turns.join()
+        assert beginning(heard[0].requests[-1]) != first
+        await agent.branches.rewind(users[2].id)
+        agent.turns.submit("instead of that")
+        await agent.turns.join()
+        request = heard[0].requests[-1]
+        assert beginning(request) == first and "Be thorough." in told(request)[0]
+        await agent.branches.back()
+        agent.turns.submit("back again")
+        await agent.turns.join()
+        request = heard[0].requests[-1]
+        assert "Be thorough." in "".join(beginning(request)) and not told(request)

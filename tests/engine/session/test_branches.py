@@ -6,6 +6,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -222,9 +223,11 @@ async def test_killed_among_the_files_it_is_where_it_was_and_can_go_on(tmp_path:
 async def test_a_fork_spends_its_own_money_and_keeps_the_form_of_its_answers(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         await say(agent, "one")
-        for step_ in agent.conversation.steps:
-            step_.cost_usd = 0.5
-            agent.conversation.save_step(step_)
+        steps = agent.conversation.steps
+        for number, step_ in enumerate(steps):
+            # A call that has ended does not change: the sums follow those that end.
+            steps[number] = replace(step_, cost_usd=0.5)
+            agent.conversation.save_step(steps[number])
         agent.conversation.save()
         spent = next(line.spent for line in agent.budget.lines() if line.name == "session")
         assert spent.known > 0

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -202,3 +203,39 @@ async def test_calls_that_ran_when_the_program_was_killed_say_so(tmp_path: Path)
             assert cut.text.startswith(INTERRUPTED_RESULT) and "outcome is unknown" in cut.text
             assert agent.context.usage().total == looked.total
             assert_valid(agent.conversation.view())
+
+
+async def test_a_compaction_killed_at_any_statement_is_whole_or_not_there(tmp_path: Path) -> None:
+    """What the disk holds before each statement is what a kill there would leave."""
+    home, project, moments = tmp_path / "home", tmp_path / "p", list[Path]()
+
+    def keep(statement: str) -> None:
+        moments.append(tmp_path / f"moment-{len(moments)}")
+        shutil.copytree(home, moments[-1])
+
+    async with running(parts_for(home, project)) as (agent, _):
+        for number in range(5):
+            agent.turns.submit(f"{number}: never forget rule {number}; tell me a lot")
+            await agent.turns.join()
+        await agent.context.ready()
+        session, before = agent.conversation.info.id, [sent.key for sent in agent.conversation.view()]
+        agent.store.database.connection.set_trace_callback(keep)
+        await agent.compaction.now()
+        agent.store.database.connection.set_trace_callback(None)
+        keep("the end")
+        after = [sent.key for sent in agent.conversation.view()]
+        assert before != after
+    found = []
+    for moment in moments:
+        async with running(parts_for(moment, project, resume=session)) as (agent, _):
+            view = agent.conversation.view()
+            assert_valid(view)
+            found.append([sent.key for sent in view])
+            paid = [step for step in agent.conversation.steps if step.kind == "compaction"]
+            assert all(step.status != "running" for step in paid)
+            if found[-1] == after:
+                assert paid and paid[-1].cost_usd is not None
+                await agent.compaction.undo()
+            assert [sent.key for sent in agent.conversation.view()] == before
+    assert before in found and found[-1] == after
+    assert found == [before] * found.index(after) + [after] * (len(found) - found.index(after))

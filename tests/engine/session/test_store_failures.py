@@ -12,7 +12,15 @@ from agent_tui.engine import conversation as storing
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.turns import step
 from agent_tui.errors import StoreError, StoreLockedError
-from agent_tui.models.events import MessageAdded, PartDelta, QueueChanged, StepEnded, TurnEnded
+from agent_tui.models.events import (
+    CompactionEnded,
+    CompactionStarted,
+    MessageAdded,
+    PartDelta,
+    QueueChanged,
+    StepEnded,
+    TurnEnded,
+)
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running, waiting
@@ -219,6 +227,23 @@ async def test_a_compaction_that_cannot_be_stored_changes_nothing(tmp_path: Path
         assert agent.conversation.own_records == records
         assert agent.context.usage().total == before
         assert not agent.turns.busy
+
+
+async def test_a_compaction_whose_call_cannot_be_stored_is_not_begun_and_says_so(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
+        for n in range(4):
+            agent.turns.submit(f"question {n} " + "words " * 3000)
+            await agent.turns.join()
+        with (
+            failing(agent.store.steps, "add", StoreError(FULL)) as failed,
+            pytest.raises(StoreError, match="disk is full"),
+        ):
+            await agent.compaction.now()
+        assert failed == [1]
+        assert len(seen.of(CompactionStarted)) == len(seen.of(CompactionEnded)) > 0
+        assert seen.of(CompactionEnded)[-1].outcome == "failed" and not agent.turns.busy
+        await agent.compaction.now()
+        assert seen.of(CompactionEnded)[-1].outcome == "done"
 
 
 async def test_what_is_lost_at_the_end_is_said(tmp_path: Path) -> None:

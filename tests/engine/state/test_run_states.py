@@ -75,12 +75,12 @@ async def test_nothing_is_asked_of_a_session_that_is_still_opening(tmp_path: Pat
         lambda: agent.models.spec,
         lambda: agent.conversation.info,
         agent.context.usage,
-        agent.compaction.preview,
     ):
         with pytest.raises(AgentError, match="still opening"):
             ask()
     for work in (
         agent.compaction.now(),
+        agent.compaction.preview(),
         agent.sessions.clear(),
         agent.models.switch("demo"),
         agent.shell("true"),

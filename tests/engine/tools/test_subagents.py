@@ -82,3 +82,25 @@ async def test_session_lists_leave_nothing_of_an_unused_session(tmp_path: Path, 
         pass
     with Store.open(tmp_path / "home" / "data" / "sessions.db") as store:
         assert store.sessions.all(project, subagents=True) == []
+
+
+async def test_a_subagent_recalls_from_its_own_session_alone(tmp_path: Path, project: Path) -> None:
+    script = (
+        step("The quokka sleeps. " + "It does. " * 1_000)
+        + step("Fine.")
+        + step(recall={"query": "quokka"}, subagent={"description": "look", "prompt": "What sleeps?"})
+        + step(recall={"query": "quokka"})
+        + step("Nothing is known.")
+        + step("Done.")
+    )
+    async with running(parts(tmp_path, project, script)) as (agent, _):
+        await say(agent, "what sleeps?")
+        await say(agent, "and now?")
+        store = agent.store
+        await agent.compaction.now("")
+        await say(agent, "look again")
+        own, _ = results(agent)[-2:]
+        assert "The quokka sleeps." in own.text and not own.is_error
+        (child,) = [s for s in store.sessions.all(project, subagents=True) if s.id != agent.conversation.info.id]
+        (result,) = [m.tool_result for m in store.messages.path(child.id, child.head_id) if m.tool_result is not None]
+        assert "quokka" not in result.text and "all of it is above" in result.text

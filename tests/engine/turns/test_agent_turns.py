@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from agent_tui.config import AgentConfig, PermissionsConfig, Settings
+from agent_tui.engine.agent import Agent
+from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.models.events import (
+    ContextChanged,
     Event,
     MessageAdded,
     Notice,
@@ -24,7 +28,8 @@ from agent_tui.models.events import (
 from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart, user_message
 from agent_tui.models.usage import NO_COST
 from agent_tui.store.store import Store
-from tests.support.agents import parts_for, running, waiting
+from tests.support.agents import TokenCounter, parts_for, running, waiting
+from tests.support.scripts import step
 
 
 def roles(messages: list[Message]) -> list[str]:
@@ -374,3 +379,43 @@ async def test_an_unknown_model_is_one_clear_line(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="Unknown model 'nonsense'"):
             await agent.models.switch("nonsense")
         assert agent.models.spec.key == "demo"
+
+
+class LateCounter(TokenCounter):
+    """Counts nothing before it is let."""
+
+    def __init__(self) -> None:
+        self.let = asyncio.Event()
+
+    async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        await self.let.wait()
+        return await super().count(texts)
+
+
+async def test_what_is_sent_is_what_was_shown_last_though_counts_come_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = parts_for(tmp_path / "home", tmp_path / "p", script=step("Fine."))
+    counter = parts.counter = LateCounter()
+    agent = Agent(parts)
+    seen: list[Event] = []
+    agent.subscribe(seen.append)
+    before_step = CompactionService.before_step
+
+    async def counted_meanwhile(service: CompactionService) -> str | None:
+        blocked = await before_step(service)
+        counter.let.set()
+        await agent.context.count()
+        return blocked
+
+    monkeypatch.setattr(CompactionService, "before_step", counted_meanwhile)
+    await agent.start()
+    try:
+        agent.turns.submit("1234567890 " * 300)
+        await agent.turns.join()
+    finally:
+        await agent.close()
+    at = next(n for n, event in enumerate(seen) if isinstance(event, StepStarted))
+    shown = [event.usage.total for event in seen[:at] if isinstance(event, ContextChanged)]
+    begun = seen[at]
+    assert isinstance(begun, StepStarted) and shown[-1] == begun.step.estimated_input != shown[0]

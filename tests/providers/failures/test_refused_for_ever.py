@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart
+from agent_tui.providers.failure_lines import refuses_media
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
+from tests.support import responses_stream as responses
 from tests.support.agents import say
 from tests.support.end_to_end import Product, calls, model
 from tests.support.loopback import Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
@@ -85,14 +88,51 @@ UNSEEING: list[tuple[str, str, int, Any]] = [
             "error": {"type": "invalid_request_error", "message": "this model does not support image input"},
         },
     ),
+    (
+        "openai/responses/local",
+        "vLLM's Responses",
+        400,
+        {
+            "error": {
+                "message": "local is not a multimodal model",
+                "type": "BadRequestError",
+                "param": None,
+                "code": 400,
+            }
+        },
+    ),
+    (
+        "gemini/gemma-3-1b-it",
+        "Google",
+        400,
+        {
+            "error": {
+                "code": 400,
+                "message": "Image input modality is not enabled for models/gemma-3-1b-it",
+                "status": "INVALID_ARGUMENT",
+            }
+        },
+    ),
 ]
+PATHS = {"anthropic": ("/v1/messages", ""), "gemini": ("*", ""), "openai/responses": ("/v1/responses", "/v1")}
 
 
 def fine(name: str) -> Reply:
-    if not name.startswith("anthropic"):
+    if name.startswith("gemini"):
+        usage = {"promptTokenCount": 10, "candidatesTokenCount": 1, "totalTokenCount": 11}
+        candidate = {"content": {"role": "model", "parts": [{"text": "Fine."}]}, "finishReason": "STOP", "index": 0}
+        return Reply(sse([{"candidates": [candidate], "usageMetadata": usage}]))
+    if name.startswith("openai/responses"):
+        said = responses.answer(responses.message("msg_1", "Fine."))
+    elif name.startswith("anthropic"):
+        said = anthropic.answer(anthropic.text("Fine."))
+    else:
         return Reply(chat_stream(["Fine."]))
-    said = anthropic.answer(anthropic.text("Fine."))
     return said if isinstance(said, Reply) else Reply(said)
+
+
+def path_of(name: str) -> tuple[str, str]:
+    return next((path for start, path in PATHS.items() if name.startswith(start)), (CHAT, "/v1"))
 
 
 def shown(body: Any) -> bool:
@@ -106,7 +146,7 @@ async def test_a_picture_that_a_server_does_not_take_is_told_in_words_from_then_
 ) -> None:
     picture = tmp_path / "shot.png"
     picture.write_bytes(PNG)
-    path, prefix = ("/v1/messages", "") if name.startswith("anthropic") else (CHAT, "/v1")
+    path, prefix = path_of(name)
     server.serve(path, json_reply(body, status=status), *[fine(name)] * 3)
     product = Product(tmp_path / "home", worker, {"m": model(name, server, prefix, context_window=64_000)})
     summary = await product.run("look", images=[picture])
@@ -141,22 +181,93 @@ async def test_a_picture_that_is_wrong_is_left_out_and_others_may_be_right(
     assert [shown(call.json) for call in calls(server)] == [True, False, True], "nothing was learned of the model"
 
 
-async def test_a_server_that_takes_no_files_is_still_shown_pictures(
+@pytest.mark.parametrize("again", [400, 200])
+async def test_what_a_server_takes_is_remembered_only_once_it_took_the_request_without_pictures(
+    again: int, worker: WorkerClient, tmp_path: Path, server: Loopback
+) -> None:
+    """Another thing may be wrong with the request, of which the refusal only seems to name the picture."""
+    picture = tmp_path / "shot.png"
+    picture.write_bytes(PNG)
+    refusal = json_reply({"error": {"message": "image input is not supported"}}, status=400)
+    second = fine("openai") if again == 200 else json_reply({"error": {"message": "temperature"}}, status=400)
+    server.serve(CHAT, refusal, second, *[fine("openai")] * 2)
+    product = Product(tmp_path / "home", worker, {"m": model("openai/local", server, "/v1")})
+    told = [note["code"] for note in (await product.run("look", images=[picture]))["notices"]]
+    assert ("media_remembered" in told) == (again == 200)
+    await product.run("look", images=[picture], fresh=True)
+    assert [shown(call.json) for call in calls(server)] == [True, False, again != 200]
+
+
+async def test_a_picture_that_the_model_has_read_is_told_in_words_and_counted_so(
     worker: WorkerClient, tmp_path: Path, server: Loopback
+) -> None:
+    refusal = json_reply({"error": {"message": "this model does not support image input"}}, status=400)
+    function = {"name": "read", "arguments": json.dumps({"path": "shot.png"})}
+    call = {"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]}
+    read = Reply(sse([chat_chunk(call), chat_chunk({}, "tool_calls")]))
+    server.serve(CHAT, read, refusal, *[fine("openai")] * 3)
+    models = {"m": model("openai/local", server, "/v1", context_window=64_000)}
+    product = Product(tmp_path / "home", worker, models, step_limit=9)
+    project = tmp_path / "home" / "project"
+    project.mkdir(parents=True)
+    (project / "shot.png").write_bytes(PNG)
+    assert (await product.run("look"))["text"] == "Fine."
+    assert (await product.run("and now?"))["text"] == "Fine."
+    sent = [json.dumps(call.json) for call in calls(server)]
+    assert ["image_url" in one for one in sent] == [False, True, False, False]
+    assert "shot.png (image/png) cannot be read by this model" in sent[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("The image format webp is not supported", "these"),
+        ("This model does not support images larger than 8000 pixels", "these"),
+        ("Image URLs are not supported, send base64", "these"),
+        ("Unsupported image type: image/bmp", "these"),
+        ("files are not supported in tools of this type", "these"),
+        ("temperature is not supported. See the file docs.md", ""),
+        ("this model does not support image input", "any"),
+        ("PDF files are not supported by this model", "any"),
+    ],
+)
+async def test_only_what_says_that_nothing_can_be_shown_says_so(words: str, kind: str) -> None:
+    assert refuses_media(Failure("invalid_request", words, status=400)) == kind
+
+
+PDF = base64.b64encode(b"%PDF-1.4 " + b"1 0 obj << /Type /Page >> endobj " * 40).decode()
+
+
+@pytest.mark.parametrize(
+    ("words", "with_picture", "sees"),
+    [
+        ("PDF files are not supported by this model", False, True),
+        ("Unsupported chat content part type: 'file'. Supported types: text, image_url", False, True),
+        ("PDF files are not supported by this model", True, True),
+        ("Only text content is supported: multimodal input is not supported", True, False),
+    ],
+)
+async def test_a_server_that_takes_no_files_is_still_shown_pictures(
+    words: str, with_picture: bool, sees: bool, worker: WorkerClient, tmp_path: Path, server: Loopback
 ) -> None:
     picture = tmp_path / "shot.png"
     picture.write_bytes(PNG)
-    refusal = json_reply({"error": {"message": "PDF files are not supported by this model"}}, status=400)
-    server.serve(CHAT, refusal, *[fine("openai")] * 2)
+    refusal = json_reply({"error": {"message": words}}, status=400)
+    server.serve(CHAT, refusal, *[fine("openai")] * 3)
     product = Product(tmp_path / "home", worker, {"m": model("openai/local", server, "/v1")})
     agent = product.agent()
     await agent.start()
+    shots = (AttachmentPart("shot.png", "image/png", data=base64.b64encode(PNG).decode()),) if with_picture else ()
     try:
-        await say(agent, "read", (AttachmentPart("a.pdf", "application/pdf", data=base64.b64encode(PNG).decode()),))
+        await say(agent, "read", (AttachmentPart("a.pdf", "application/pdf", data=PDF), *shots))
     finally:
         await agent.close()
-    await product.run("look", images=[picture], fresh=True)
-    assert [shown(call.json) for call in calls(server)] == [True, False, True]
+    product.session = agent.conversation.info.id
+    await product.run("look", images=[picture])
+    first, again, later = (json.dumps(call.json) for call in calls(server))
+    assert [PDF in one for one in (first, again, later)] == [True, False, False], "another process knows it, too"
+    assert (shown(json.loads(again)), shown(json.loads(later))) == (with_picture and sees, sees)
+    assert "a.pdf (application/pdf) cannot be read by this model" in later
 
 
 async def test_a_refusal_for_anything_else_is_told_and_the_picture_stays(

@@ -91,6 +91,14 @@ def test_the_summary_takes_a_marker_that_is_left() -> None:
     assert marked_places([], False, forgets=True) == []
 
 
+def test_what_an_undo_brings_back_is_marked_where_it_ended() -> None:
+    """The answers since then are of another beginning: what was written there fits no longer."""
+    roles = ["user", "assistant", "tool", "assistant", "user", "assistant", "tool", "assistant", "user"]
+    assert marked_places(roles, False, forgets=False) == [6, 8]
+    assert marked_places(roles, False, forgets=False, sent_before=3) == [2, 8]
+    assert marked_places(roles, False, forgets=True, sent_before=3) == [0, 2, 8]
+
+
 def test_tools_are_marked_where_there_is_no_system_prompt() -> None:
     tools = [{"name": "a"}, {"name": "b"}]
     messages = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]

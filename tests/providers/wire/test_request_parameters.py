@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,8 @@ import pytest
 
 from agent_tui.models.messages import user_message
 from agent_tui.models.requests import ModelRequest, ModelSpec, SentMessage
+from agent_tui.providers.catalog import own_limit, wire_of
+from agent_tui.providers.direct import encode
 from agent_tui.providers.limits import describe
 from agent_tui.providers.request import build_call
 from agent_tui.providers.worker.client import WorkerClient
@@ -116,6 +120,42 @@ async def test_a_budget_caps_what_the_models_own_settings_ask_for(own: Any, aske
     request = ModelRequest("req_1", spec, "ses_1", [], sent, [], 1_000, "off", capped=True)
     kwargs = build_call(request, describe(spec)).kwargs
     assert (kwargs["max_tokens"], kwargs["extra_body"]["max_completion_tokens"]) == (asked, asked)
+
+
+BEYOND = {64_000, -1, -2}
+OTHER_NAMES: list[tuple[str, dict[str, Any]]] = [
+    ("hosted_vllm/local", {"n_predict": -1}),
+    ("hosted_vllm/local", {"extra_body": {"n_predict": 64_000}}),
+    ("lm_studio/local", {"max_new_tokens": 64_000}),
+    ("hosted_vllm/local", {"sampling_params": {"max_new_tokens": 64_000, "min_p": 0.1}}),
+    ("openai/gpt-4o", {"extra_body": {"options": {"num_predict": -2}}}),
+    ("gemini/gemini-3-pro", {"generationConfig": {"maxOutputTokens": 64_000, "seed": 1}}),
+    ("gemini/gemini-3-pro", {"extra_body": {"generation_config": {"max_output_tokens": 64_000}}}),
+    ("ollama_chat/qwen3", {"options": {"num_predict": -1, "num_ctx": 4_096}}),
+    ("bedrock/anthropic.claude-opus-4-6-v1:0", {"inferenceConfig": {"maxTokens": 64_000}}),
+    ("anthropic/claude-opus-4-6", {"extra_body": {"max_tokens": 64_000}}),
+]
+
+
+@pytest.mark.parametrize(("name", "own"), OTHER_NAMES)
+async def test_a_budget_caps_it_under_every_name(name: str, own: dict[str, Any]) -> None:
+    """Whatever the server calls it: no number in the request is above what is left, and none is without end."""
+    spec = ModelSpec("m", name, extra=copy.deepcopy(own), api_base="http://127.0.0.1:1/v1")
+    request = ModelRequest("req_1", spec, "ses_1", [], [SentMessage(user_message("hi"), "msg_1")], [], 1_000, "off")
+    info = describe(spec)
+    assert own_limit(spec, info.target) in (0, 64_000)
+    free, held = (
+        _numbers(encode(call, spec, info.target, None).body if wire_of(info.target) else call.kwargs)
+        for call in (build_call(request, info), build_call(replace(request, capped=True), info))
+    )
+    assert free & BEYOND and not held & BEYOND and 1_000 in held
+    assert spec.extra == own, "what is configured stays"
+
+
+def _numbers(value: Any) -> set[float]:
+    if isinstance(value, dict):
+        return {found for inner in value.values() for found in _numbers(inner)}
+    return {value} if isinstance(value, (int, float)) else set()
 
 
 async def _asked(worker: WorkerClient, tmp_path: Path, server: Loopback, name: str, **more: Any) -> dict[str, Any]:

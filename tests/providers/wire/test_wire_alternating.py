@@ -1,4 +1,5 @@
-"""User messages in a row, as they follow a compaction: one message where chat templates refuse two."""
+"""Chat templates that want the roles to alternate: two user messages in a row, as they follow a compaction, and a user
+message after a tool's result, as it follows an interrupted turn."""
 
 from __future__ import annotations
 
@@ -6,7 +7,14 @@ import json
 
 import pytest
 
-from agent_tui.models.messages import AttachmentPart, Message, SummaryPart, TextPart
+from agent_tui.models.messages import (
+    AttachmentPart,
+    Message,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from tests.support.wire import answer, body, spec, user
 
 STRICT = ("mistral/devstral-medium", "openai/mistral-small", "openai/gemma-3-27b-it", "openai/local-model")
@@ -50,3 +58,22 @@ def test_a_picture_joins_as_a_block() -> None:
     messages = [user("a", "Look."), Message("b", "user", [picture, TextPart("Here.")])]
     (_, sent) = body(spec("openai/local-model"), messages)["messages"]
     assert [b["type"] for b in sent["content"]] == ["text", "image_url", "text"]
+
+
+@pytest.mark.parametrize("model", [*STRICT, *LENIENT])
+@pytest.mark.parametrize("picture", [False, True])
+def test_after_a_result_the_model_speaks_before_the_user(model: str, picture: bool) -> None:
+    """A turn that was interrupted while tools ran, what the user wanted in before the next step, a picture in a
+    result: all of it is a user message after one of a tool."""
+    shown = [AttachmentPart("a.png", "image/png", data="AAAA")] if picture else []
+    messages = [
+        user("a", "Look."),
+        answer("b", spec(model), ToolCallPart("c1", "read", "{}")),
+        Message("c", "tool", [ToolResultPart("c1", "read", "text"), *shown]),
+        user("d", "Stop. Another way."),
+    ]
+    roles = [m["role"] for m in body(spec(model), messages)["messages"]]
+    if model in STRICT:
+        assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+    else:
+        assert roles == ["system", "user", "assistant", "tool", "user", *(["user"] if picture else [])]

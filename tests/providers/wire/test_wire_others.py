@@ -185,6 +185,7 @@ def test_mistral() -> None:
             },
             {"role": "tool", "tool_call_id": "8b688e7f8", "content": "A"},
             {"role": "tool", "tool_call_id": "5e96104e8", "content": "B"},
+            {"role": "assistant", "content": "OK."},
             {"role": "user", "content": "thanks"},
         ],
         "model": "magistral-medium-latest",
@@ -310,6 +311,7 @@ def test_cohere() -> None:
         },
         {"role": "tool", "tool_call_id": "call_1", "content": "A"},
         {"role": "tool", "tool_call_id": "call_2", "content": "B"},
+        {"role": "assistant", "content": "OK."},
         {"role": "user", "content": "thanks"},
     ]
 
@@ -333,6 +335,7 @@ def test_ollama() -> None:
             },
             {"role": "tool", "content": "A", "images": [], "tool_call_id": "call_1"},
             {"role": "tool", "content": "B", "images": [], "tool_call_id": "call_2"},
+            {"role": "assistant", "content": "OK.", "images": []},
             {"role": "user", "content": "thanks", "images": []},
         ],
         "options": {"num_predict": 8000, "num_ctx": 200_000},
@@ -368,6 +371,7 @@ def test_a_plain_server() -> None:
             },
             {"role": "tool", "tool_call_id": "call_1", "content": "A"},
             {"role": "tool", "tool_call_id": "call_2", "content": "B"},
+            {"role": "assistant", "content": "OK."},
             {"role": "user", "content": "thanks"},
         ],
         "model": "local-model",

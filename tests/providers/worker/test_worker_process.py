@@ -12,24 +12,23 @@ from pathlib import Path
 import pytest
 
 from agent_tui.errors import WorkerError
-from agent_tui.models.calibration import words_only
+from agent_tui.models.calibration import KINDS, words_only
 from agent_tui.models.requests import Delta, ModelSpec
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import Loopback, Reply, chat_events, sse
-from tests.support.model_calls import collect, make_request, run_python
+from tests.support.model_calls import HELLO_WORLD, collect, make_request, run_python
 from tests.support.waiting import ended, running
 
 ROOT = Path(__file__).resolve().parents[3]
-HELLO_WORLD = (1, 1, *[0] * 9)
-ECHO = """
+ECHO = f"""
 import json, sys
 for line in sys.stdin.buffer:
     message = json.loads(line)
     if message["op"] == "count":
-        counts = {"counts": [[1, *[0] * 10]] * len(message["v"]["texts"])}
-        print(json.dumps({"op": "counts", "id": message["id"], "v": counts}), flush=True)
+        counts = {{"counts": [[1, *[0] * {len(KINDS) - 1}]] * len(message["v"]["texts"])}}
+        print(json.dumps({{"op": "counts", "id": message["id"], "v": counts}}), flush=True)
     if message["op"] == "ping":
-        print('{"op":"pong","id":0,"v":{}}', flush=True)
+        print('{{"op":"pong","id":0,"v":{{}}}}', flush=True)
 """
 
 

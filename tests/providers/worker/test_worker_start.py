@@ -11,7 +11,7 @@ import pytest
 
 from agent_tui.providers.worker import start
 from agent_tui.providers.worker.client import WorkerClient
-from tests.support.model_calls import run_python
+from tests.support.model_calls import HELLO_WORLD, run_python
 from tests.support.waiting import ended
 
 
@@ -30,11 +30,11 @@ async def test_the_early_worker_is_the_one_that_is_used(tmp_path: Path) -> None:
     early = start._early
     assert early is not None
     client = WorkerClient()
-    assert await client.count(["hello world"]) == [(1, 1, *[0] * 9)]
+    assert await client.count(["hello world"]) == [HELLO_WORLD]
     assert client.pid == early.pid
     await client.close()
     other = WorkerClient()
-    assert await other.count(["hello world"]) == [(1, 1, *[0] * 9)], "it is handed over once; the next is a new one"
+    assert await other.count(["hello world"]) == [HELLO_WORLD], "it is handed over once; the next is a new one"
     assert other.pid != early.pid
     await other.close()
 
@@ -46,7 +46,7 @@ async def test_one_that_died_meanwhile_is_replaced(tmp_path: Path) -> None:
     early.kill()
     await asyncio.to_thread(early.wait)
     client = WorkerClient()
-    assert await client.count(["hello world"]) == [(1, 1, *[0] * 9)]
+    assert await client.count(["hello world"]) == [HELLO_WORLD]
     assert client.pid != early.pid
     await client.close()
 

@@ -11,7 +11,7 @@ from agent_tui.models.calibration import words_only
 from agent_tui.models.requests import Delta, Finished, ModelSpec, Started, ToolSchema
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_chunk, chat_events, chat_stream, sse
-from tests.support.model_calls import KEY, collect, environment, make_request
+from tests.support.model_calls import HELLO_WORLD, KEY, collect, environment, make_request
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -166,7 +166,7 @@ async def test_counting_answers_while_a_model_streams(worker: WorkerClient, serv
     server.serve("/v1/chat/completions", Reply([sse(chat_events(["begun"], None, done=False))], hang=True))
     stream = worker.stream(make_request(local(server)))
     await anext(stream)
-    assert await worker.count(["hello world", ""]) == [(1, 1, *[0] * 9), words_only(0)]
+    assert await worker.count(["hello world", ""]) == [HELLO_WORLD, words_only(0)]
     await stream.aclose()
 
 

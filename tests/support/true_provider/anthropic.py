@@ -295,6 +295,7 @@ class Anthropic:
             events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
             events.append({"type": "content_block_stop", "index": index})
         stop = "max_tokens" if answer.cut else "tool_use" if answer.calls else "end_turn"
+        stop = "refusal" if answer.refused else stop
         end: dict[str, Any] = {**start, "output_tokens": usage.output}
         if self.model.details:
             end["output_tokens_details"] = {"thinking_tokens": usage.reasoning}

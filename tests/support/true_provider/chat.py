@@ -1,5 +1,6 @@
-"""OpenAI's chat completions, in two flavours: OpenAI's own with hidden reasoning, and a local server's (vLLM) whose
-template wants roles to alternate, shows its reasoning and keeps what comes back of it inside a tool loop."""
+"""OpenAI's chat completions, in two flavours: OpenAI's own with hidden reasoning, and a local server's (vLLM),
+which shows its reasoning and keeps what comes back of it inside a tool loop, and whose template may want roles to
+alternate."""
 
 from __future__ import annotations
 
@@ -107,7 +108,7 @@ class Chat:
                 open_calls = self._check_answer(message, n)
             if role != "assistant" and message.get("content") is None:
                 raise Refused(f"Invalid value for 'content': expected a string, got null. (messages[{n}])")
-            if self.model.templates:
+            if self.model.alternates:
                 self._check_template(role, previous, n)
             previous = role
         if open_calls:

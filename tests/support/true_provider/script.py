@@ -16,8 +16,14 @@ _WORDS = words_of(
     "memory again and describe limits properly"
 )
 _HEADING = re.compile(r"^## (.+)$", re.M)
+_ASKED = "Answer with exactly these headings"
 KINDS = ("talk", "read", "large", "parallel", "grep", "shell", "loop", "huge")
 WEIGHTS = (24, 22, 12, 12, 8, 8, 10, 4)
+
+
+def asks_for_headings(question: Question) -> str:
+    """What a request for a summary says from where it asks for headings; empty for any other."""
+    return question.system.partition(_ASKED)[2] or question.last_user.partition(_ASKED)[2]
 
 
 @dataclass(slots=True, frozen=True)
@@ -52,12 +58,12 @@ class Script:
         answer = Answer(reasoning_tokens=0)
         if question.thinking and question.may_think:
             words = rng.choice((20, 40, 80, 160, 400)) * self._scale()
-            answer.reasoning = self.words(rng, max(8, int(words)))
+            answer.reasoning = self.says(rng, max(8, int(words)))
         if step < steps and "read" in question.tools:
-            answer.text = self.words(rng, rng.randint(4, 20)) if rng.random() < 0.5 else ""
+            answer.text = self.says(rng, rng.randint(4, 20)) if rng.random() < 0.5 else ""
             answer.calls = self._calls(kind, rng, question.tools, number)
         else:
-            answer.text = self.words(rng, max(10, int(rng.choice((20, 60, 150, 400)) * self._scale())))
+            answer.text = self.says(rng, max(10, int(rng.choice((20, 60, 150, 400)) * self._scale())))
         return answer
 
     def _scale(self) -> float:
@@ -85,7 +91,7 @@ class Script:
         """The answer to a request for a summary; None for a call that fails."""
         rng = random.Random(f"{self.seed}/summary/{call}")
         fate = rng.random() if self.bad_summaries else 1.0
-        headings = _HEADING.findall(question.system) or ["Summary"]
+        headings = _HEADING.findall(asks_for_headings(question)) or ["Summary"]
         if fate < 0.08:
             return None
         if fate < 0.16:
@@ -93,7 +99,11 @@ class Script:
         if fate < 0.36:
             headings = rng.sample(headings, max(1, len(headings) - 2))
         words = max(12, int(60 * self._scale()))
-        return Answer(text="\n\n".join(f"## {name}\n{self.words(rng, words)}" for name in headings))
+        return Answer(text="\n\n".join(f"## {name}\n{self.says(rng, words)}" for name in headings))
+
+    def says(self, rng: random.Random, words: int) -> str:
+        """Text of about so many words."""
+        return self.words(rng, words)
 
     @staticmethod
     def words(rng: random.Random, count: int) -> str:
@@ -113,9 +123,9 @@ class BusyScript(Script):
         rng = random.Random(f"{self.seed}/{turn}/{step}")
         answer = Answer(reasoning_tokens=0)
         if question.thinking and question.may_think:
-            answer.reasoning = self.words(rng, 60)
+            answer.reasoning = self.says(rng, 60)
         if step < self.steps:
             answer.calls = [self._read(rng, 0.001, f"call_{number}_{i}") for i in range(self.calls)]
         else:
-            answer.text = self.words(rng, 120)
+            answer.text = self.says(rng, 120)
         return answer

@@ -6,7 +6,7 @@ import json
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Protocol
@@ -17,11 +17,13 @@ from tests.support.true_provider.cache import PrefixCache
 from tests.support.true_provider.chat import Chat
 from tests.support.true_provider.gemini import Gemini
 from tests.support.true_provider.responses import Responses
-from tests.support.true_provider.script import Script
+from tests.support.true_provider.script import Script, asks_for_headings
 from tests.support.true_provider.tokens import Tokenizer
 from tests.support.true_provider.wire import Answer, Exchange, Model, Question, Refusal, Refused, Signer, Tools, Usage
 
 LEAST_OUTPUT = 16
+TOO_LONG = "Your input exceeds the context window of this model. Please adjust your input and try again."
+"""As OpenAI says it, without a number."""
 DIALECTS: dict[str, Any] = {"anthropic": Anthropic, "chat": Chat, "responses": Responses, "gemini": Gemini}
 
 
@@ -30,6 +32,7 @@ class Dialect(Protocol):
 
     explicit_cache: bool
     strict_output: bool
+    model: Model
 
     def read(self, body: dict[str, Any], headers: Mapping[str, str], path: str) -> Question: ...
     def output(self, answer: Answer) -> int: ...
@@ -57,15 +60,26 @@ class Truth:
 
 
 class TrueProvider:
-    """A provider on 127.0.0.1. ``turn`` is set by whoever drives it, before each message."""
+    """A provider on 127.0.0.1. ``turn`` is set by whoever drives it, before each message.
+
+    Of the next request of a turn it may be told to report another usage (``lie``), or to refuse it as too long
+    (``refuse``); ``only_count`` has it refuse all that come, and count them.
+    """
 
     def __init__(
-        self, dialect: str, model: Model, script: Script, cache: Callable[[bool], PrefixCache] = PrefixCache
+        self,
+        dialect: str,
+        model: Model,
+        script: Script,
+        cache: Callable[[bool], PrefixCache] = PrefixCache,
+        vocabulary: Callable[[str], int] | None = None,
     ) -> None:
         self.model, self.script = model, script
         self.truth = Truth()
         self.turn = 0
-        tools = Tools(model, Tokenizer(model.factor, model.noise), Signer(model.name))
+        self.lie: Callable[[Usage], Usage] | None = None
+        self.refuse = self.only_count = False
+        tools = Tools(model, Tokenizer(model.factor, model.noise, vocabulary), Signer(model.name))
         self.dialect: Dialect = DIALECTS[dialect](tools)
         self._tokenizer = tools.tokenizer
         self.cache = cache(self.dialect.explicit_cache)
@@ -84,6 +98,11 @@ class TrueProvider:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def resize(self, window: int) -> None:
+        """The server is started anew with another window."""
+        self.model = replace(self.model, window=window)
+        self.dialect.model = self.model
 
     def count(self, text: str) -> int:
         """Tokens of a text by this provider's tokenizer."""
@@ -111,7 +130,14 @@ class TrueProvider:
             self._note(question, "count", "", "")
             return 200, "application/json", self.dialect.counted(question)
         # A request for a summary is told by what it says; nothing else asks for headings.
-        kind = "summary" if "## " in question.system and "BEGIN CONVERSATION" in question.last_user else "turn"
+        kind = "summary" if asks_for_headings(question) else "turn"
+        if self.only_count:
+            self._note(question, kind, "only counted", "")
+            raise Refused("It is only counted", why="only counted")
+        if self.refuse and kind == "turn":
+            self.refuse = False
+            self._note(question, kind, "told to", TOO_LONG)
+            raise Refused(TOO_LONG, code="context_length_exceeded", why="told to")
         room = self._room(question, kind)
         answer = self._scripted(question, kind)
         if answer is None:
@@ -120,7 +146,10 @@ class TrueProvider:
         usage = self._count(question, answer, room, kind)
         exchange = self._note(question, kind, "", "")
         exchange.usage, exchange.verdict = usage, self.cache.verdict
-        data = self.dialect.answer(question, answer, usage)
+        lie, told = self.lie, usage
+        if lie is not None and kind == "turn":
+            self.lie, told, exchange.lied = None, lie(usage), True
+        data = self.dialect.answer(question, answer, told)
         if kind == "turn":
             self._steps[self.turn] = self._steps.get(self.turn, 0) + 1
         return 200, "text/event-stream", data
@@ -215,7 +244,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(404, "application/json", b'{"error": {"message": "not found"}}')
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        raw = self.rfile.read(length := int(self.headers.get("Content-Length") or 0))
+        if len(raw) < length:
+            return  # Who asked was killed or interrupted while it sent.
         headers = {name.lower(): value for name, value in self.headers.items()}
         self._send(*self.provider.handle(urlsplit(self.path).path, headers, raw))
 

@@ -11,15 +11,15 @@ from typing import Any, Literal
 
 from tests.support.true_provider.tokens import Tokenizer
 
-Refusal = Literal["", "input", "output", "invalid", "failed"]
+Refusal = Literal["", "input", "output", "invalid", "failed", "told to", "only counted"]
 
 
 @dataclass(slots=True, frozen=True)
 class Model:
     """A model as its provider knows it. ``factor`` and ``noise`` are its tokenizer's; ``thinks``: it can reason;
     ``summarised``: the thinking it shows is shorter than what it thought and is counted for; ``details``: usage tells
-    the reasoning tokens; ``templates``: roles must alternate; ``hits``: it reports the cache as DeepSeek does;
-    ``max_output`` is the most it may be asked for."""
+    the reasoning tokens; ``templates``: a local server's, which shows its reasoning; ``alternates``: roles must;
+    ``hits``: it reports the cache as DeepSeek does; ``max_output`` is the most it may be asked for."""
 
     name: str
     window: int
@@ -30,6 +30,7 @@ class Model:
     summarised: bool = False
     details: bool = False
     templates: bool = False
+    alternates: bool = False
     hits: bool = False
 
 
@@ -90,13 +91,15 @@ class Call:
 
 @dataclass(slots=True)
 class Answer:
-    """What the model answers. ``reasoning`` is what it shows of its thinking, ``reasoning_tokens`` what it cost."""
+    """What the model answers. ``reasoning`` is what it shows of its thinking, ``reasoning_tokens`` what it cost.
+    ``refused``: the text says that it will not."""
 
     text: str = ""
     reasoning: str = ""
     reasoning_tokens: int = 0
     calls: list[Call] = field(default_factory=list)
     cut: bool = False
+    refused: bool = False
 
 
 @dataclass(slots=True)
@@ -114,7 +117,7 @@ class Usage:
 class Exchange:
     """One request and what became of it, as the provider knows it. ``kind`` is ``turn``, ``summary`` or ``count``;
     ``fixed`` are the tokens of system prompt and tools, ``newest_user`` of the newest message of the user,
-    ``thought`` of earlier thinking."""
+    ``thought`` of earlier thinking. ``usage`` is true; ``lied``: something else was reported."""
 
     number: int
     turn: int
@@ -132,6 +135,7 @@ class Exchange:
     dropped: int = 0
     thought: int = 0
     verdict: Any = None
+    lied: bool = False
 
 
 class Signer:

@@ -1,0 +1,500 @@
+"""The facts in messages that a compaction takes away, read without a model: the user's rules and words, plans, todos,
+questions, decisions, errors, commands, paths, numbers, addresses and ids.
+
+Only what the user typed can be a rule; where a sentence of theirs may be one, it is. What tools and files say, and what
+was pasted, is data. Everything is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from operator import is_
+from typing import Literal, TypeAlias
+
+from agent_tui.context.compaction.summary_parts import TODO_TOOL, in_our_words, paths_in
+from agent_tui.models.messages import (
+    APPROVED,
+    FEEDBACK,
+    PLAN_TOOL,
+    REFUSED,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    written_in,
+)
+from agent_tui.providers.secrets import redactor
+from agent_tui.records import dataclass
+from agent_tui.text.clean import pictured, sentences_in
+from agent_tui.text.search import fold
+from agent_tui.tools.aliases import own_name
+
+FactKind = Literal[
+    "rule", "typed", "plan", "todo", "question", "decision", "error", "command", "path", "number", "url", "id"
+]
+KINDS: tuple[FactKind, ...] = (
+    "rule", "typed", "plan", "todo", "question", "decision", "error", "command", "path", "number", "url", "id"
+)  # fmt: skip
+"""In the order in which people are shown them."""
+
+WHOLE = 400
+"""A message of the user of up to so many characters is one fact; a longer one is read sentence by sentence."""
+
+PASTE = 8_000
+"""From so many characters on a text was hardly typed: only its rules and the lines that carry a fact are read."""
+
+LINE = 300
+"""Characters of one fact that nobody typed, and of a line of a paste; what is longer is none."""
+
+LONG_LINE = 20_000
+"""Characters from which on a line of an answer is data, and is not read."""
+
+STRETCH = 65_536
+"""Characters of a text that are searched at once."""
+
+MOST_LINES = 100
+"""Lines that are read of one paste."""
+
+MOST_ERRORS = MOST_ATOMS = 5
+"""Errors of one result, the last; addresses, ids and changed names of one message of a tool, each."""
+
+MOST = 1_000
+"""Facts of one kind, but the user's rules: of twice as many of the newest the shortest."""
+
+
+@dataclass(slots=True, frozen=True)
+class Fact:
+    """One fact as it was said, without secrets and control characters. ``message_id`` and ``role`` are those of the
+    message that says it."""
+
+    kind: FactKind
+    text: str
+    message_id: str
+    role: Role
+
+
+_Results: TypeAlias = dict[str, tuple[Message, ToolResultPart]]
+"""The results of calls with their messages, by the call's id."""
+
+_STANDING = """
+never always must mustn shouldn should shall only prefer prefers preferred preferably avoid ensure remember don
+forbidden prohibited required not dont cannot no without whenever unless until each every want wants like hate
+important mandatory keep before after allowed use
+nie niemals immer stets nicht kein keine keinen keiner keinem muss müssen musst soll sollen sollst sollte darf
+dürfen darfst nur lieber bevorzuge bevorzugt vermeide vermeiden unbedingt keinesfalls ohne statt verboten achte
+verwende benutze nutze bitte jedes jeder jede
+jamais toujours pas doit doivent dois devez devons faut interdit évite évitez éviter préfère préférez préférer
+seulement uniquement sans plutôt utilise utilisez obligatoire chaque
+nunca siempre jamás debe deben debes prohibido evita evite evitar prefiero prefiere preferimos solo sólo solamente
+sin usa utiliza cada sempre não nao deve devem prefira prefiro apenas somente sem mai non devi devono preferisci
+soltanto senza ogni vietato
+nooit altijd niet geen moet moeten alleen nigdy zawsze musi tylko unikaj asla daima mutlaka sadece
+никогда всегда не нельзя должен должна должно должны обязательно только избегай предпочитаю используй ніколи завжди
+لا لن دائما دائمًا أبدا أبدًا يجب ينبغي ممنوع يمنع فقط تجنب استخدم أفضل بدون עדיף תמיד אסור חייב רק אל לא
+हमेशा कभी मत नहीं केवल
+"""
+_RULE_WORDS = frozenset(_STANDING.split())
+_SAID = (
+    "n't|make sure|from now on|stick to|instead of|rather than|at most|at least|ask me|ask first|hay que|n\u2019t|"
+    "不要|不能|不得|不许|不許|不可|不准|不应|不該|不用|必须|必須|务必|務必|禁止|总是|總是|永远|永遠|始终|始終|从不|從不|"
+    "绝不|絕不|请勿|請勿|勿|别|別|应该|應該|应当|應當|只|优先|優先|避免|最好|一定|尽量|盡量|喜欢|喜歡|每次|"
+    "ないで|しない|禁じ|必ず|常に|絶対|いつも|べき|なければ|ならない|はいけ|てはなら|ください|下さい|避け|だけ|のみ|好み|"
+    "ほしい|欲しい|こと。|毎回|ません|항상|절대|마세요|말 것|지 마|해야|반드시|금지|선호|피하|하지 말|만 사용"
+)
+_PIECES = _SAID.split("|")
+_ASCII_PIECES = [piece for piece in _PIECES if piece.isascii()]
+_LASTING = re.compile(
+    r"^(?:please )?(?:never|always|do not ever|don['’]t ever)\b(?! mind\b)(?=\W+\w)|^(?:nie|niemals|immer|ab jetzt)\b|"
+    r"\b(?:you|we|code|it) must (?:never|always|not)\b|\b(?:from now on|in future|every time you|at all times)\b|"
+    r"^(?:von nun an|jamais|toujours|désormais|nunca|siempre|sempre|mai)\b|^(?:никогда|всегда)\b|"
+    "永远|永遠|始终|始終|总是|總是|绝不|絕不|从现在|從現在|必ず|常に|今後|항상|절대|앞으로|دائما|أبدا",
+    re.IGNORECASE,
+)
+"""What says that a rule is for good."""
+_BEGINNING = """
+avoid stick stop respect follow reply answer respond speak name treat assume leave limit ask wait format indent
+write call let be note pin commit run check test put target support antworte schreib schreibe lass halte nimm
+réponds écris garde responde escribe mantén
+"""
+_IMPERATIVES = frozenset(_BEGINNING.split())
+"""Words that begin a rule; those that ask for work (fix, read, show) do not."""
+_WORD = re.compile(r"\w+")
+_BETWEEN = re.compile(r"\W")
+_DECISION = re.compile(
+    r"(?<!\w)(?:decid\w+|decision|chose|chosen|choose|settled on|agreed|opted|picked|going with|go with|"
+    r"(?:we|i)(?:'ll| will| shall) (?:use|keep|take|go|stick)|resolved to|conclusion|therefore we|"
+    r"entschieden|entscheidung|entscheiden|beschlossen|wir nehmen|ich nehme|décid\w+|décision|choisi\w*|retenu|"
+    r"decidi\w+|decisión|elegi\w+|optamos|decisão|escolhi\w*|deciso|scelto|решен\w+|решил\w*|выбра\w+)(?!\w)|"
+    r"决定|決定|选择了|選擇了|采用|採用|选定|決め|にすることに|결정|선택했|قررنا|قررت|القرار|اخترنا",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(
+    r"open question|still open|unresolved|undecided|not (?:yet )?(?:decided|clear|known)|unclear|to be decided|\btbd\b|"
+    r"offene frage|noch offen|ungeklärt|question ouverte|pregunta abierta|未解決|未决|待定|سؤال مفتوح",
+    re.IGNORECASE,
+)
+_ASKED = re.compile(r"[?？؟]['\"”’»)\]*_]*$")
+_YES_NO = re.compile(
+    r"\W*(?:yes|no|yep|nope|ok|okay|sure|ja|nein|oui|non|sí|si|sim|não|да|нет|好|是|不|对|對|はい|いいえ|네|아니|نعم|لا)"
+    r"(?![^\W_])|\W*[好是不对對]",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    r"\b\w*(?:Error|Exception|Panic|Failure)\b|\b(?:error|fatal|panic|failed|failure|denied|refused|not found|"
+    r"no such|cannot|unable|undefined|unexpected|timed out|segmentation fault|killed)\b|错误|錯誤|失败|失敗|エラー|"
+    r"오류|خطأ|fehler|erreur|ошибка",
+    re.IGNORECASE,
+)
+_SURE_ERROR = re.compile(r"^\W*(?:[\w.]*(?:Error|Exception)\b|(?:error|fatal|panic|错误|エラー)\b.{0,40}?:)")
+_NUMBER = re.compile(
+    r"[$€£¥]\s?\d|(?<![\w.])\d[\d.,_]{0,24}\s?(?:%|‰|°|€|\$|[µnm]?s\b|sec|min|h\b|hours?\b|days?\b|weeks?\b|months?\b|"
+    r"years?\b|[kKMGT]i?[Bb]\b|B\b|bytes?\b|tokens?\b|lines?\b|files?\b|tests?\b|px\b|[kMG]?Hz\b|[rq]ps\b|users?\b|rows?\b|"
+    r"req\w*\b|retries\b|workers?\b|threads?\b|cores?\b|items?\b|entries\b|errors?\b|times\b|x\b|USD\b|EUR\b|"
+    r"Sekunden\b|Stunden\b|Tage\b|Zeilen\b|Dateien\b|jours\b|heures\b|lignes\b|días\b|horas\b|líneas\b|"
+    r"毫秒|秒|分|小时|小時|時間|天|日|个|個|件|行|元|円|万|次|倍|초|분|시간|일|개|ثانية|ثوان|دقيقة|دقائق|ساعة|ساعات|يوم|أيام)|"
+    r"\b(?:port|version|v)\s?\d",
+)
+_URL = re.compile(
+    r"\b(?:https?|ftp|ssh|git|file|wss?|postgres(?:ql)?|redis|mysql|amqps?)://[^\s<>\"'`|)\]}，。、]{3,400}"
+)
+_ID = re.compile(
+    r"(?<![\w/.-])(?:sha\d{1,3}:)?(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?=[0-9a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{7,64}|"
+    r"[A-Z][A-Z0-9]{1,9}-\d{1,7}|#\d{1,7}|[A-Za-z]{2,10}_[0-9A-Za-z]{8,40}(?<=\d))(?![\w/-])"
+)
+_PATH = re.compile(
+    r"(?<![\w/.:@~-])(?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){1,20}[\w.@+-]{0,80}\w|"
+    r"(?<![\w/.:@-])\w[\w-]{0,80}\.(?:py|pyi|js|jsx|ts|tsx|go|rs|c|h|cc|cpp|java|kt|rb|php|sh|sql|toml|ya?ml|json|md|html|"
+    r"css|txt|lock|cfg|ini|env)\b"
+)
+_ATOMS: tuple[tuple[FactKind, re.Pattern[str]], ...] = (("url", _URL), ("path", _PATH), ("id", _ID))
+_DIGIT = re.compile(r"\d")
+_SYMBOL = re.compile(
+    r"^[+ \t]*(?:export\s+|pub(?:\(\w+\))?\s+|public\s+|private\s+|static\s+|async\s+|default\s+)*"
+    r"(?:def|class|function|fn|func|struct|enum|interface|trait|type|const)\s+\*?(\w{2,80})",
+    re.MULTILINE,
+)
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)")
+_BULLET = re.compile(r"^[\s>#*+•·–—-]*(?:\[.\]\s*)?(?:\d{1,3}[.)]\s+)?")
+_EXIT = re.compile(r"\[exit code (\d+)\]")
+
+
+@dataclass(slots=True, frozen=True)
+class _Said:
+    """What one message says, read from ``parts``. ``facts`` stand by themselves, each with what is the same in another
+    one that says it, too; ``asks`` are questions with their words, ``todos`` items with whether they are done;
+    ``answers`` are the words that the user answers with, None where they say yes or no."""
+
+    parts: tuple[Part, ...]
+    facts: tuple[tuple[tuple[FactKind, str], Fact], ...]
+    asks: tuple[tuple[Fact, frozenset[str]], ...]
+    todos: tuple[tuple[bool, Fact], ...]
+    answers: frozenset[str] | None
+
+
+class FactReader:
+    """Reads the facts of messages; one a session, so that each message is read once. What it keeps is of the size of
+    the facts."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Said] = {}
+
+    def read(self, messages: Sequence[Message]) -> list[Fact]:
+        """The facts of messages, in their order; of those that say the same the newest.
+
+        All messages that leave are given, those of earlier summaries included. Of one kind there are at most ``MOST``,
+        but every rule of the user.
+        """
+        hide, results = redactor(), {r.call_id: (m, r) for m in messages if (r := m.tool_result) is not None}
+        said = [self._said(message, results, hide) for message in messages]
+        found: dict[tuple[FactKind, str], Fact] = {}
+        for key, fact in [*_todos(said), *_questions(messages, said), *(pair for one in said for pair in one.facts)]:
+            found.pop(key, None)
+            found[key] = fact
+        by_kind: dict[FactKind, list[Fact]] = {}
+        for fact in found.values():
+            by_kind.setdefault(fact.kind, []).append(fact)
+        whole = {id(f) for kind, facts in by_kind.items() for f in _most(kind, facts)}
+        place = {m.id: i for i, m in enumerate(messages)}
+        return sorted((f for f in found.values() if id(f) in whole), key=lambda f: place[f.message_id])
+
+    def _said(self, message: Message, results: _Results, hide: Callable[[str], str]) -> _Said:
+        parts = (*message.parts, *(results[c.call_id][1] for c in message.tool_calls if c.call_id in results))
+        known = self._known.get(message.id)
+        if known is not None and len(known.parts) == len(parts) and all(map(is_, known.parts, parts)):
+            return known
+        said = _read(message, parts, results, hide)
+        if message.status != "streaming":
+            self._known[message.id] = said
+        return said
+
+
+def read_facts(messages: Sequence[Message]) -> list[Fact]:
+    return FactReader().read(messages)
+
+
+def _read(message: Message, parts: tuple[Part, ...], results: _Results, hide: Callable[[str], str]) -> _Said:
+    asked = _short_sentences(_prose(message.text)) if message.role == "assistant" else ()
+    asks = _shown((Fact("question", s, message.id, "assistant") for s in asked if _ASKED.search(s)), hide)
+    items = [item for call in message.tool_calls for item in _items(message, call, results)]
+    said = message.text[:PASTE] if message.role == "user" else ""
+    return _Said(
+        parts,
+        tuple(
+            ((fact.kind, fold(fact.text) if fact.kind in ("rule", "typed") else fact.text), fact)
+            for fact in _shown(_of(message, results), hide)
+        ),
+        tuple((fact, frozenset(_content(fact.text))) for fact in asks),
+        tuple(zip((done for done, _ in items), _shown((fact for _, fact in items), hide), strict=True)),
+        None if _YES_NO.match(said) else frozenset(_content(said)),
+    )
+
+
+def _shown(facts: Iterable[Fact], hide: Callable[[str], str]) -> list[Fact]:
+    """Facts without secrets and control characters."""
+    found = list(facts)
+    whole = "\n".join(fact.text for fact in found)
+    if pictured(hide(whole)) == whole:
+        return found
+    return [replace(fact, text=pictured(hide(fact.text))) for fact in found]
+
+
+def _most(kind: FactKind, facts: list[Fact]) -> list[Fact]:
+    if kind == "rule" or len(facts) <= MOST:
+        return facts
+    return sorted(facts[-2 * MOST :], key=lambda f: len(f.text))[:MOST]
+
+
+def _of(message: Message, results: _Results) -> Iterator[Fact]:
+    """The facts that one message says by itself."""
+    if message.role == "user":
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                yield from _typed(message, part.text, part.pasted or [])
+    elif message.role == "assistant":
+        yield from _answered(message)
+        for call in message.tool_calls:
+            if call.call_id in results:
+                yield from _called(message, call, *results[call.call_id])
+    else:
+        result = message.tool_result
+        if result is not None:
+            yield from _said_to_tools(message, result)
+
+
+# What the user typed
+
+
+def is_rule(sentence: str) -> bool:
+    """Returns whether a sentence that the user typed may say how things are to be done: in doubt it does."""
+    small, start = sentence.lower(), 0
+    while start < len(small):
+        end = found.start() if (found := _BETWEEN.search(small, start + STRETCH)) is not None else len(small)
+        words = _WORD.findall(small, start, end)
+        begins = words[1:2] if words[:1] == ["please"] else words[:1]
+        if not _RULE_WORDS.isdisjoint(words) or (start == 0 and not _IMPERATIVES.isdisjoint(begins)):
+            return True
+        start = end
+    return any(piece in small for piece in (_ASCII_PIECES if small.isascii() else _PIECES))
+
+
+def lasting_rule(message: Message) -> str:
+    """The first sentence that the user typed and that says how things are to be from now on, or nothing. What was
+    pasted is others' text, and what only asks for work holds for that work."""
+    own, at = "", 0
+    for start, end in written_in(message).pasted:
+        own, at = f"{own}{message.text[at:start]}\n", max(at, end)
+    own += message.text[at:]
+    if len(own) > PASTE or own.startswith("!"):
+        return ""
+    return next((s for s in sentences_in(own) if len(s) <= WHOLE and _LASTING.search(s) and is_rule(s)), "")
+
+
+def _typed(message: Message, text: str, pasted: list[list[int]]) -> Iterator[Fact]:
+    own, pastes, at = [], [], 0
+    for start, end in pasted:
+        own.append(text[at:start])
+        pastes.append(text[start:end])
+        at = max(at, end)
+    own.append(text[at:])
+    for piece in own:
+        if len(piece) > PASTE:
+            yield from _pasted(message, piece, own=True)
+            continue
+        for sentence in [piece.strip()] if len(piece) <= WHOLE else sentences_in(piece):
+            if sentence:
+                yield Fact("rule" if is_rule(sentence) else "typed", sentence, message.id, "user")
+    for piece in pastes:
+        if len(piece) > WHOLE:
+            yield from _pasted(message, piece, own=False)
+        elif piece.strip():
+            yield Fact("typed", piece.strip(), message.id, "user")
+
+
+def _pasted(message: Message, text: str, own: bool) -> Iterator[Fact]:
+    """The lines of a text that was hardly typed that carry a fact, and the rules where the user may have written them
+    (``own``). What reads as a rule in a paste is what others wrote: it is one only where the user says it."""
+    count = 0
+    for line in sentences_in(text):
+        if own and is_rule(line):
+            yield Fact("rule", line, message.id, "user")
+        elif count < MOST_LINES and len(line) <= LINE and (_carries(line) or is_rule(line)):
+            count += 1
+            yield Fact("typed", line, message.id, "user")
+        elif not own and count >= MOST_LINES:
+            return
+
+
+def _carries(line: str) -> bool:
+    return any(p.search(line) for p in (_DIGIT, _URL, _PATH, _ERROR, _DECISION))
+
+
+def _said_to_tools(message: Message, result: ToolResultPart) -> Iterator[Fact]:
+    """What the user said where a tool or the program asked them, known by what only the program writes into
+    ``display``; and the plans that they approved."""
+    display = result.display or {}
+    name, text = own_name(result.name), result.text
+    if name == PLAN_TOOL and display.get(APPROVED):
+        for line in str(display.get("text") or "").splitlines():
+            if stripped := _BULLET.sub("", line).strip():
+                yield Fact("plan", stripped, message.id, "tool")
+        return
+    said = ""
+    if name == PLAN_TOOL and "answer" in display and FEEDBACK in text:
+        said = text.partition(FEEDBACK)[2].rpartition("\nRevise it and present it again.")[0]
+    elif name == "ask" and "answer" in display and not result.is_error:
+        said = text.partition("The user wrote: ")[2]
+    elif result.is_error and display == {"kind": "text", "text": result.text} and text.startswith(REFUSED):
+        said = text.partition(FEEDBACK)[2]
+    yield from _typed(message, said.strip(), []) if said.strip() else ()
+
+
+# What was answered
+
+
+def _prose(text: str) -> str:
+    """Without its blocks of code and lines that nobody reads."""
+    kept, inside = [], False
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            inside = not inside
+        elif not inside and len(line) <= LONG_LINE:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _answered(message: Message) -> Iterator[Fact]:
+    prose = _prose(message.text)
+    said: list[str] = []
+    for sentence in _short_sentences(prose):
+        if _ASKED.search(sentence):
+            continue
+        kind: FactKind | None = "decision" if _DECISION.search(sentence) else None
+        if kind is None and _OPEN.search(sentence):
+            kind = "question"
+        if kind is None and _DIGIT.search(sentence) and _NUMBER.search(sentence):
+            kind = "number"
+        if kind is not None:
+            said.append(sentence)
+            yield Fact(kind, sentence, message.id, "assistant")
+    whole = "\n".join(said)
+    for atomic, pattern in _ATOMS:
+        for atom in dict.fromkeys(m[0].rstrip(".,;:") for m in pattern.finditer(prose)):
+            if atom not in whole:
+                whole += f"\n{atom}"
+                yield Fact(atomic, atom, message.id, "assistant")
+
+
+def _short_sentences(prose: str) -> Iterator[str]:
+    bare = (_BULLET.sub("", sentence).strip() for sentence in sentences_in(prose))
+    return (sentence for sentence in bare if 3 < len(sentence) <= LINE)
+
+
+def _questions(messages: Sequence[Message], said: Sequence[_Said]) -> list[tuple[tuple[FactKind, str], Fact]]:
+    """The questions of answers that the user's next message does not answer: it begins with no yes or no and shares no
+    word of theirs."""
+    answers: frozenset[str] | None = frozenset()
+    left = []
+    for message, one in zip(reversed(messages), reversed(said), strict=True):
+        if message.role == "user" and message.text.strip():
+            answers = one.answers
+        elif answers is not None:
+            left += [fact for fact, words in reversed(one.asks) if not answers & words]
+    return [((fact.kind, fact.text), fact) for fact in reversed(left)]
+
+
+def _content(text: str) -> list[str]:
+    """The words of a text that carry meaning: long ones, and pairs of signs where words are not set apart."""
+    words = re.findall(r"[\u3040-\u30ff\u3400-\u9fff]{2}|[^\W\d_\u3040-\u30ff\u3400-\u9fff]{5,}|\d+", fold(text))
+    return [w for w in words if w not in ("should", "would", "could", "there", "which", "about", "these", "those")]
+
+
+# What was called
+
+
+def _called(message: Message, call: ToolCallPart, at: Message, result: ToolResultPart) -> Iterator[Fact]:
+    name, arguments = in_our_words(call.name, call.arguments)
+    if name in ("write", "edit", "apply_patch") and not result.is_error:
+        paths = [pictured(path) for path in paths_in(arguments)]
+        for path in paths:
+            yield Fact("path", path, message.id, "assistant")
+        if len(paths) == 1:
+            edits = arguments.get("edits")
+            new = [e.get("new_string") for e in edits if isinstance(e, dict)] if isinstance(edits, list) else []
+            written = "\n".join(str(t or "") for t in (*new, arguments.get("content"), arguments.get("input")))
+            for symbol in list(dict.fromkeys(_SYMBOL.findall(written)))[:MOST_ATOMS]:
+                yield Fact("path", f"{paths[0]}: {symbol}", message.id, "assistant")
+    command = arguments.get("command")
+    if isinstance(command, str) and command.strip():
+        line = command.strip().splitlines()[0][:LINE]
+        yield Fact("command", f"{line}{CODE}{_code(result)}", message.id, "assistant")
+        if not result.is_error and len(result.text) <= 2_000:
+            text = result.text
+            for kind, pattern in _ATOMS:
+                atoms = dict.fromkeys(m[0].rstrip(".,;:") for m in pattern.finditer(text))
+                yield from (Fact(kind, atom, at.id, "tool") for atom in list(atoms)[:MOST_ATOMS] if kind != "path")
+    if name == "ask" and not result.is_error and "answer" in (result.display or {}):
+        asked = str(arguments.get("question") or "").strip()
+        yield Fact("decision", " ".join(f"{asked} {result.text}".split()), at.id, "tool")
+    elif result.is_error or isinstance(command, str):
+        mark = _ERROR if result.is_error else _SURE_ERROR
+        lines = [line.strip() for line in result.text[-20_000:].splitlines() if len(line) <= LINE]
+        lines = [line for line in lines if line and not line.startswith((REFUSED, "[exit code"))]
+        errors = list(dict.fromkeys(filter(mark.search, lines))) or (lines[-1:] if result.is_error else [])
+        yield from (Fact("error", line, at.id, "tool") for line in errors[-MOST_ERRORS:])
+
+
+CODE = " → exit "
+"""Between a command and its code, in the text of a fact."""
+
+
+def _code(result: ToolResultPart) -> str:
+    code = (result.display or {}).get("exit_code")
+    if code is None and (found := _EXIT.search(result.text[-200:])):
+        code = found[1]
+    if code is None:
+        code = "failed" if result.is_error else 0
+    return str(code)
+
+
+def _items(message: Message, call: ToolCallPart, results: _Results) -> Iterator[tuple[bool, Fact]]:
+    """The items of a todo list, each with whether it is done."""
+    if own_name(call.name) != TODO_TOOL or call.call_id not in results or results[call.call_id][1].is_error:
+        return
+    items = in_our_words(TODO_TOOL, call.arguments)[1].get("items")
+    for item in items if isinstance(items, list) else []:
+        if isinstance(item, dict) and isinstance(item.get("text"), str):
+            text = " ".join(item["text"].split())[:LINE]
+            yield item.get("status") == "completed", Fact("todo", text, message.id, "assistant")
+
+
+def _todos(said: Sequence[_Said]) -> Iterator[tuple[tuple[FactKind, str], Fact]]:
+    """Items that no later list calls done, also those of lists that were replaced."""
+    newest: dict[str, tuple[bool, Fact]] = {}
+    for done, fact in (item for one in said for item in one.todos):
+        newest.pop(fact.text, None)
+        newest[fact.text] = done, fact
+    yield from ((("todo", fact.text), fact) for done, fact in newest.values() if not done and fact.text)

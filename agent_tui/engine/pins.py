@@ -1,0 +1,208 @@
+"""Pinned files, which go with every request, and pinned words, which go through every compaction."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from agent_tui.context.accounting.spending import priced_call
+from agent_tui.context.compaction.facts import lasting_rule
+from agent_tui.context.compaction.worth import expected_read
+from agent_tui.context.tokens import estimate_message, family_of, round_up
+from agent_tui.engine.context_control import ContextControl
+from agent_tui.engine.state import AgentState
+from agent_tui.errors import AgentError, WorkerError
+from agent_tui.models.calibration import raw_total
+from agent_tui.models.events import Event, MessageAdded, Notice
+from agent_tui.models.messages import AttachmentPart, Message, TextPart, recall_id
+from agent_tui.paths import in_project
+from agent_tui.records import dataclass
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import money, tokens
+
+log = logging.getLogger(__name__)
+
+LARGE = 10_000
+"""Tokens from which on something is only pinned once its price was said."""
+
+MOST_SHARE = 0.5
+"""Of the limit: what pinned words may take together, so that there is room for a conversation."""
+
+SHOWN = 60
+"""Characters of a message that tell which it is."""
+
+
+@dataclass(slots=True, frozen=True)
+class Pinned:
+    """A pinned file (``path``) or message, and the tokens it adds. ``state`` of a message: ``sent`` as it was said,
+    ``carried`` by a summary, or neither yet (``next``: the next compaction carries it)."""
+
+    id: str
+    label: str
+    tokens: int
+    state: Literal["file", "sent", "carried", "next"]
+
+
+class Pins:
+    """What the user pinned in the session that is in force; another branch's stays pinned there."""
+
+    def __init__(self, state: AgentState, context: ContextControl) -> None:
+        self._state = state
+        self._context = context
+        self._workspace = state.parts.workspace
+        state.events.subscribe(self._propose)
+
+    def all(self) -> list[Pinned]:
+        """The files, then the messages in the order of the conversation."""
+        conversation = self._state.conversation
+        rows = [row for row in self._context.usage().rows if row.id == "documents"]
+        sizes = {leaf.fingerprint: leaf.tokens for row in rows for leaf in row.leaves()}
+        parts = self._state.runtime.request_prefix.fixed
+        files = {part.path: sizes.get(part.fingerprint, 0) for part in parts if part.row == "documents"}
+        found = [
+            Pinned(path, in_project(path, self._workspace.cwd), files.get(path, 0), "file")
+            for path in self._context.pinned
+        ]
+        whole = {sent.message.id for sent in conversation.view()}
+        carried = self._carried()
+        for message in conversation.path:
+            if message.id in conversation.info.state.pinned_messages:
+                where: Literal["sent", "carried", "next"] = (
+                    "sent" if message.id in whole else "carried" if _words(message) in carried else "next"
+                )
+                found.append(Pinned(message.id, _label(message), self._tokens(message), where))
+        return found
+
+    def _carried(self) -> str:
+        view = self._state.conversation.view()
+        parts = (part for sent in view for part in sent.message.parts)
+        return "".join(part.text for part in parts if part.type == "summary" and part.pinned)
+
+    def _tokens(self, message: Message) -> int:
+        alone = replace(message, parts=[TextPart(_words(message))])
+        if len(alone.parts) != len(message.parts):
+            alone = replace(alone, raw_tokens=None, counts=None)
+        return self._sized(alone)
+
+    def _sized(self, message: Message) -> int:
+        """Tokens of a message as the rows count them: by what the model's reports have shown, too."""
+        runtime = self._state.runtime
+        family = family_of(runtime.info.target)
+        known = runtime.calibration or family.beginning
+        return round_up(known.tokens(estimate_message(message, family).content))
+
+    def message(self, id: str = "") -> Message | None:
+        """The message of this conversation with an id, short or long; without one the newest of the user."""
+        path = self._state.conversation.path
+        if not id:
+            return next((m for m in reversed(path) if m.role == "user" and _words(m)), None)
+        return next((m for m in reversed(path) if id in (m.id, recall_id(m.id))), None)
+
+    def pin_message(self, message: Message) -> str:
+        """Pins its words; returns a line that says what that adds. Raises AgentError where it cannot be."""
+        conversation = self._state.conversation
+        conversation.require_writable()
+        if message.role == "tool" or not _words(message):
+            raise AgentError("Only words of yours and answers can be pinned; recall finds what tools said.")
+        state = conversation.info.state
+        if message.id in state.pinned_messages:
+            raise AgentError(f"{_label(message)} is pinned already. /unpin {recall_id(message.id)} takes it back.")
+        size = self._tokens(message)
+        limit = self._context.usage().limit
+        taken = size + sum(pin.tokens for pin in self.all() if pin.state != "file")
+        if limit and taken > limit * MOST_SHARE:
+            most = f"at most half of the limit ({tokens(limit, False)}) can be"
+            raise AgentError(f"Not pinned: the pinned words would be {tokens(taken, True)}, {most}.")
+        conversation.set_state(replace(state, pinned_messages=(*state.pinned_messages, message.id)))
+        left = ", ".join(one_line(p.name, 40) for p in message.parts if isinstance(p, AttachmentPart) and p.path)
+        return " ".join(
+            [
+                f"Pinned {_label(message)} ({tokens(size, True)} tokens): it goes word for word through every",
+                f"compaction{self.price(size)}. Nothing is sent twice, and the cache stays as it is.",
+                *([f"Not what is attached ({left}): /pin it by its path."] if left else []),
+            ]
+        )
+
+    def unpin_message(self, message: Message) -> str:
+        """Takes a pin back; returns the line for it. Raises AgentError where the message is not pinned."""
+        conversation = self._state.conversation
+        conversation.require_writable()
+        state = conversation.info.state
+        if message.id not in state.pinned_messages:
+            raise AgentError(f"{_label(message)} is not pinned.")
+        left = tuple(id for id in state.pinned_messages if id != message.id)
+        conversation.set_state(replace(state, pinned_messages=left))
+        return f"Unpinned {_label(message)}: the next compaction may take it."
+
+    def words_price(self, message: Message) -> str:
+        """What has to be said before a message of many words is pinned; empty for any other."""
+        size = self._tokens(message)
+        if size < LARGE or message.id in self._pinned_ids():
+            return ""
+        return f"{_label(message)} adds {tokens(size, True)} tokens to what every compaction leaves{self.price(size)}."
+
+    def price(self, size: int) -> str:
+        """What so many tokens add to each request, from the cache and not; empty where nothing has a price."""
+        prices = self._state.runtime.info.prices
+        warm, cold = priced_call(prices, size, size, 0).usd, priced_call(prices, size, 0, 0).usd
+        if warm is None or cold is None or not cold:
+            return ""
+        return f" ({money(warm)} a step from the cache, {money(cold)} where that is cold)"
+
+    async def file_price(self, path: str) -> str:
+        """What has to be said before a large file is pinned; empty for any other. Raises AgentError when it cannot be
+        read."""
+        resolved = self._workspace.pinnable(path)
+        if resolved in self._context.pinned:
+            return ""
+        blocks, _ = self._workspace.documents([resolved])
+        size = await self._counted("\n".join(block.text for block in blocks))
+        usage = self._context.usage()
+        if size < LARGE and (usage.limit is None or usage.total + size <= usage.limit):
+            return ""
+        fixed = sum(row.tokens for row in usage.rows if row.id != "messages")
+        prices, read = self._state.runtime.info.prices, expected_read(usage)
+        now = priced_call(prices, usage.total + size, min(fixed, read), 0).usd
+        before = priced_call(prices, usage.total, read, 0).usd
+        said = [f"{in_project(path, self._workspace.cwd)} adds {tokens(size, True)} tokens to every request."]
+        if now and before is not None:
+            said.append(f"The next one costs {money(now)} instead of {money(before)}: the messages are read anew.")
+            said.append(f"Later ones cost more by this much{self.price(size)}.")
+        if usage.limit is not None and usage.total + size > usage.limit:
+            said.append(f"With it the next one is over the limit of {tokens(usage.limit, False)}.")
+        return " ".join(said)
+
+    async def _counted(self, text: str) -> int:
+        """Tokens of a text, by the character rule where it cannot be counted."""
+        message = Message("", "user", [TextPart(text)])
+        try:
+            (message.counts,) = await self._state.parts.counter.count([text])
+            message.raw_tokens = raw_total(message.counts)
+        except WorkerError as error:
+            log.warning("The file could not be counted, the character rule stands in: %s", error)
+        return self._sized(message)
+
+    def _propose(self, event: Event) -> None:
+        """One quiet line where the user typed what reads as a rule for good. Nothing is pinned by that."""
+        if not isinstance(event, MessageAdded) or event.message.role != "user":
+            return
+        if not self._state.parts.permissions.can_ask or event.message.id in self._pinned_ids():
+            return
+        if rule := lasting_rule(event.message):
+            text = f"“{one_line(rule, SHOWN)}” reads like a rule: /pin keeps it through every compaction."
+            # Behind the message, whoever hears of that first.
+            asyncio.get_running_loop().call_soon(self._state.events.publish, Notice("info", text, "pin_rule"))
+
+    def _pinned_ids(self) -> Sequence[str]:
+        return self._state.conversation.info.state.pinned_messages
+
+
+def _words(message: Message) -> str:
+    return message.text.strip()
+
+
+def _label(message: Message) -> str:
+    return f"“{one_line(_words(message), SHOWN)}”"
