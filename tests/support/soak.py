@@ -106,7 +106,8 @@ class Soak:
         transcript = self._chat.app.query_one(Transcript)
         things = {
             "tasks": len(asyncio.all_tasks()),
-            "threads": threading.active_count(),
+            # Without the event loop's own pool, which grows to a fixed number when work comes together.
+            "threads": sum(not thread.name.startswith("asyncio_") for thread in threading.enumerate()),
             "files": len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0,
             "widgets": sum(1 for _ in self._chat.app.screen.walk_children()),
             "timers": sum(len(widget._timers) for widget in self._chat.app.screen.walk_children()),

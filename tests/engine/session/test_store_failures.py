@@ -231,8 +231,8 @@ async def test_a_compaction_that_cannot_be_stored_changes_nothing(tmp_path: Path
 
 async def test_a_compaction_whose_call_cannot_be_stored_is_not_begun_and_says_so(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
-        for n in range(4):
-            agent.turns.submit(f"question {n} " + "words " * 3000)
+        for n in range(4):  # So little that no summary was prepared, which would need no call.
+            agent.turns.submit(f"question {n} " + "words " * 1500)
             await agent.turns.join()
         with (
             failing(agent.store.steps, "add", StoreError(FULL)) as failed,
