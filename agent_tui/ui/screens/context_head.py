@@ -163,12 +163,12 @@ def _compaction(usage: ContextUsage, total: int, rough: bool) -> Said:
         return Said(usage.held, "warning")
     if usage.would_compact or total >= usage.limit:
         return Said("compacts next", "error")
-    away, turns = tokens(usage.limit - total, rough), usage.turns_left
+    turns = usage.turns_left
     if turns is None:
-        return Said(f"compacts in {away}")
+        return Said(f"compacts in {tokens(usage.limit - total, rough)}")
     if turns == 0:
         return Said("compacts probably in the next turn", "warning")
-    return Said(f"compacts in about {plural(turns, 'turn')} ({away})", "warning" if turns <= SOON else "foreground")
+    return Said(f"compacts in about {plural(turns, 'turn')}", "warning" if turns <= SOON else "foreground")
 
 
 def next_price(usage: ContextUsage) -> str:
@@ -192,8 +192,9 @@ def facts(moment: ContextReport, priced: bool) -> str:
     parts += ["still counting…"] if usage.pending else []
     if usage.window_origin.startswith("learned"):
         parts.append(f"window {usage.window_origin}")
-    cold = usage.forecast is not None and usage.forecast.cold is not None
-    if not moment.title and (cold or not priced) and (expected := expectation(usage, moment.prices)):
+    short = "" if usage.forecast is None or usage.forecast.cold is not None else next_price(usage)
+    expected = short.replace(" ·", ",") or expectation(usage, moment.prices)
+    if not moment.title and expected and not (short and priced):
         parts.append(expected)
     return " · ".join(parts)
 

@@ -34,6 +34,8 @@ LOW = 10
 """Below so many lines there are only rows and keys."""
 LEAST_ROWS = 12
 """Lines that the rows have at least, where it takes no more than leaving out other words."""
+LEAST_SEEN = 10
+"""The same below the timeline, which says most of it."""
 LEAST_PAST_ROWS = 8
 """The same for what is told of a step of the past: what was billed and what changed are what one goes there for."""
 SIDE = (40, 64)
@@ -182,7 +184,7 @@ def _key(key: str, what: str, paint: Paint) -> list[Piece]:
 LEAST_WIDTH = 3
 LEAST_STEPS = 2
 """Steps from which on there is a timeline: before, one bar shows what there is."""
-CHART = ((50, 16), (40, 12), (36, 10), (30, 7), (22, 5))
+CHART = ((50, 16), (40, 12), (36, 10), (30, 7), (24, 6), (22, 5))
 """Lines of a screen, and how many of them are the timeline's columns; one line of it on lower screens."""
 
 
@@ -269,8 +271,9 @@ class ContextView(Guarded, Covered, Vertical):
         fold = self._fold(entries, inner)
         top = head.show(moment, inner) + self._draw_timeline(inner, height)
         room = height - foot.line_count - len(fold) - top
+        least = LEAST_SEEN if self._has_timeline else LEAST_ROWS
         bar = 0 if self._has_timeline or moment.problem else 1 + gap
-        top += told.show(moment, inner, bar, gap, (room - LEAST_ROWS, room - LEAST_PAST_ROWS, head.priced))
+        top += told.show(moment, inner, bar, gap, (room - least, room - LEAST_PAST_ROWS, head.priced))
         head.display = told.display = height >= LOW
         placed = place(entries, fold, width, height, height - foot.line_count - (top if height >= LOW else 0))
         self.query_one(Holder).styles.layout = "horizontal" if placed.side else "vertical"

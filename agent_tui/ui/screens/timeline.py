@@ -11,6 +11,7 @@ from textual.geometry import Region
 from textual.message import Message
 
 from agent_tui.context.timeline import NOW, Column, Folded, Stack, Timeline
+from agent_tui.models.rows import FREE as FREE_SPACE
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import tokens
@@ -25,10 +26,12 @@ WIDEST = 10
 """Cells of a column at most, the blank behind it included."""
 APART = 3
 """From so many cells on a column has a blank behind it."""
-LEAST_AHEAD = 5
-"""One of so many cells may be of the projected columns at least."""
+LEAST_AHEAD = 4
+"""One of so many cells may be of the projected columns."""
 FAR_OFF = 4
 """Where the highest column is less than one of so many parts of the limit, the scale ends at the column."""
+CROWDED = 6
+"""More compactions than these are not marked one by one: the cliffs show them."""
 TICK_ROWS = 3
 """Lines between two numbers of the axis at least."""
 AHEAD, LEFT = "ahead", "left"
@@ -67,9 +70,13 @@ class Slot:
 def slots_of(course: Course, width: int) -> list[Slot]:
     """The columns side by side in ``width`` cells: steps, the next request, the turns ahead. Where there are more than
     cells, steps next to each other share one, and so do turns."""
-    steps, turns = course.timeline.count, len(course.ahead)
-    ahead = min(turns, max(width // LEAST_AHEAD, width - steps - 1)) if width > 2 else 0
+    turns = len(course.ahead)
+    ahead = min(turns, width // LEAST_AHEAD)
     columns = [*course.timeline.columns(max(1, width - ahead - 1), course.path), course.now]
+    if _far_off(max(column.total or 0 for column in columns), course.limit):
+        # It would be drawn as if it were near: the headline says when.
+        ahead = 0
+        columns = [*course.timeline.columns(max(1, width - 1), course.path), course.now]
     columns = columns[-max(1, width) :]
     every = len(columns) + ahead
     pitch = min(WIDEST, width // every) if every else 1
@@ -93,6 +100,10 @@ def slots_of(course: Course, width: int) -> list[Slot]:
     return slots
 
 
+def _far_off(peak: int, limit: int | None) -> bool:
+    return not limit or peak * FAR_OFF < limit
+
+
 @dataclass(slots=True, frozen=True)
 class Scale:
     """Tokens of one line; the line above ``limit_row`` lines is that of the limit, None where it is out of sight."""
@@ -111,8 +122,10 @@ class Scale:
 def scale_of(slots: Sequence[Slot], limit: int | None, height: int) -> Scale:
     """The scale for ``height`` lines."""
     peak = max(1, *(slot.total for slot in slots)) if slots else 1
-    if not limit or peak * FAR_OFF < limit or height < 2:
-        return Scale(peak / height if not limit or peak * FAR_OFF < limit else max(peak, limit) / height)
+    if not limit or _far_off(peak, limit):
+        return Scale(peak / height)
+    if height == 1:
+        return Scale(max(peak, limit))
     row = height - 1 if peak <= limit else min(height - 1, max(1, height * limit // peak))
     return Scale(max(limit / row, peak / height), row)
 
@@ -201,10 +214,8 @@ def cell_of(found: Sequence[tuple[str, int, int]], row: int) -> tuple[str, str, 
 
 
 def color_of(name: str) -> str:
-    if name == AHEAD:
-        return "line"
     kind = ROW_KINDS.get(name)
-    return "faint" if kind is None else kind.variable
+    return FREE_SPACE.variable if kind is None else kind.variable
 
 
 def pattern_of(name: str) -> str:
@@ -274,8 +285,6 @@ def _column(grid: Grid, slot: Slot, scale: Scale, height: int, how: Drawing, mar
         char, front, back = made
         if how.patterns:
             char, back = (pattern_of(front), None) if char == BLOCKS[-1] or back else (char, None)
-        if front == AHEAD and char == BLOCKS[-1]:
-            char = "░"
         behind = color_of(back) if back is not None else "panel" if marked and not how.patterns else None
         grid.put(slot.x + LABEL, y, char * slot.width, (color_of(front), behind, False))
 
@@ -297,7 +306,8 @@ def _say_folds(grid: Grid, slots: Sequence[Slot], place: int, scale: Scale, heig
     top = min(height - 1, (scale.eighths(before.total) - 1) // EIGHTHS)
     own = (scale.eighths(slot.total) - 1) // EIGHTHS + 1
     rows = [*range(top, own - 1, -1), *range(top + 1, height)]
-    for text in fold_texts(folds):
+    crowded = sum(slot.column is not None and bool(slot.column.folds) for slot in slots) > CROWDED
+    for text in fold_texts(folds)[: 2 if crowded else 3]:
         for row in rows:
             size = cell_len(text)
             for x in (slot.x + LABEL, grid.width - size) if row <= top else (slot.x + LABEL - size // 2,):
@@ -316,27 +326,43 @@ def fold_texts(folds: Sequence[Folded]) -> list[str]:
 
 
 def _axis(grid: Grid, slots: Sequence[Slot], y: int, marked: int) -> None:
+    """The numbers of the steps: the marked one, the first, and round ones where there is room; the turns ahead."""
     grid.put(0, y, "step".rjust(LABEL - 1), ("faint", None, False))
-    taken = [False] * (grid.width + 1)
     named: list[tuple[int, str, Look]] = []
+    steps: list[tuple[int, str, Look]] = []
+    every = _stride([slot.column for slot in slots if slot.column is not None], slots)
     for slot in slots:
         column = slot.column
-        if column is not None and _is_marked(slot, marked):
+        if column is None:
+            continue
+        if _is_marked(slot, marked):
             text = "now" if marked == NOW else f"{marked:,}"
-            named.insert(0, (slot.middle, f" {text} " if slot.width >= len(text) + 2 else text, ("accent", None, True)))
-        elif column is not None and column.number == NOW:
-            named.insert(min(1, len(named)), (slot.middle, "now", ("muted", None, False)))
-        elif column is not None:
-            named.append((slot.middle, f"{column.first:,}", ("faint", None, False)))
+            named.insert(0, (slot.middle, text, ("accent", None, True)))
+        elif column.number == NOW:
+            named.append((slot.middle, "now", ("muted", None, False)))
+        elif column.first == 1 or (number := column.last // every * every) >= column.first:
+            text = f"{1 if column.first == 1 else number:,}"
+            steps.append((slot.middle, text, ("faint", None, False)))
     last = slots[-1] if slots else None
     if last is not None and last.turn:
         text = f"+{last.turn:,} turn{'s' * (last.turn > 1)}"
-        named.insert(2, (last.x + last.width - len(text) // 2, text, ("faint", None, False)))
-    for middle, text, look in named:
+        named.append((last.x + last.width - len(text) // 2, text, ("faint", None, False)))
+    taken = [False] * (grid.width + 1)
+    for middle, text, look in [*named, *steps]:
         x = max(LABEL, min(grid.width - len(text), LABEL + middle - len(text) // 2))
         if x + len(text) <= grid.width and not any(taken[max(LABEL, x - 1) : x + len(text) + 1]):
             taken[x : x + len(text)] = [True] * len(text)
             grid.put(x, y, text, look)
+
+
+def _stride(columns: Sequence[Column], slots: Sequence[Slot]) -> int:
+    """Every so many steps one is named: as often as there is room for."""
+    count = max((column.last for column in columns), default=1)
+    cells = (slots[-1].x + slots[-1].width) / max(1, len(slots)) * len(columns) / max(1, count) if slots else 1.0
+    step = 1
+    while step * cells < len(f"{count:,}") + 2:
+        step = next((step * by for by in (2, 5) if step * by * cells >= len(f"{count:,}") + 2), step * 10)
+    return step
 
 
 def _strip(grid: Grid, slots: Sequence[Slot], y: int, name: str, how: Drawing) -> None:
@@ -348,7 +374,7 @@ def _strip(grid: Grid, slots: Sequence[Slot], y: int, name: str, how: Drawing) -
     for (slot, column), value in zip(columns, values, strict=True):
         if value is None or not most:
             continue
-        color = "faint" if column.left or column.number == NOW else "success" if name == "cache" else "accent"
+        color = "faint" if column.left or column.number == NOW else "success" if name == "cache" else "secondary"
         block = BLOCKS[max(1, min(EIGHTHS, round(value / most * EIGHTHS)))]
         grid.put(slot.x + LABEL, y, block * slot.width, (color if value else "line", None, False))
 
@@ -365,7 +391,7 @@ def sparkline(course: Course, width: int) -> list[tuple[str, Look]]:
     for slot in slots:
         marked = _is_marked(slot, course.marked)
         block = BLOCKS[min(EIGHTHS, scale.eighths(slot.total))]
-        name = "line" if slot.turn else "faint" if slot.column is not None and slot.column.left else "context-messages"
+        name = "line" if slot.turn or (slot.column is not None and slot.column.left) else "context-messages"
         for x in range(slot.x, min(room, slot.x + slot.width)):
             line[x] = (block, ("accent" if marked else name, "panel" if marked else None, marked))
     used = max((slot.x + slot.width for slot in slots if not slot.turn), default=0)
