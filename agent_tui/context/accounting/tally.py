@@ -103,11 +103,16 @@ def weigh(ground: Ground, index: int, state: str | None = None) -> Weighed:
         tokens, _ = reasoning_of(ground, message)
         status = ground.reasoning.status(message.id)
         if status is not None and (tokens or any(isinstance(p, ReasoningPart) for p in message.parts)):
-            thought = reasoning_content(ground, message, status.counted)
-            weights.append(("reasoning", round(thought.plain)))
+            share = status.counted
+            thought = reasoning_content(ground, message, share)
+            weights.append(("reasoning", round(tokens * share)))
+            own = content.squares
             content = content.copy()
             content.add(thought)
-            given += thought.plain
+            if any(thought.terms):
+                # The same text is in both, and so is its own error.
+                content.squares = own * (1 - share) ** 2
+            given += tokens * share
             note = status.reason
     return Weighed(message, key, weights, made.approximate, made.rough, note, content, given)
 
@@ -125,15 +130,23 @@ def reasoning_of(ground: Ground, message: Message) -> tuple[int, bool]:
 
 def reasoning_content(ground: Ground, message: Message, share: float) -> Content:
     """A share of the reasoning tokens of an answer. Where the provider did not say how many there are, they are what
-    the text and the calls leave of its output, and as sure as these are."""
+    the text and the calls leave of its output: the same factors make both, so what these are off by is learned, too."""
     tokens, reported = reasoning_of(ground, message)
     made = Content(plain=tokens * share)
-    if tokens and not reported:
-        step = ground.answered.get(message.id)
-        if step is not None and step.counted is not None:
-            made.rough = ground.coarse.variance(ground.estimate(message, message.id, True).content) * share * share
-        else:
-            made.rough = (ROUGH * made.plain) ** 2
+    if not tokens or reported:
+        return made
+    step = ground.answered.get(message.id)
+    if step is None or step.counted is None:
+        made.rough = (ROUGH * made.plain) ** 2
+        return made
+    text = ground.estimate(message, message.id, True).content.copy()
+    text.terms[MESSAGES] = 0.0
+    spoken = ground.coarse.tokens(text)
+    if tokens == round(step.counted.output - spoken):
+        made.plain += share * spoken
+        made.add(text, -share)
+    else:
+        made.rough = ground.coarse.variance(text) * share * share
     return made
 
 
