@@ -72,7 +72,7 @@ class PrefixBuilder:
         return self._grounds != self._grounds_now()
 
     def _grounds_now(self) -> list[object]:
-        return [self.pinned, [(r.id, r.active) for r in self._state.conversation.records]]
+        return [self.pinned, [(r.id, r.active) for r in self._state.conversation.records if r.reason != "edit"]]
 
     def begin(self) -> None:
         """Another binding is in force: nothing of it is in a provider's cache yet."""

@@ -76,7 +76,7 @@ def plan_without_model(
     if records:
         inputs = replace(inputs, view=plan.view_after(records, summary))
     usage = calculate_context_usage(inputs)
-    made = plan_compaction(inputs, usage, plan.path, summaries, reason=plan.reason, without_model=True, read=plan.read)
+    made = plan_compaction(inputs, usage, plan.whole, summaries, reason=plan.reason, without_model=True, read=plan.read)
     earlier = next((r for r in records if r.kind == "prune"), None)
     if earlier is not None:
         clips = {**earlier.clips, **made.pruning.clips}
@@ -205,6 +205,7 @@ class _Planner:
             s.inputs,
             s.path,
             s.summaries,
+            s.whole,
             self.focus,
             needed=s.needed,
             before_estimated=s.usage.approximate,

@@ -28,6 +28,7 @@ from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, 
 from agent_tui.context.compaction.planning import plan_compaction, plan_without_model
 from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.tokens import char_tokens, message_text_for_count
+from agent_tui.context.view import DROPPED_SUFFIX
 from agent_tui.engine.cache_forecast import WarmCall, own_call
 from agent_tui.engine.compaction.summary_call import (
     MIN_SUMMARY_OUTPUT,
@@ -424,7 +425,7 @@ class OwnCompactions:
             why = f"{notices.NO_OWN}, {info.spec.key} does not" if info.compacts else ""
         elif plan.focus:
             why = "A provider's own compaction takes no focus"
-        elif plan.path[0].id not in summary.message_ids:
+        elif plan.path[0].id not in summary.message_ids or plan.inputs.view[0].key.endswith(DROPPED_SUFFIX):
             why = "A provider's own compaction stands first, and your first message stays as it is"
         else:
             costs = message_tokens(plan.usage_after((), None))
@@ -457,7 +458,7 @@ def plan_of_now(plan: CompactionPlan, then: CompactionPlan) -> CompactionPlan | 
     """The plan ``then`` as it is made for the conversation that ``plan`` is for; None where a model would have
     something else to summarise."""
     usage = calculate_context_usage(plan.inputs)
-    now = Situation(plan.inputs, usage, plan.path, plan.summaries, plan.reason, plan.read)
+    now = Situation(plan.inputs, usage, plan.whole, plan.summaries, plan.reason, plan.read)
     summary = now.as_of_now(then.summary) if then.summary is not None else None
     if summary is None:
         return None
