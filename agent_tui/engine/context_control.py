@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -185,6 +185,8 @@ class ContextControl:
         self._unsettled = False
         self.metrics = TokenCounterMetrics()
         self.counts = CountService(state.parts.counter, self.metrics)
+        self.drops_wait: Callable[[Event], None] = lambda event: None
+        """Hears what happens while something is to be dropped once the cache is cold."""
         state.events.subscribe(self._noticed)
 
     def usage(self) -> ContextUsage:
@@ -372,6 +374,8 @@ class ContextControl:
             self._state.events.spawn(self.count_exact(), "exact count")
 
     def _noticed(self, event: Event) -> None:
+        if self._state.opened and self._state.conversation.info.state.drops_waiting:
+            self.drops_wait(event)
         if isinstance(event, CompactionEnded) and event.outcome == "done":
             self.metrics.recalculation()
             self.count_exact_soon()

@@ -75,7 +75,8 @@ class Edits:
         self._context = context
         self._runner = runner
         self._waiting: list[tuple[Callable[[], str], asyncio.Future[str]]] = []
-        state.events.subscribe(self._noticed)
+        self._forget: Callable[[], None] = lambda: None
+        context.drops_wait = self._look_whether_cold
 
     def plan(self, ids: Sequence[str]) -> EditPlan:
         """Returns what dropping these messages would do; ids as ``recall_id`` shows them, or whole. Raises AgentError
@@ -307,20 +308,26 @@ class Edits:
             self._runner.need_idle(what)
             return await patiently(work)
         done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        if not self._waiting:
+            self._forget = self._state.events.subscribe(self._step_ended)
         self._waiting.append((work, done))
         self._state.events.publish(Notice("info", "That is done at the end of this step.", "edit_waits"))
         return await done
 
-    def _noticed(self, event: Event) -> None:
-        if isinstance(event, StepEnded | TurnEnded):
-            waiting, self._waiting = self._waiting, []
-            for work, done in waiting:
-                if done.done():
-                    continue
-                try:
-                    done.set_result(work())
-                except AgentError as error:
-                    done.set_exception(error)
+    def _step_ended(self, event: Event) -> None:
+        if not isinstance(event, StepEnded | TurnEnded):
+            return
+        self._forget()
+        waiting, self._waiting = self._waiting, []
+        for work, done in waiting:
+            if done.done():
+                continue
+            try:
+                done.set_result(work())
+            except AgentError as error:
+                done.set_exception(error)
+
+    def _look_whether_cold(self, event: Event) -> None:
         if isinstance(event, TurnStarted | ContextChanged | CompactionEnded) and self._waiting_ids():
             compacted = isinstance(event, CompactionEnded) and event.outcome == "done"
             if compacted or self._cold():
