@@ -415,6 +415,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
     def _prompt_changed(self) -> None:
         self.chat.questions.prompt_changed()
         self.chat.drafts.changed()
+        self.chat.draft_count.changed()
 
     def on_copy_requested(self, event: posted.CopyRequested) -> None:
         self.chat.copying.copy(event.text, event.what)

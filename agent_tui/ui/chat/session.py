@@ -11,7 +11,7 @@ from agent_tui.ui.widgets.drawn_lines import StatusFacts
 if TYPE_CHECKING:
     from agent_tui.completion import FileIndex
     from agent_tui.engine.agent import Agent
-    from agent_tui.models.context import ContextUsage
+    from agent_tui.models.context import ContextUsage, Draft
     from agent_tui.models.messages import Message
     from agent_tui.models.steps import CompactionRecord
     from agent_tui.ui.chat.questions import Questions
@@ -80,6 +80,22 @@ class SessionView(Part):
         else:
             self.facts_changed()
             self._foretell(usage)
+            if self._facts.draft is not None:
+                self._warn()
+
+    def draft_changed(self, draft: Draft | None) -> None:
+        """What is written and not sent yet is another, or is counted now."""
+        if draft != self._facts.draft:
+            self._facts.draft = draft
+            self._view.status.refresh()
+            self._warn()
+
+    def _warn(self) -> None:
+        """Says, as long as it is so, what sending the draft leads to that is not wanted."""
+        from agent_tui.context.accounting.next_input import draft_warning
+
+        usage = self._facts.usage
+        self._view.activity.warn("" if usage is None else draft_warning(usage, self._facts.draft))
 
     def _foretell(self, usage: ContextUsage) -> None:
         """Hints, once for each reason, at what the next request pays anew; the status line goes on saying it."""
