@@ -161,14 +161,19 @@ class Drafting:
         self._brought: list[AttachmentPart] = []
         self._at_work = self._again = False
         self._told: Draft | None = None
-        context.count_draft_by(lambda: self.now)
-        state.events.subscribe(self._heard)
+        self._context = context
+        self._listens = False
 
     def typed(
         self, text: str, pastes: Sequence[str] = (), images: Sequence[AttachmentPart] = (), find: Finder | None = None
     ) -> Draft | None:
         """Takes what stands in the prompt, the places of ``pastes`` and ``images`` left out; ``find`` finds the files
         that it names. Returns the draft's size as far as it is known now."""
+        if not self._listens:
+            # Where nobody types nothing of this is asked for.
+            self._listens = True
+            self._state.events.subscribe(self._heard)
+            self._context.count_draft_by(lambda: self.now)
         self._told = self._become(text, pastes, images, find)
         return self._told
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.completion import FileIndex
 from agent_tui.history import History
-from agent_tui.ui.chat.composing import Completing, Copying, DraftCount, Drafts, Editor, Pasting
+from agent_tui.ui.chat.composing import Completing, Copying, Drafts, Editor, Pasting
 from agent_tui.ui.chat.key_actions import Finding, Interrupts
 from agent_tui.ui.chat.questions import Questions
 from agent_tui.ui.chat.screens import Screens
 from agent_tui.ui.chat.sending import Sender
-from agent_tui.ui.chat.session import SessionView
+from agent_tui.ui.chat.session import DraftCount, SessionView
 from agent_tui.ui.chat.view import AgentHolder, MainView, Part
 from agent_tui.ui.prompt.widget import Host
 
@@ -115,6 +115,12 @@ class Chat:
     def _typed(self) -> None:
         self.questions.guard.typed()
         self.drafts.key_comes()
+
+    def prompt_changed(self) -> None:
+        """Something else stands in the prompt."""
+        self.questions.prompt_changed()
+        self.drafts.changed()
+        self.draft_count.changed()
 
     def _sent(self, typed: Written, steer: bool) -> None:
         self.questions.guard.sent()

@@ -15,9 +15,7 @@ from agent_tui.ui.chat.view import Part
 from agent_tui.ui.keys import TypingGuard
 
 if TYPE_CHECKING:
-    from agent_tui.engine.draft import NamedFile
     from agent_tui.models.messages import AttachmentPart
-    from agent_tui.ui.chat.session import SessionView
     from agent_tui.ui.chat.view import MainView
 
 
@@ -162,41 +160,6 @@ class Drafts(Part):
     def _yield(self, draft: str) -> None:
         self._history.set_aside(draft)
         self._view.say("info", YIELDED)
-
-
-LOOKED_THROUGH = 1_000_000
-"""Characters up to which a draft is looked through for files while it is typed."""
-
-
-class DraftCount(Part):
-    """Has what stands in the prompt counted while it is typed."""
-
-    def __init__(self, view: MainView, session: SessionView) -> None:
-        super().__init__(view)
-        self._session = session
-
-    def changed(self) -> None:
-        agent, prompt = self._agent, self._view.prompt
-        if agent is None:
-            return
-        text, pastes, images = prompt.placeholders.apart(prompt.text)
-        if text.startswith(("/", "!")) and _is_no_message(text):
-            text, pastes, images = "", [], []
-        self._session.draft_changed(agent.draft.typed(text, pastes, images, self._find))
-
-    async def _find(self) -> list[NamedFile]:
-        from agent_tui.commands.mentions import named_files
-
-        agent, text = self._agent, self._view.prompt.whole_text
-        if agent is None or "@" not in text or len(text) > LOOKED_THROUGH:
-            return []
-        return await asyncio.to_thread(named_files, text, agent.cwd, agent.project.folders)
-
-
-def _is_no_message(text: str) -> bool:
-    from agent_tui.commands.registry import is_command
-
-    return is_command(text) or bool(text.startswith("!") and text[1:].strip())
 
 
 class Editor(Part):

@@ -126,7 +126,7 @@ async def test_the_draft_and_the_total_before_are_the_total_after(
 
 async def test_what_waits_counts_too_and_the_prompt_beside_it(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "project", script=SCRIPT)) as (agent, recorder):
-        assert agent.draft.now is None
+        assert write(agent, "") is None
         write(agent, "a" * 400)
         alone = await known(agent)
         assert alone.waiting == 0
