@@ -186,8 +186,7 @@ class ContextControl:
         self._draft: Callable[[], Draft | None] = lambda: None
         self.metrics = TokenCounterMetrics()
         self.counts = CountService(state.parts.counter, self.metrics)
-        self.drops_wait: Callable[[Event], None] = lambda event: None
-        """Hears what happens while something is to be dropped once the cache is cold."""
+        self._drops_wait: Callable[[Event], None] = lambda event: None
         state.events.subscribe(self._noticed)
 
     def usage(self) -> ContextUsage:
@@ -378,9 +377,13 @@ class ContextControl:
         if binding.described and not binding.conversation.read_only and worth_counting(binding.runtime, least):
             self._state.events.spawn(self.count_exact(), "exact count")
 
+    def while_drops_wait(self, hear: Callable[[Event], None]) -> None:
+        """Has ``hear`` told what happens while something is to be dropped once the cache is cold."""
+        self._drops_wait = hear
+
     def _noticed(self, event: Event) -> None:
         if self._state.opened and self._state.conversation.info.state.drops_waiting:
-            self.drops_wait(event)
+            self._drops_wait(event)
         if isinstance(event, CompactionEnded) and event.outcome == "done":
             self.metrics.recalculation()
             self.count_exact_soon()

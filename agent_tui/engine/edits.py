@@ -76,7 +76,7 @@ class Edits:
         self._runner = runner
         self._waiting: list[tuple[Callable[[], str], asyncio.Future[str]]] = []
         self._forget: Callable[[], None] = lambda: None
-        context.drops_wait = self._look_whether_cold
+        context.while_drops_wait(self._look_whether_cold)
 
     def plan(self, ids: Sequence[str]) -> EditPlan:
         """Returns what dropping these messages would do; ids as ``recall_id`` shows them, or whole. Raises AgentError
