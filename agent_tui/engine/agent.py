@@ -9,6 +9,7 @@ from agent_tui.engine.about import Project
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
+from agent_tui.engine.draft import Drafting
 from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.model_control import ModeControl, ModelControl
 from agent_tui.engine.pins import Pins
@@ -59,6 +60,8 @@ class Agent:
         """What the user wrote that has no answer on its way."""
         relay = TurnRelay(state, context, self.waiting, self.toolbox, self.permissions, self.background)
         self.turns = Runner(state, context, self.waiting, relay)
+        self.draft = Drafting(state, context, self.waiting, relay)
+        """How much what is written and not sent yet will take."""
         self.sessions = SessionControl(state, binder, context, self.waiting, self.turns, self.toolbox, self.background)
         self.compaction = CompactionControl(state, context, self.turns)
         self.branches = BranchControl(state, context, self.turns, self.toolbox)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ from agent_tui.engine.runtime import CountService
 from agent_tui.engine.state import AgentState, RunState
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.errors import AgentError
-from agent_tui.models.context import ContextUsage
+from agent_tui.models.context import ContextUsage, Draft
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice
 from agent_tui.models.messages import Message
 from agent_tui.models.rows import RowId
@@ -183,6 +183,7 @@ class ContextControl:
         self._forecaster: CacheForecaster | None = None
         self._foretold = ""
         self._unsettled = False
+        self._draft: Callable[[], Draft | None] = lambda: None
         self.metrics = TokenCounterMetrics()
         self.counts = CountService(state.parts.counter, self.metrics)
         state.events.subscribe(self._noticed)
@@ -190,7 +191,7 @@ class ContextControl:
     def usage(self) -> ContextUsage:
         """The calculator's answer for the next request, now, and while no turn runs what it will find in the cache."""
         runtime = self._state.runtime
-        usage = runtime.usage()
+        usage = replace(runtime.usage(), draft=self._draft())
         if self._state.run.now in _UNDER_WAY:
             return usage
         self._unsettled = self._state.run.now is not RunState.LOOKING and self._toolbox.starting
@@ -201,6 +202,10 @@ class ContextControl:
         cold = forecast is not None and forecast.cold is not None
         expected = forecast.read if forecast is not None and cold else usage.expected_read
         return replace(usage, forecast=forecast, expected_read=expected)
+
+    def count_draft_by(self, draft: Callable[[], Draft | None]) -> None:
+        """From now on the numbers say what is written and not sent yet, as ``draft`` has it."""
+        self._draft = draft
 
     @property
     def in_flight(self) -> int:

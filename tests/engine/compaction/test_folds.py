@@ -15,7 +15,8 @@ from agent_tui.context.compaction.plan import assembled_text
 from agent_tui.context.view import summaries_in_force
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import SummaryPart, TextPart, ToolCallPart
-from agent_tui.models.requests import Limits, ModelInfo, ModelRequest, ModelSpec, Prices, SystemBlock, ToolSchema
+from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, SystemBlock, ToolSchema
+from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.request import build_call
 from tests.support.compaction_world import (
@@ -100,7 +101,7 @@ async def test_a_fold_stands_where_its_range_was() -> None:
     assert "This part of the conversation (6 messages)" in text
     assert "question 2: never touch file2.txt" in text and "question 1:" not in text
     after = world.usage()
-    assert after.total == result.after < total
+    assert result.after is not None and after.total == result.after < total
     assert sum(row.tokens for row in after.rows) == after.total
     assert plan.expected_after is not None and abs(plan.expected_after - after.total) < 400
     assert check_bodies(world) != bodies
@@ -230,7 +231,7 @@ def test_any_sequence_of_folds_is_valid_everywhere_and_undone_exactly(
                 assert world.view() == view
                 continue
             if result.done:
-                assert world.usage().total == result.after < total
+                assert result.after is not None and world.usage().total == result.after < total
                 began.append((result.records[0].operation_id, world.head, view, total))
         elif name == "undo":
             operation = world.undo()
