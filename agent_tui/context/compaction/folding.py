@@ -72,6 +72,7 @@ def plan_fold(situation: Situation, first_id: str, last_id: str, focus: str = ""
         s.inputs,
         s.path,
         s.summaries,
+        s.whole,
         focus,
         before_estimated=s.usage.approximate,
         read=s.read,

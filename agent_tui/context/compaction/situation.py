@@ -80,7 +80,9 @@ class Situation:
     ) -> None:
         self.inputs, self.usage, self.reason, self.summaries, self.read = inputs, usage, reason, summaries, read
         self.whole = path
-        gone = dropped_ids(inputs.records)
+        # What was dropped while a summary stood for it is still the summary's.
+        stood_for = {i for r in summaries_in_force(path, inputs.records, summaries) for i in r.message_ids}
+        gone = dropped_ids(inputs.records) - stood_for
         self.path = [m for m in path if m.status != "streaming" and m.id not in gone]
         self.tokens = message_tokens(usage)
         self.before = usage.total
