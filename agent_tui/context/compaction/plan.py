@@ -133,7 +133,7 @@ def _approved_plan(message: Message) -> bool:
 def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) -> bool:
     """Returns whether the newest compaction in force only cleared results and fewer than ``BREATH_STEPS`` calls were
     answered since."""
-    active = [r for r in records if r.active and r.reason != "edit"]
+    active = [r for r in records if r.active and r.compacts]
     if not active:
         return False
     newest = max(active, key=lambda r: r.created)
@@ -395,7 +395,7 @@ def undo_target(records: Sequence[CompactionRecord], path: Sequence[Message]) ->
     """The operation an undo takes back: the newest active one that is in force on this path; None without one."""
     on_path = {m.id for m in path}
     for record in sorted(records, key=lambda r: r.created, reverse=True):
-        if not record.active or not record.message_ids or record.reason == "edit":
+        if not record.active or not record.message_ids or not record.compacts:
             continue
         if record.kind == "summary":
             if on_path.issuperset(record.message_ids):
