@@ -154,6 +154,20 @@ class SessionTotals:
         return None if usage is None or usage.cache_read is None or not usage.input else (usage.cache_read, usage.input)
 
 
+@dataclass(slots=True, frozen=True)
+class Draft:
+    """What is written and not sent yet: what waits for its turn and what stands in the prompt, with all that goes with
+    it. In no total: it is sent after what a total is of."""
+
+    tokens: int
+    spread: int = 0
+    approximate: bool = False
+    """A part of it is not counted yet: its characters, or a file's size, stand in."""
+    waiting: int = 0
+    """How many messages of it wait."""
+    waiting_tokens: int = 0
+
+
 @dataclass(slots=True)
 class ContextUsage:
     """One answer for the screen, the status line, JSON and the compactor. All tokens: the sum of the rows is the total,
@@ -198,6 +212,8 @@ class ContextUsage:
     """What it will find in the cache if it is sent now; None while a turn runs, and where nothing is known of it."""
     held: str = ""
     """Why it would not compact by itself at the limit, in words; empty when it would."""
+    draft: Draft | None = None
+    """What is written beside it and not sent yet; None where nothing is, or nobody counts it."""
 
     @property
     def low(self) -> int:
