@@ -9,6 +9,8 @@ from agent_tui.engine.about import Project
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
+from agent_tui.engine.draft import Drafting
+from agent_tui.engine.edits import Edits
 from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.model_control import ModeControl, ModelControl
 from agent_tui.engine.pins import Pins
@@ -59,12 +61,16 @@ class Agent:
         """What the user wrote that has no answer on its way."""
         relay = TurnRelay(state, context, self.waiting, self.toolbox, self.permissions, self.background)
         self.turns = Runner(state, context, self.waiting, relay)
+        self.draft = Drafting(state, context, self.waiting, relay)
+        """How much what is written and not sent yet will take."""
         self.sessions = SessionControl(state, binder, context, self.waiting, self.turns, self.toolbox, self.background)
         self.compaction = CompactionControl(state, context, self.turns)
         self.branches = BranchControl(state, context, self.turns, self.toolbox)
         self.models = ModelControl(state, binder, context, self.turns)
         self.project = Project(state, context, binder, self.toolbox, trusting)
         self.pins = Pins(state, context)
+        self.edits = Edits(state, context, self.turns)
+        """What of the conversation the user takes out of what is sent, and back in."""
         self._filler: Filler | None = None
 
     @property

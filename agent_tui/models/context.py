@@ -155,6 +155,20 @@ class SessionTotals:
         return None if usage is None or usage.cache_read is None or not usage.input else (usage.cache_read, usage.input)
 
 
+@dataclass(slots=True, frozen=True)
+class Draft:
+    """What is written and not sent yet: what waits for its turn and what stands in the prompt, with all that goes with
+    it. In no total: it is sent after what a total is of."""
+
+    tokens: int
+    spread: int = 0
+    approximate: bool = False
+    """A part of it is not counted yet: its characters, or a file's size, stand in."""
+    waiting: int = 0
+    """How many messages of it wait."""
+    waiting_tokens: int = 0
+
+
 @dataclass(slots=True)
 class ContextUsage:
     """One answer for the screen, the status line, JSON and the compactor. All tokens: the sum of the rows is the total,
@@ -201,6 +215,8 @@ class ContextUsage:
     """Tokens that a turn adds, by the last turns: ``turns_left`` is made of it."""
     held: str = ""
     """Why it would not compact by itself at the limit, in words; empty when it would."""
+    draft: Draft | None = None
+    """What is written beside it and not sent yet; None where nothing is, or nobody counts it."""
 
     def stack(self) -> dict[str, int]:
         """The total by the row that draws it (``models.rows.STACKED``), without those that are empty."""
