@@ -171,11 +171,12 @@ class Grid:
         if x < 0 or x + count > self.width or not 0 <= y < self.height:
             return False
         line = self.lines[y]
-        return all(line[place][0] in FREE for place in range(max(0, x - 1), min(self.width, x + count + 1)))
+        return all(_is_free(*line[place]) for place in range(max(0, x - 1), min(self.width, x + count + 1)))
 
 
-FREE = " ·▁"
-"""What words may stand on: blanks, the dots of the axis. The limit's line is the lowest block."""
+def _is_free(char: str, look: Look) -> bool:
+    """Whether a word may stand on it: a blank, a dot of the axis, the limit's line, which is the lowest block."""
+    return char in " ·" or (char == "▁" and look[0] == "warning")
 
 
 def bands(slot: Slot, scale: Scale) -> list[tuple[str, int, int]]:
@@ -318,7 +319,8 @@ def _say_folds(grid: Grid, slots: Sequence[Slot], place: int, scale: Scale, heig
     own = (scale.eighths(slot.total) - 1) // EIGHTHS + 1
     rows = [*range(top, own - 1, -1), *range(top + 1, height)]
     crowded = sum(slot.column is not None and bool(slot.column.folds) for slot in slots) > CROWDED
-    for text in fold_texts(folds)[: 2 if crowded else 3]:
+    texts = fold_texts(folds)
+    for text in texts[:2] if crowded else texts:
         for row in rows:
             size = cell_len(text)
             for x in (slot.x + LABEL, grid.width - size) if row <= top else (slot.x + LABEL - size // 2,):
@@ -329,11 +331,14 @@ def _say_folds(grid: Grid, slots: Sequence[Slot], place: int, scale: Scale, heig
 
 def fold_texts(folds: Sequence[Folded]) -> list[str]:
     """What is said of compactions at one place, the longest first."""
-    fold = max(folds, key=lambda each: each.before - each.after)
-    sizes = f"{tokens(fold.before, fold.rough)} → {tokens(fold.after, True)}"
-    times = "" if len(folds) == 1 else f" {len(folds)} times"
+    fold = max(folds, key=lambda each: (each.before or 0) - (each.after or 0))
+    same = sum(each.what == fold.what for each in folds)
+    times = "" if same == 1 else f" {same} times"
     undone = ", undone" if fold.undone else ""
-    return [f"▼ compacted{times} {sizes}{undone}", f"▼ {sizes}{undone}", "▼"]
+    if fold.before is None or fold.after is None:
+        return [f"▼ {fold.what}{times}{undone}", "▼", "▼"]
+    sizes = f"{tokens(fold.before, fold.rough)} → {tokens(fold.after, True)}"
+    return [f"▼ {fold.what}{times} {sizes}{undone}", f"▼ {sizes}{undone}", "▼"]
 
 
 def _axis(grid: Grid, slots: Sequence[Slot], y: int, marked: int) -> None:
