@@ -102,19 +102,20 @@ def build_view(
 ) -> list[SentMessage]:
     """The messages of the next request, oldest first. ``path`` is root to head; stored messages are not changed.
 
-    The newest active summary whose messages are all on the path stands in their place; active prune records clear
-    or clip tool results. Pure: equal arguments give equal views, so ids and keys may be compared between calls.
+    Each summary in force stands in the place of its messages; active prune records clear or clip tool results. Pure:
+    equal arguments give equal views, so ids and keys may be compared between calls.
     """
-    replaced, summary = _summary(path, records, summaries)
+    replaced = _replaced(path, records, summaries)
     states = prune_states([r for r in records if r.active])
     if not replaced:
         return _valid([m for m in path if m.status != "streaming"], states)
     entries: list[Message] = []
+    placed: set[str] = set()
     for message in path:
-        if message.id in replaced:
-            if summary is not None:
+        if (summary := replaced.get(message.id)) is not None:
+            if summary.id not in placed:
                 entries.append(summary)
-                summary = None
+                placed.add(summary.id)
         elif message.status != "streaming":
             entries.append(message)
     return _valid(entries, states)
@@ -161,8 +162,7 @@ class ViewBuilder:
         settled = len(self._path)
         if known != self._records or not all(map(is_, self._path, path)) or settled > len(path):
             self._path, self._sent, self._records, settled = [], [], known, 0
-        replaced, _ = _summary(path, records, summaries) if settled == 0 or records else (frozenset[str](), None)
-        if replaced:
+        if records and _replaced(path, records, summaries):
             self._path, self._sent = [], []
             return build_view(path, records, summaries)
         states = prune_states([r for r in records if r.active])
@@ -177,18 +177,22 @@ class ViewBuilder:
         return build_view(path, records, summaries)
 
 
-def applicable_summary(
+def summaries_in_force(
     path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
-) -> CompactionRecord | None:
-    """The summary record in force on this path: the newest active one whose messages are all on it."""
+) -> list[CompactionRecord]:
+    """The summary records in force on this path, the newest first: active ones whose messages are all on it, but for
+    those of which a newer one replaces a message as well."""
     candidates = [
         r for r in records if r.kind == "summary" and r.active and r.message_ids and r.summary_id in summaries
     ]
     if not candidates:
-        return None
-    on_path = {m.id for m in path}
-    fitting = [(r.created, i) for i, r in enumerate(candidates) if on_path.issuperset(r.message_ids)]
-    return candidates[max(fitting)[1]] if fitting else None
+        return []
+    on_path, taken, found = {m.id for m in path}, set[str](), list[CompactionRecord]()
+    for _, record in sorted(enumerate(candidates), key=lambda pair: (pair[1].created, pair[0]), reverse=True):
+        if on_path.issuperset(record.message_ids) and taken.isdisjoint(record.message_ids):
+            taken.update(record.message_ids)
+            found.append(record)
+    return found
 
 
 def active_prune_ids(records: Sequence[CompactionRecord]) -> list[str]:
@@ -231,13 +235,12 @@ def clipped_message(message: Message, limit: int, recall: str = "") -> Message:
     return _with_parts(message, parts)
 
 
-def _summary(
+def _replaced(
     path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
-) -> tuple[frozenset[str], Message | None]:
-    record = applicable_summary(path, records, summaries)
-    if record is None or record.summary_id is None:
-        return frozenset(), None
-    return frozenset(record.message_ids), summaries[record.summary_id]
+) -> dict[str, Message]:
+    """The summary that stands for each message that one in force replaces."""
+    force = summaries_in_force(path, records, summaries)
+    return {i: summaries[r.summary_id] for r in force if r.summary_id is not None for i in r.message_ids}
 
 
 def prune_states(records: Sequence[CompactionRecord]) -> dict[str, str]:

@@ -416,12 +416,13 @@ class CompactionRecord:
     """Records that share it are undone together."""
     kind: Literal["prune", "summary"]
     """``prune``: the tool results of ``message_ids`` are sent as a placeholder; ``summary``: ``message_ids`` are
-    replaced by the message ``summary_id``."""
+    replaced by the message ``summary_id``, where the first of them stood."""
     message_ids: list[str]
     active: bool = True
     created: float = 0.0
-    reason: Literal["auto", "manual", "overflow", "switch", "cheaper"] = "auto"
-    """``cheaper``: made by itself before the limit, because going on would have cost more."""
+    reason: Literal["auto", "manual", "overflow", "switch", "cheaper", "edit"] = "auto"
+    """``cheaper``: made by itself before the limit, because going on would have cost more; ``edit``: the user chose the
+    messages, of any place."""
     summary_id: str | None = None
     clips: dict[str, int] = field(default_factory=dict)
     """Those of a ``prune`` that are sent cut to that many characters instead."""

@@ -3,7 +3,7 @@ of it keeps. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import fits_to_send, may_be_refused
@@ -33,9 +33,10 @@ from agent_tui.context.compaction.summary_parts import (
     within,
 )
 from agent_tui.context.tokens import counted_chars, family_of
-from agent_tui.context.view import applicable_summary
+from agent_tui.context.view import summaries_in_force
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, pinned_text
+from agent_tui.models.steps import CompactionRecord
 from agent_tui.tools.aliases import own_name
 
 KEEP_TOKENS = 20_000
@@ -53,6 +54,10 @@ SUMMARY_SHARE = 0.05
 SUMMARY_MIN = 400
 SUMMARY_MAX = 4_096
 """Tokens the model's sections may take: 5 % of the limit within these bounds."""
+
+FOLD_SHARE = 5
+FOLD_MIN = 120
+"""Those of a fold: one part in this many of its messages, and at least so many."""
 
 
 class Situation:
@@ -85,24 +90,56 @@ class Situation:
             self.target = min(self.scale, int(self.before * OVERFLOW_SHARE))
         self.goal = int(self.scale * GOAL_SHARE)
         self.cuts = valid_cuts(self.path)
-        self.tail = cut_at_or_before(self.cuts, unseen_from(self.path))
         self.newest = newest_user(self.path)
         self._known: dict[int, SummaryPlan] = {}
         self._read_records()
+        self.tail = cut_at_or_before(self.cuts, unseen_from(self.path))
 
     def _read_records(self) -> None:
         records, summaries = self.inputs.records, self.summaries
-        hiding = applicable_summary(self.path, records, summaries)
+        self.force = summaries_in_force(self.path, records, summaries)
+        hiding, folds = self._first_of(self.force)
         self.hidden = frozenset(hiding.message_ids) if hiding is not None else frozenset[str]()
+        self.folded = {i: r.summary_id for r in folds for i in r.message_ids if r.summary_id is not None}
+        inside = ""
+        for index, message in enumerate(self.path):
+            # A fold is kept or goes as one, and what it takes is counted where it stands.
+            fold = self.folded.get(message.id, "")
+            if fold and fold == inside:
+                self.cuts[index] = False
+            elif fold:
+                self.tokens[message.id] = self.tokens.pop(fold, 0)
+            inside = fold
         # What was only left out is still there to be summarised.
-        written = applicable_summary(self.path, [r for r in records if not r.left_out], summaries)
+        written, self._written = self._first_of(
+            summaries_in_force(self.path, [r for r in records if not r.left_out], summaries)
+        )
         self.summarised = frozenset(written.message_ids) if written is not None else frozenset[str]()
         previous = summaries.get(written.summary_id) if written is not None and written.summary_id else None
         text = assembled_text(previous) if previous is not None else ""
         self.previous = (joined(model_sections(text)) or text) if previous is not None else None
         self.start = max((i + 1 for i, m in enumerate(self.path) if m.id in self.hidden), default=0)
         newest = self.path[self.newest] if self.newest is not None else None
-        self.pinned = newest.id if newest is not None and newest.id not in self.hidden else None
+        gone = newest is None or newest.id in self.hidden or newest.id in self.folded
+        self.pinned = None if gone or newest is None else newest.id
+
+    def _first_of(
+        self, force: Sequence[CompactionRecord]
+    ) -> tuple[CompactionRecord | None, Sequence[CompactionRecord]]:
+        """The summary with which the conversation begins, and those of ranges further on."""
+        begins = {message.id for message in self.path[:1]}
+        first = next((r for r in force if r.reason != "edit" or not begins.isdisjoint(r.message_ids)), None)
+        return first, [record for record in force if record is not first]
+
+    def fresh(self, replaced: Sequence[Message]) -> tuple[Message, ...]:
+        """Those of the messages that no summary stands for but that of a fold, which is one of them."""
+        folds = {i: r.summary_id for r in self._written for i in r.message_ids if r.summary_id is not None}
+        found: dict[str, Message] = {}
+        for message in replaced:
+            if message.id not in self.summarised:
+                sent = self.summaries[folds[message.id]] if message.id in folds else message
+                found.setdefault(sent.id, sent)
+        return tuple(found.values())
 
     def fits(self, after: ContextUsage) -> bool:
         """Returns whether what a plan leaves can be sent, by numbers that may be wrong (``doubtful``)."""
@@ -179,10 +216,10 @@ class Situation:
     def summary(self, cut: int) -> SummaryPlan | None:
         """A summary of everything before ``cut``; None when there is nothing new to summarise."""
         replaced = self.replaced(cut)
-        fresh = tuple(m for m in replaced if m.id not in self.summarised)
+        fresh = self.fresh(replaced)
         if not fresh:
             return None
-        size = sum(self.tokens.get(m.id, 0) for m in fresh)
+        size = sum(self.tokens.get(m.id, 0) for m in replaced if m.id not in self.summarised)
         most = min(SUMMARY_MAX, max(SUMMARY_MIN, int(self.scale * SUMMARY_SHARE)))
         tokens = min(most, max(SUMMARY_MIN, size // 2)) if fresh[0].id not in self.hidden else most
         return self._summary(cut, replaced, fresh, tokens)
@@ -191,7 +228,7 @@ class Situation:
         """The summary of an earlier plan as it would be planned now; None where a model would read something else."""
         cut = next((i for i, m in enumerate(self.path, 1) if m.id == then.message_ids[-1]), 0)
         replaced = [m for m in self.path[:cut] if m.id in then.message_ids]
-        fresh = tuple(m for m in replaced if m.id not in self.summarised)
+        fresh = self.fresh(replaced)
         if (fresh, self.previous) != (then.fresh, then.previous):
             return None
         return self._summary(cut, replaced, fresh, then.tokens)
@@ -205,34 +242,58 @@ class Situation:
             return None
         if rules is not None:
             gone, carried = {m.id for m in replaced}, pinned_text(self.carried(replaced))
-            ids, kept = tuple(m.id for m in replaced), tuple(m.id for m in self.path if m.id not in gone)
-            bared = SummaryPlan(ids, kept, (), None, {}, (), 0, 0, (), len(ids), rules_tokens=rules, pinned=carried)
+            ids = tuple(m.id for m in replaced)
+            bared = SummaryPlan(
+                ids, self.staying(gone), (), None, {}, (), 0, 0, (), len(ids), rules_tokens=rules, pinned=carried
+            )
             return self._with_facts(bared, cut, replaced, 0.0)
         return self._summary(cut, replaced, (), 0, max(1, count))
 
+    def staying(self, gone: Container[str]) -> tuple[str, ...]:
+        """Ids of what is sent beside a summary of the messages that are ``gone``, earlier summaries included."""
+        stands = {i: r.summary_id for r in self.force for i in r.message_ids if r.summary_id is not None}
+        return tuple(dict.fromkeys(stands.get(m.id, m.id) for m in self.path if m.id not in gone))
+
+    def fold(self, first: int, cut: int) -> SummaryPlan:
+        """A summary of the messages from ``first`` up to ``cut``, in their place."""
+        replaced = self.path[first:cut]
+        size = sum(self.tokens.get(m.id, 0) for m in replaced)
+        tokens = min(SUMMARY_MAX, max(FOLD_MIN, size // FOLD_SHARE))
+        return self._summary(cut, replaced, self.fresh(replaced), tokens, first=first)
+
     def _summary(
-        self, cut: int, replaced: list[Message], fresh: tuple[Message, ...], tokens: int, left_out: int = 0
+        self,
+        cut: int,
+        replaced: list[Message],
+        fresh: tuple[Message, ...],
+        tokens: int,
+        left_out: int = 0,
+        *,
+        first: int | None = None,
     ) -> SummaryPlan:
-        gone = {m.id for m in replaced}
+        """``first``: of a fold, where it begins."""
+        gone, begin = {m.id for m in replaced}, first or 0
         stale = any(own_name(c.name) == TODO_TOOL for m in self.path[cut:] for c in m.tool_calls)
+        read = self.path[begin:cut]
         carried, family = self.carried(replaced), family_of(self.inputs.model.target)
         free = [m for m in replaced if m not in carried]
         words, user_cut, others = user_words(free, int(self.scale * USER_SHARE), family)
         made = SummaryPlan(
             tuple(m.id for m in replaced),
-            tuple(m.id for m in self.path if m.id not in gone),
+            self.staying(gone),
             fresh,
-            self.previous,
-            within(collect_files(self.path[:cut], recall=self.inputs.recall), int(self.scale * FILES_SHARE)),
+            self.previous if begin == 0 else None,
+            within(collect_files(read, recall=self.inputs.recall), int(self.scale * FILES_SHARE)),
             words,
             others,
             tokens,
-            () if stale else todo_lines(self.path[:cut], int(self.scale * TODO_SHARE)),
+            () if stale else todo_lines(read, int(self.scale * TODO_SHARE)),
             left_out,
-            plan_lines(self.path, cut, int(self.scale * PLAN_SHARE)),
+            plan_lines(self.path[begin:], cut - begin, int(self.scale * PLAN_SHARE)),
             sum(map(counted_chars, replaced)) if self.inputs.recall else 0,
             user_cut,
             pinned=pinned_text(carried),
+            fold=first is not None,
         )
         return self._with_facts(made, cut, replaced, self.scale * APPENDED_SHARE)
 
