@@ -3,8 +3,8 @@
     python tests/benchmarks/draft.py [--lines N] [--keys N] [--json]
 
 ``paste`` has the lines behind a placeholder, ``text`` in the prompt itself, where each key changes the text that is
-counted; ``empty`` is a prompt without them. ``work`` is what the count alone takes of a key, ``key`` the key until it is
-drawn. The application, its agent and its worker are the real ones.
+counted; ``empty`` is a prompt without them. ``work`` is what the count alone takes of a key, ``key`` the key until it
+is drawn. The application, its agent and its worker are the real ones.
 
 The bound is 16 ms of work a key. Measured on two cores shared with seven other programs, counted against not counted,
 in the same run: work 0.2 ms (empty), 0.2 ms (paste), 0.5 ms (text), at most 5.9 ms; a key until it is drawn 30, 37 and
@@ -31,7 +31,8 @@ from tests.support.real_app import Chat, make_home
 
 async def keys(chat: Chat, count: int) -> tuple[list[float], list[float]]:
     """Milliseconds of keys until they are drawn, and what the count took of each."""
-    drawn, work = [], []
+    drawn: list[float] = []
+    work: list[float] = []
     counting, changed = chat.app.chat.draft_count, chat.app.chat.draft_count.changed
 
     def timed() -> None:

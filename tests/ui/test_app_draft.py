@@ -10,7 +10,7 @@ import pytest
 from textual import events
 
 from agent_tui.models.context import Draft
-from agent_tui.models.events import ContextChanged, DraftChanged, TurnStarted
+from agent_tui.models.events import ContextChanged, DraftChanged, MessageAdded, TurnEnded, TurnStarted
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.drawn_lines import StatusFacts, StatusLine
@@ -79,3 +79,32 @@ async def test_the_real_chat_counts_and_forgets(tmp_path: Path, monkeypatch: pyt
         await chat.press("escape")
         chat.app.prompt.set_text("")
         await chat.until(lambda: " + " not in chat.status)
+
+
+async def test_a_brief_stands_in_the_prompt_to_be_read_and_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = make_home(tmp_path, monkeypatch)
+    async with home.chat() as chat:
+        await chat.say("Never touch the vendor folder.")
+        await chat.seen.next(TurnEnded)
+        await chat.say("/handoff Write the migration")
+        await chat.until(lambda: chat.prompt.startswith("Write the migration\n\nThis goes on from"))
+        assert "Never touch the vendor folder." in chat.prompt
+        assert chat.app.prompt.cursor_location == (0, 0)
+        await chat.shows("Handed off from “Never touch the vendor folder.”", "Enter sends it")
+        await chat.until(lambda: " + " in chat.status)
+        await chat.press("enter")
+        added = await chat.seen.next(MessageAdded, lambda event: event.message.role == "user")
+        assert added.message.text.startswith("Write the migration")
+        await chat.seen.next(TurnEnded)
+
+
+async def test_a_long_offer_does_not_cost_what_was_typed(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("half a thought")
+        run.app.prompt.offer("/compact")
+        assert run.app.prompt.text == "half a thought"
+        brief = "\n".join(f"line {number}" for number in range(40))
+        run.app.prompt.offer(brief)
+        assert run.app.prompt.text == f"{brief}\n\nhalf a thought"
