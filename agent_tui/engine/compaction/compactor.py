@@ -24,9 +24,8 @@ from agent_tui.context.compaction.answers import (
     with_unknown_paths,
 )
 from agent_tui.context.compaction.facts import FactReader
-from agent_tui.context.compaction.folding import plan_fold
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, SummaryPlan, message_tokens, records_of
-from agent_tui.context.compaction.planning import plan_compaction, plan_without_model
+from agent_tui.context.compaction.planning import plan_compaction, plan_fold, plan_without_model
 from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.tokens import char_tokens, message_text_for_count
 from agent_tui.engine.cache_forecast import WarmCall, own_call

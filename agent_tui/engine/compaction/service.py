@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 from agent_tui.context.accounting.lost import lost_reasoning, lost_text
 from agent_tui.context.accounting.spending import first_broken
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.folding import FoldPrice, fold_price
 from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_text, undone_text
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, assembled_text, undo_target
 from agent_tui.context.compaction.worth import (
     Worth,
     cheaper_form,
-    expected_read,
     hopeless,
     pace_of,
     summary_call,
@@ -416,15 +414,19 @@ class CompactionService:
             return "Planning it was cancelled."
         return await asyncio.to_thread(preview_text, plan, self._own.preview(plan))
 
-    async def plan_fold(self, first: str, last: str, focus: str = "") -> tuple[CompactionPlan, FoldPrice]:
+    def _price_of(self, plan: CompactionPlan, usage: ContextUsage) -> PlanPrice:
+        """What a plan costs beside what it brings."""
+        info, writer = self._runtime.info, self._writer(plan, usage)
+        return plan_price(plan, usage, info.prices, self._price(writer, plan, usage), info.spec.cache_ttl == "1h")
+
+    async def plan_fold(self, first: str, last: str, focus: str = "") -> tuple[CompactionPlan, PlanPrice]:
         """Returns what folding the range between two messages would do now, and its price, without a model call. Raises
         AgentError where it cannot be folded."""
         runtime, usage = self._runtime, self._runtime.usage()
         plan = await self._planning.plan(runtime.inputs(), usage, "edit", focus, fold=(first, last))
         if plan is None:
             raise AgentError("Planning it was cancelled.")
-        call = self._price(self._writer(plan, usage), plan, usage)
-        return plan, fold_price(plan, usage, runtime.info.prices, expected_read(usage), call)
+        return plan, self._price_of(plan, usage)
 
     async def ledger(self, operation_id: str) -> Ledger:
         """Returns where each fact of the messages that a compaction replaced stands in what is sent now."""
