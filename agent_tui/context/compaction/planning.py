@@ -21,17 +21,18 @@ from agent_tui.context.compaction.plan import (
     Pruning,
     ReadFacts,
     SummaryPlan,
+    cut_at_or_before,
+    expected_message,
     facts_of,
     plan_clearing,
     pruned_just_now,
     records_of,
 )
 from agent_tui.context.compaction.situation import USER_SHARE, Situation
-from agent_tui.context.tokens import char_tokens
 from agent_tui.context.view import plan_clips
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.messages import Message, new_id, pinned_text, summary_text
+from agent_tui.models.messages import Message, new_id, pinned_text
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.numbers import percent, plural, tokens
 
@@ -215,9 +216,7 @@ class _Planner:
         record_id = new_id("rec")
         message = None
         if summary is not None:
-            message = summary.message({}, record_id, 0.0)
-            # What is known of its text, plus the budget of the sections that a model will write.
-            message.raw_tokens = int(char_tokens(summary_text(message))) + summary.tokens
+            message = expected_message(summary, record_id)
         records = records_of(plan, 0.0, "", record_id, message)
         after = plan.usage_after(records, message)
         return replace(plan, expected_after=after.total, fits=s.fits(after), why=self._why(after.total), read=s.read)
@@ -337,8 +336,7 @@ def plan_fold(situation: Situation, first_id: str, last_id: str, focus: str = ""
         folded_tokens=part,
     )
     record_id = new_id("rec")
-    message = summary.message({}, record_id, 0.0)
-    message.raw_tokens = int(char_tokens(summary_text(message))) + summary.tokens
+    message = expected_message(summary, record_id)
     after = plan.usage_after(records_of(plan, 0.0, "", record_id, message), message)
     if after.total >= s.before:
         count = plural(len(summary.message_ids), "message")

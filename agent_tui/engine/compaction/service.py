@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 from agent_tui.context.accounting.lost import lost_reasoning, lost_text
 from agent_tui.context.accounting.spending import first_broken
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_text, undone_text
-from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, assembled_text, undo_target
+from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_of, undone_text
+from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, Picture, assembled_text, undo_target
 from agent_tui.context.compaction.worth import (
+    PlanPrice,
     Worth,
     cheaper_form,
     hopeless,
     pace_of,
+    plan_price,
     summary_call,
     worth_of,
 )
@@ -407,17 +409,14 @@ class CompactionService:
         self.offers.settle(self.point, done=done)
         self._save_state()
 
-    async def preview(self, focus: str = "") -> str:
+    async def preview(self, focus: str = "") -> Picture:
         """Returns what ``/compact`` would do now, without a model call."""
-        plan = await self._planning.plan(self._runtime.inputs(), self._runtime.usage(), focus=focus)
+        usage = self._runtime.usage()
+        plan = await self._planning.plan(self._runtime.inputs(), usage, focus=focus)
         if plan is None:
-            return "Planning it was cancelled."
-        return await asyncio.to_thread(preview_text, plan, self._own.preview(plan))
-
-    def _price_of(self, plan: CompactionPlan, usage: ContextUsage) -> PlanPrice:
-        """What a plan costs beside what it brings."""
-        info, writer = self._runtime.info, self._writer(plan, usage)
-        return plan_price(plan, usage, info.prices, self._price(writer, plan, usage), info.spec.cache_ttl == "1h")
+            return Picture(usage, None, "Planning it was cancelled.")
+        price = await self._price_of(plan, usage)
+        return await asyncio.to_thread(preview_of, plan, usage, self._own.preview(plan), price)
 
     async def plan_fold(self, first: str, last: str, focus: str = "") -> tuple[CompactionPlan, PlanPrice]:
         """Returns what folding the range between two messages would do now, and its price, without a model call. Raises
@@ -426,7 +425,15 @@ class CompactionService:
         plan = await self._planning.plan(runtime.inputs(), usage, "edit", focus, fold=(first, last))
         if plan is None:
             raise AgentError("Planning it was cancelled.")
-        return plan, self._price_of(plan, usage)
+        return plan, await self._price_of(plan, usage)
+
+    async def _price_of(self, plan: CompactionPlan, usage: ContextUsage) -> PlanPrice:
+        """What a plan costs, and what it saves."""
+        info, model = self._runtime.info, await self._configured_model(_unheard)
+        hour = info.spec.cache_ttl == "1h"
+        writer = self._runtime if model is not None else self._writer(plan, usage)
+        call = self._price(writer, plan, usage) if model is None else summary_call(plan, usage, model.prices, hour).usd
+        return plan_price(plan, usage, info.prices, call, hour)
 
     async def ledger(self, operation_id: str) -> Ledger:
         """Returns where each fact of the messages that a compaction replaced stands in what is sent now."""
