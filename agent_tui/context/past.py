@@ -171,7 +171,7 @@ def records_before(records: Sequence[CompactionRecord], step: Step) -> list[list
 
 
 def _then(record: CompactionRecord, step: Step, unseen: bool) -> CompactionRecord:
-    if record.kind == "prune":
+    if record.kind != "summary":
         active = record.id in step.prune_ids
     elif not record.switched:
         active = record.active or unseen

@@ -10,6 +10,7 @@ from agent_tui.engine.binder import Binder
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.draft import Drafting
+from agent_tui.engine.edits import Edits
 from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.model_control import ModeControl, ModelControl
 from agent_tui.engine.pins import Pins
@@ -68,6 +69,8 @@ class Agent:
         self.models = ModelControl(state, binder, context, self.turns)
         self.project = Project(state, context, binder, self.toolbox, trusting)
         self.pins = Pins(state, context)
+        self.edits = Edits(state, context, self.turns)
+        """What of the conversation the user takes out of what is sent, and back in."""
         self._filler: Filler | None = None
 
     @property

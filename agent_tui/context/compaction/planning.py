@@ -78,7 +78,7 @@ def plan_without_model(
     if records:
         inputs = replace(inputs, view=plan.view_after(records, summary))
     usage = calculate_context_usage(inputs)
-    made = plan_compaction(inputs, usage, plan.path, summaries, reason=plan.reason, without_model=True, read=plan.read)
+    made = plan_compaction(inputs, usage, plan.whole, summaries, reason=plan.reason, without_model=True, read=plan.read)
     earlier = next((r for r in records if r.kind == "prune"), None)
     if earlier is not None:
         clips = {**earlier.clips, **made.pruning.clips}
@@ -207,6 +207,7 @@ class _Planner:
             s.inputs,
             s.path,
             s.summaries,
+            s.whole,
             self.focus,
             needed=s.needed,
             before_estimated=s.usage.approximate,
@@ -313,8 +314,7 @@ def plan_fold(situation: Situation, first_id: str, last_id: str, focus: str = ""
     s = situation
     start, end = fold_range(s, first_id, last_id)
     summary = s.fold(start, end)
-    kept = frozenset(summary.kept_ids)
-    sent = [item.message.id for item in s.inputs.view if item.message.id not in kept]
+    sent = summary.goes(s.inputs.view)
     part = sum(s.tokens.get(i, 0) for i in {*sent, *summary.message_ids})
     if not summary.fresh or (len(sent) == 1 and sent[0] in {record.summary_id for record in s.force}):
         raise AgentError("These messages are a summary already.")
@@ -330,6 +330,7 @@ def plan_fold(situation: Situation, first_id: str, last_id: str, focus: str = ""
         s.inputs,
         s.path,
         s.summaries,
+        s.whole,
         focus,
         before_estimated=s.usage.approximate,
         read=s.read,

@@ -301,11 +301,11 @@ def plan_price(plan: CompactionPlan, usage: ContextUsage, prices: Prices, call: 
     expected price of the summary."""
     after = usage.total if plan.expected_after is None else plan.expected_after
     costs, read = message_tokens(usage), expected_read(usage)
-    kept = None if plan.summary is None else frozenset(plan.summary.kept_ids)
+    changed = {*plan.pruning.cleared, *plan.pruning.clips}
+    changed.update(() if plan.summary is None else plan.summary.goes(plan.inputs.view))
     before = sum(row.tokens for row in usage.rows if row.id != MESSAGES.id)
     for item in plan.inputs.view:
-        changed = item.message.id in plan.pruning.cleared or item.message.id in plan.pruning.clips
-        if changed or (kept is not None and item.message.id not in kept):
+        if item.message.id in changed:
             break
         before += costs.get(item.message.id, 0)
 
