@@ -355,7 +355,7 @@ class CompactionControl:
 
     async def preview(self, focus: str = "") -> Picture:
         """Returns what ``now`` would do, with numbers and without a model call."""
-        return await self._state.binding.compaction.preview(focus)
+        return await self._state.binding.compaction.preview(focus, self._context.usage())
 
     async def ledger(self, operation_id: str) -> Ledger:
         """Returns where each fact stands now that a compaction took out of what is sent."""

@@ -230,6 +230,15 @@ def _does_not_fit(usage: ContextUsage, model: str) -> str:
     return f"The conversation ({_total(usage)}) does not fit {model} (limit {limit} of {window})"
 
 
+def fold_text(plan: CompactionPlan, after: ContextUsage, price: PlanPrice, lost: LostReasoning | None) -> str:
+    """The line before a fold: what it takes away, what it leaves, and its price."""
+    count = plural(len(plan.summary.message_ids) if plan.summary is not None else 0, "message")
+    freed = f"{tokens(plan.before - after.total, True)} tokens less in every request"
+    parts = [f"Folds {count} ({tokens(plan.folded_tokens, True)}) into a summary: {freed}"]
+    parts += [said] if (said := price.line()) else []
+    return f"{' · '.join(parts)}. {lost_text(lost, would=True)}".rstrip()
+
+
 def preview_text(plan: CompactionPlan, by: str = "") -> str:
     """Returns ``preview_of`` without its numbers."""
     return preview_of(plan, plan.usage_after((), None), by).say

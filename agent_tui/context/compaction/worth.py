@@ -272,6 +272,11 @@ def expected_length(plan: CompactionPlan) -> int:
     return min(most, round(statistics.median(made[-RECENT:]))) if made else most
 
 
+def _about(usd: float) -> str:
+    said = money(usd)
+    return said if said.startswith("<") else f"~{said}"
+
+
 @dataclass(slots=True, frozen=True)
 class PlanPrice:
     """Dollars that a plan is expected to cost: ``call`` for the summary; ``anew`` more (or, below 0, less) for the next
@@ -287,12 +292,12 @@ class PlanPrice:
     def line(self) -> str:
         """``~$0.02 for the summary · ~30.2k behind it are read anew, $0.01 more · each later step $0.003 less``; what
         does not apply is left out."""
-        parts = [f"~{money(self.call)} for the summary"] if self.call else []
+        parts = [f"{_about(self.call)} for the summary"] if self.call else []
         if self.behind:
-            more = "" if not self.anew or self.anew < 0 else f", ~{money(self.anew)} more"
+            more = "" if not self.anew or self.anew < 0 else f", {_about(self.anew)} more"
             parts.append(f"{tokens(self.behind, True)} behind it are read anew{more}")
         if self.saved and self.saved > 0:
-            parts.append(f"each later step ~{money(self.saved)} less")
+            parts.append(f"each later step {_about(self.saved)} less")
         return " · ".join(parts)
 
 

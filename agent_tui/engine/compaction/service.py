@@ -85,6 +85,7 @@ class CompactionService:
         self._waited_for = self._refused = False
         self._early_plan: CompactionPlan | None = None
         self._planning = Planning(runtime.conversation)
+        self._folds: dict[asyncio.Future[str], tuple[tuple[str, str], str]] = {}
         self._own = OwnCompactions(runtime)
 
     def turn_started(self, emit: Emit) -> None:
@@ -102,6 +103,8 @@ class CompactionService:
         """Compacts while the numbers say so; returns why the step cannot be sent, or None when it can. What there is
         to say of that waits for ``tell``."""
         self._line = None
+        while self._folds:
+            await self._fold_next()
         while True:
             usage = self._runtime.usage()
             decision = self.auto.before_step(usage)
@@ -127,6 +130,27 @@ class CompactionService:
         line, self._line = self._line, None
         if line is not None and not (refused and line.code == "not_compacted" and self.auto.broke_budget):
             self._emit(line)
+
+    def fold_later(self, fold: tuple[str, str], focus: str) -> asyncio.Future[str]:
+        """Folds a range before the next step; the future is for the line that the user is told."""
+        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._folds[done] = fold, focus
+        return done
+
+    def forget_fold(self, done: asyncio.Future[str]) -> bool:
+        """Takes back what ``fold_later`` was asked for; False where it has begun."""
+        return self._folds.pop(done, None) is not None
+
+    async def _fold_next(self) -> None:
+        done, (fold, focus) = next(iter(self._folds.items()))
+        del self._folds[done]
+        try:
+            result = await self.compact("edit", self._emit, focus, fold=fold)
+            done.set_result(result.text)
+        except AgentError as error:
+            done.set_exception(error)
+        finally:
+            done.cancel()
 
     async def after_overflow(self, said: str) -> str | None:
         """The provider said the request was too long (``said``): one compaction a step, then None when a retry makes
@@ -409,20 +433,20 @@ class CompactionService:
         self.offers.settle(self.point, done=done)
         self._save_state()
 
-    async def preview(self, focus: str = "") -> Picture:
-        """Returns what ``/compact`` would do now, without a model call."""
-        usage = self._runtime.usage()
+    async def preview(self, focus: str = "", known: ContextUsage | None = None) -> Picture:
+        """Returns what ``/compact`` would do now. ``known`` is the calculator's answer with its forecast."""
+        usage = known or self._runtime.usage()
         plan = await self._planning.plan(self._runtime.inputs(), usage, focus=focus)
         if plan is None:
             return Picture(usage, None, "Planning it was cancelled.")
         price = await self._price_of(plan, usage)
         return await asyncio.to_thread(preview_of, plan, usage, self._own.preview(plan), price)
 
-    async def plan_fold(self, first: str, last: str, focus: str = "") -> tuple[CompactionPlan, PlanPrice]:
-        """Returns what folding the range between two messages would do now, and its price, without a model call. Raises
-        AgentError where it cannot be folded."""
-        runtime, usage = self._runtime, self._runtime.usage()
-        plan = await self._planning.plan(runtime.inputs(), usage, "edit", focus, fold=(first, last))
+    async def plan_fold(
+        self, fold: tuple[str, str], focus: str, usage: ContextUsage
+    ) -> tuple[CompactionPlan, PlanPrice]:
+        """Returns what folding a range would do now, and its price, without a model call. Raises AgentError."""
+        plan = await self._planning.plan(self._runtime.inputs(), usage, "edit", focus, fold=fold)
         if plan is None:
             raise AgentError("Planning it was cancelled.")
         return plan, await self._price_of(plan, usage)
