@@ -90,7 +90,8 @@ class Edits:
         after = calculate_context_usage(inputs)
         freed, reasoning = before.total - after.total, _reasoning(before) - _reasoning(after)
         read = expected_read(before)
-        behind = max(0, read - self._before_first(before, set(wanted)))
+        left = min(read, self._before_first(before, set(wanted)))
+        behind = max(0, read - left - freed)
         prices, hour = runtime.info.prices, runtime.info.spec.cache_ttl == "1h"
 
         def price(total: int, cached: int) -> float | None:
@@ -98,7 +99,7 @@ class Edits:
 
         then, now, cold = (
             price(before.total, read),
-            price(after.total, read - behind),
+            price(after.total, left),
             price(after.total, 0),
         )
         whole = price(before.total, 0)
