@@ -418,7 +418,7 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
     parts.append(money(s.cost))
     if s.doubted:
         parts.append(f"{plural(s.doubted, 'report')} not believed")
-    newest = max((r for r in records if r.active), key=lambda r: r.created, default=None)
+    newest = max((r for r in records if r.active and r.compacts), key=lambda r: r.created, default=None)
     if s.compactions:
         change = f" ({size})" if newest is not None and (size := sizes_text(newest)) else ""
         change += f", {s.taken_back:,} taken back" if s.taken_back else ""

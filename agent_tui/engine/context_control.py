@@ -72,7 +72,7 @@ class PrefixBuilder:
         return self._grounds != self._grounds_now()
 
     def _grounds_now(self) -> list[object]:
-        return [self.pinned, [(r.id, r.active) for r in self._state.conversation.records]]
+        return [self.pinned, [(r.id, r.active) for r in self._state.conversation.records if r.reason != "edit"]]
 
     def begin(self) -> None:
         """Another binding is in force: nothing of it is in a provider's cache yet."""
@@ -186,6 +186,7 @@ class ContextControl:
         self._draft: Callable[[], Draft | None] = lambda: None
         self.metrics = TokenCounterMetrics()
         self.counts = CountService(state.parts.counter, self.metrics)
+        self._drops_wait: Callable[[Event], None] = lambda event: None
         state.events.subscribe(self._noticed)
 
     def usage(self) -> ContextUsage:
@@ -376,7 +377,13 @@ class ContextControl:
         if binding.described and not binding.conversation.read_only and worth_counting(binding.runtime, least):
             self._state.events.spawn(self.count_exact(), "exact count")
 
+    def while_drops_wait(self, hear: Callable[[Event], None]) -> None:
+        """Has ``hear`` told what happens while something is to be dropped once the cache is cold."""
+        self._drops_wait = hear
+
     def _noticed(self, event: Event) -> None:
+        if self._state.opened and self._state.conversation.info.state.drops_waiting:
+            self._drops_wait(event)
         if isinstance(event, CompactionEnded) and event.outcome == "done":
             self.metrics.recalculation()
             self.count_exact_soon()

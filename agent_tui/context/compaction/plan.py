@@ -17,7 +17,17 @@ from agent_tui.context.tokens import char_tokens, round_up
 from agent_tui.context.view import CLEARED_SUFFIX, INTERRUPTED_SUFFIX, build_view, for_model
 from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.messages import APPROVED, RECALL_TOOL, Message, OwnItems, Part, SummaryPart, TextPart, new_id
+from agent_tui.models.messages import (
+    APPROVED,
+    RECALL_TOOL,
+    Message,
+    OwnItems,
+    Part,
+    SummaryPart,
+    TextPart,
+    new_id,
+    summary_text,
+)
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.records import dataclass
@@ -133,7 +143,7 @@ def _approved_plan(message: Message) -> bool:
 def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) -> bool:
     """Returns whether the newest compaction in force only cleared results and fewer than ``BREATH_STEPS`` calls were
     answered since."""
-    active = [r for r in records if r.active]
+    active = [r for r in records if r.active and r.compacts]
     if not active:
         return False
     newest = max(active, key=lambda r: r.created)
@@ -207,6 +217,12 @@ class SummaryPlan:
             counted = round_up(char_tokens(beside + own.text + self.pinned))
             made.provider_metadata = {"own": to_dict(replace(own, beside=beside, counted=counted))}
         return Message(new_id("sum"), "user", [made, *carried], created=created)
+
+    def goes(self, view: Sequence[SentMessage]) -> list[str]:
+        """Ids of what is sent now and would not be with this summary, earlier summaries included."""
+        kept, ids = frozenset(self.kept_ids), frozenset(self.message_ids)
+        ours = (item.message for item in view if item.message.id not in kept)
+        return [m.id for m in ours if m.id in ids or any(isinstance(part, SummaryPart) for part in m.parts)]
 
     def with_facts(self, facts: tuple[Fact, ...], view: Sequence[SentMessage], tokens: float) -> SummaryPlan:
         """The plan with the facts of the messages that go and, of those in ``view``, the ones that stay; ``tokens`` are
@@ -287,7 +303,9 @@ class CompactionPlan:
     summary: SummaryPlan | None
     inputs: ContextInputs
     path: Sequence[Message]
+    """Without what the user dropped, which is in ``whole``."""
     summaries: Mapping[str, Message]
+    whole: Sequence[Message]
     focus: str = ""
     fits: bool = True
     needed: bool = False
@@ -300,7 +318,7 @@ class CompactionPlan:
     def view_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> Sequence[SentMessage]:
         """Returns the messages that would be sent with these further records."""
         summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
-        return for_model(build_view(self.path, [*self.inputs.records, *records], summaries), self.inputs.model)
+        return for_model(build_view(self.whole, [*self.inputs.records, *records], summaries), self.inputs.model)
 
     def ledger(self, text: str) -> Ledger:
         """Where each fact stands once ``text`` is the summary's and what is pruned is gone."""
@@ -324,6 +342,30 @@ class CompactionPlan:
     def _inputs_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextInputs:
         every, view = [*self.inputs.records, *records], self.view_after(records, summary)
         return replace(self.inputs, view=view, records=every)
+
+
+def expected_message(summary: SummaryPlan, record_id: str) -> Message:
+    """The summary as far as it is known before a model wrote its sections, as long as it is with their budget."""
+    message = summary.message({}, record_id, 0.0)
+    message.raw_tokens = int(char_tokens(summary_text(message))) + summary.tokens
+    return message
+
+
+@dataclass(slots=True, frozen=True)
+class Picture:
+    """A compaction, made or only planned: the next input before it and ``after`` it, and what there is to ``say``.
+    Without ``after`` it changes nothing, or is not known any more."""
+
+    before: ContextUsage
+    after: ContextUsage | None
+    say: str
+
+
+def stays_whole(view: Sequence[SentMessage]) -> int:
+    """Returns how many of the messages that are sent are so word for word: no summary, and nothing cleared or cut."""
+    return sum(
+        item.stored is None and not any(isinstance(part, SummaryPart) for part in item.message.parts) for item in view
+    )
 
 
 def assembled_text(summary: Message) -> str:
@@ -393,7 +435,7 @@ def undo_target(records: Sequence[CompactionRecord], path: Sequence[Message]) ->
     """The operation an undo takes back: the newest active one that is in force on this path; None without one."""
     on_path = {m.id for m in path}
     for record in sorted(records, key=lambda r: r.created, reverse=True):
-        if not record.active or not record.message_ids:
+        if not record.active or not record.message_ids or not record.compacts:
             continue
         if record.kind == "summary":
             if on_path.issuperset(record.message_ids):

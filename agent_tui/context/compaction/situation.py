@@ -33,7 +33,7 @@ from agent_tui.context.compaction.summary_parts import (
     within,
 )
 from agent_tui.context.tokens import counted_chars, family_of
-from agent_tui.context.view import summaries_in_force
+from agent_tui.context.view import dropped_ids, summaries_in_force
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, pinned_text
 from agent_tui.models.steps import CompactionRecord
@@ -65,7 +65,8 @@ class Situation:
 
     ``target`` is what to get below, ``goal`` what clearing aims at, ``scale`` what the shares are of. ``start`` is
     the first position that is not replaced yet, ``tail`` where the messages begin that the model has not answered,
-    with the calls they belong to. ``pinned`` is the user's newest message, which always stays where it is.
+    with the calls they belong to. ``pinned`` is the user's newest message, which always stays where it is. What the
+    user dropped is in ``whole`` alone: no summary stands for it, and none says what it said.
     """
 
     def __init__(
@@ -78,7 +79,11 @@ class Situation:
         read: ReadFacts,
     ) -> None:
         self.inputs, self.usage, self.reason, self.summaries, self.read = inputs, usage, reason, summaries, read
-        self.path = [m for m in path if m.status != "streaming"]
+        self.whole = path
+        # What was dropped while a summary stood for it is still the summary's.
+        stood_for = {i for r in summaries_in_force(path, inputs.records, summaries) for i in r.message_ids}
+        gone = dropped_ids(inputs.records) - stood_for
+        self.path = [m for m in path if m.status != "streaming" and m.id not in gone]
         self.tokens = message_tokens(usage)
         self.before = usage.total
         # Without a known window the present size stands in for the limit, so that the shares mean something.

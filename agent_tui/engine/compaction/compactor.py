@@ -24,11 +24,11 @@ from agent_tui.context.compaction.answers import (
     with_unknown_paths,
 )
 from agent_tui.context.compaction.facts import FactReader
-from agent_tui.context.compaction.folding import plan_fold
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, SummaryPlan, message_tokens, records_of
-from agent_tui.context.compaction.planning import plan_compaction, plan_without_model
+from agent_tui.context.compaction.planning import plan_compaction, plan_fold, plan_without_model
 from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.tokens import char_tokens, message_text_for_count
+from agent_tui.context.view import DROPPED_SUFFIX
 from agent_tui.engine.cache_forecast import WarmCall, own_call
 from agent_tui.engine.compaction.summary_call import (
     MIN_SUMMARY_OUTPUT,
@@ -50,7 +50,6 @@ from agent_tui.models.requests import Counter, ModelInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import NO_COST
 from agent_tui.providers.catalog import own_compaction
-from agent_tui.providers.dialects.shared import is_summary
 from agent_tui.records import dataclass
 from agent_tui.text.clean import printable_line
 
@@ -439,16 +438,13 @@ class OwnCompactions:
             why = f"{notices.NO_OWN}, {info.spec.key} does not" if info.compacts else ""
         elif plan.focus:
             why = "A provider's own compaction takes no focus"
-        elif plan.reason == "edit" or plan.path[0].id not in summary.message_ids:
+        elif plan.reason == "edit" or plan.path[0].id not in summary.message_ids or _began_dropped(plan):
             why = "A provider's own compaction stands first, and your first message stays as it is"
         else:
             costs = message_tokens(plan.usage_after((), None))
             staying = sum(costs.get(message_id, 0) for message_id in summary.kept_ids)
             answer = max(summary.tokens, MIN_SUMMARY_OUTPUT)
-            gone = {sent.message.id for sent in plan.inputs.view if is_summary(sent.message)}.difference(
-                summary.kept_ids
-            )
-            return own_call(runtime, gone.union(summary.message_ids), plan.before - staying, answer)
+            return own_call(runtime, summary.goes(plan.inputs.view), plan.before - staying, answer)
         if why and why not in self._told and emit is not None:
             self._told.add(why)
             emit(Notice("info", notices.own_not_used_text(why), "native_compaction"))
@@ -471,11 +467,16 @@ class OwnCompactions:
         emit(Notice("warning", text, "native_compaction"))
 
 
+def _began_dropped(plan: CompactionPlan) -> bool:
+    """Returns whether what is sent begins with what the user's first message left when it was dropped."""
+    return plan.inputs.view[0].key.endswith(DROPPED_SUFFIX)
+
+
 def plan_of_now(plan: CompactionPlan, then: CompactionPlan) -> CompactionPlan | None:
     """The plan ``then`` as it is made for the conversation that ``plan`` is for; None where a model would have
     something else to summarise."""
     usage = calculate_context_usage(plan.inputs)
-    now = Situation(plan.inputs, usage, plan.path, plan.summaries, plan.reason, plan.read)
+    now = Situation(plan.inputs, usage, plan.whole, plan.summaries, plan.reason, plan.read)
     summary = now.as_of_now(then.summary) if then.summary is not None else None
     if summary is None:
         return None

@@ -469,8 +469,8 @@ def _question(plan: CompactionPlan) -> str:
     summary = _summary_of(plan)
     if not summary.fold:
         return question_text(len(summary.kept_ids), _words(plan), plan.focus)
-    kept = frozenset(summary.kept_ids)
-    return range_question([s.message for s in plan.inputs.view if s.message.id not in kept], _words(plan), plan.focus)
+    goes = frozenset(summary.goes(plan.inputs.view))
+    return range_question([s.message for s in plan.inputs.view if s.message.id in goes], _words(plan), plan.focus)
 
 
 def _rough_size(tokens: int) -> int:

@@ -38,7 +38,7 @@ class Failing(DemoProvider):
             async for item in super().stream(request):
                 yield item
         else:
-            yield Failed(Failure("network", "No connection to the provider."))
+            yield Failed(Failure("connection", "No connection to the provider."))
 
 
 async def talk(agent: Agent, *texts: str) -> None:
