@@ -129,7 +129,7 @@ async def compact(agent: Agent, args: str) -> CommandResult:
     undo restores what the newest compaction replaced, exactly.
     """
     if args == "preview":
-        return Text(await agent.compaction.preview())
+        return Text((await agent.compaction.preview()).say)
     what, _, number = args.partition(" ")
     if what == "show" and (not number or number.strip().isdecimal()):
         return OpenScreen("compact", numbered_compaction(agent, int(number or 1)).id)

@@ -234,7 +234,7 @@ class ContextScreen(Guarded, Screen[None]):
         if self._is_past():
             return
         try:
-            self._read("What a compaction would do", await self.agent.compaction.preview())
+            self._read("What a compaction would do", (await self.agent.compaction.preview()).say)
         except AgentError as error:
             self.view.say(str(error))
 
