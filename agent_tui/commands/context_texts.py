@@ -109,11 +109,10 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
 
 def course_text(agent: Agent) -> list[str]:
     """How the context came to what it is, in a line; none before anything was sent."""
-    from agent_tui.context.timeline import Timeline, in_words
+    from agent_tui.context.timeline import in_words
 
-    conversation = agent.conversation
-    timeline = Timeline(conversation.steps, conversation.own_records)
-    line = in_words(timeline, agent.context.usage().total, {message.id for message in conversation.path})
+    path = {message.id for message in agent.conversation.path}
+    line = in_words(agent.context.timeline(), agent.context.usage().total, path)
     return [line] if line else []
 
 

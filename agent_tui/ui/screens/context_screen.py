@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -17,7 +18,7 @@ from textual.screen import Screen
 from agent_tui.commands import context_texts as texts
 from agent_tui.commands.report import ContextReport
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
-from agent_tui.context.timeline import NOW, Timeline, projected
+from agent_tui.context.timeline import NOW, projected
 from agent_tui.context.tokens import format_metrics
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
@@ -41,7 +42,7 @@ class Travel:
         self._agent = agent
         self.session = agent.conversation.info.id
         self.history: History = agent.context.history()
-        self.timeline = Timeline(self.history.steps, self.history.records)
+        self.timeline = agent.context.timeline()
         self.at: int | None = None
 
     def go(self, by: int) -> str:
@@ -58,12 +59,19 @@ class Travel:
         self.at = None if wanted > count else wanted
         return ""
 
+    def path(self) -> Collection[str]:
+        """The ids of the messages of the conversation as it is now; all there are where no branch was left."""
+        conversation = self._agent.conversation
+        if len(conversation.messages) == len(conversation.path):
+            return conversation.messages
+        return {message.id for message in conversation.path}
+
     def view(self) -> PastView:
         """The step it is at, compared with the one before."""
         from agent_tui.commands.past_words import past_view
 
         assert self.at is not None
-        return past_view(self.history, self.at, None, {message.id for message in self._agent.conversation.path})
+        return past_view(self.history, self.at, None, set(self.path()))
 
     def moment(self, now: ContextReport) -> ContextReport:
         """Returns the report that the screen shows of the step it is at; ``now`` is the session as it is."""
@@ -77,7 +85,7 @@ class Travel:
 
     def course(self, now: ContextReport) -> Course:
         """Returns the steps with the one it is at marked; ``now`` is the session as it is."""
-        usage, path = now.usage, {message.id for message in self._agent.conversation.path}
+        usage, path = now.usage, self.path()
         last, ahead = self.timeline.now(usage, now.in_flight), projected(usage, now.in_flight)
         return Course(self.timeline, path, last, ahead, usage.limit, self.at or NOW)
 
@@ -146,10 +154,16 @@ class ContextScreen(Guarded, Screen[None]):
         self.view.show(shown, self.travel.course(live))
 
     def _prepare(self) -> None:
-        """Has what ← shows next made beside the screen."""
+        """Has what ← shows next made beside the screen, and what a long session's strips need."""
+        if not self.travel.timeline.added_up:
+            self.run_worker(self._add_up(), name="add up", group="strips", exclusive=True, exit_on_error=False)
         history = self.travel.history
         work = partial(history.prepare, history.count if self.travel.at is None else self.travel.at)
         self.run_worker(work, name="prepare", group="past", thread=True, exit_on_error=False)
+
+    async def _add_up(self) -> None:
+        await asyncio.to_thread(self.travel.timeline.add_up)
+        self.view.rebuild()
 
     @on(TimelineView.Picked)
     def _picked(self, event: TimelineView.Picked) -> None:

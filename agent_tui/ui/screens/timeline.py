@@ -72,12 +72,10 @@ def slots_of(course: Course, width: int) -> list[Slot]:
     """The columns side by side in ``width`` cells: steps, the next request, the turns ahead. Where there are more than
     cells, steps next to each other share one, and so do turns."""
     turns = len(course.ahead)
-    ahead = min(turns, width // LEAST_AHEAD)
+    # Drawn where it is far off it would look near: the headline says when.
+    far = _far_off(max(course.timeline.peak, course.now.total or 0), course.limit)
+    ahead = 0 if far else min(turns, width // LEAST_AHEAD)
     columns = [*course.timeline.columns(max(1, width - ahead - 1), course.path), course.now]
-    if _far_off(max(column.total or 0 for column in columns), course.limit):
-        # It would be drawn as if it were near: the headline says when.
-        ahead = 0
-        columns = [*course.timeline.columns(max(1, width - 1), course.path), course.now]
     columns = columns[-max(1, width) :]
     every = len(columns) + ahead
     pitch = min(WIDEST, width // every) if every else 1
