@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.context_texts import ADDED, operations, part_text, row_facts, sent_text
+from agent_tui.commands.context_texts import ADDED, course_text, operations, part_text, row_facts, sent_text
 from agent_tui.commands.edits import EDITS, dropped_lines, edited, named
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
@@ -262,6 +262,7 @@ def rows_text(agent: Agent) -> str:
     return "\n".join(
         [
             report.in_words(),
+            *course_text(agent),
             report.facts(),
             "",
             *_row_sentences(report),
@@ -391,7 +392,8 @@ async def export_line(agent: Agent, words: str, cwd: Path) -> str:
     first, _, rest = words.partition(" ")
     number = int(first) if first.isdecimal() and len(first) < 8 else None
     where = words if number is None else rest.strip()
-    data = context_json(ContextReport.of(agent)) if number is None else past_json(_past(agent, number))
+    path = {message.id for message in agent.conversation.path}
+    data = context_json(ContextReport.of(agent), path) if number is None else past_json(_past(agent, number))
     text = json.dumps(data, indent=2) + "\n"
     if where:
         return f"Written to {await write_told(text, cwd / Path(where).expanduser())}"

@@ -260,7 +260,10 @@ class ContextScreen(Guarded, Screen[None]):
 
         at = self.travel.at
         data = (
-            context_json(replace(self.view.moment, steps=self.agent.conversation.steps))
+            context_json(
+                replace(self.view.moment, steps=self.agent.conversation.steps),
+                {message.id for message in self.agent.conversation.path},
+            )
             if at is None
             else past_json(self.travel.view())
         )
