@@ -91,7 +91,7 @@ def compaction_details(
 def operations(records: Iterable[CompactionRecord]) -> list[CompactionRecord]:
     """Returns one record of each compaction, that of its summary where it has one; the newest first."""
     found: dict[str, CompactionRecord] = {}
-    for record in records:
+    for record in (record for record in records if record.compacts):
         if record.kind == "summary" or record.operation_id not in found:
             found[record.operation_id] = record
     return sorted(found.values(), key=lambda record: record.created, reverse=True)
@@ -105,6 +105,16 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
     ledger = await asyncio.to_thread(ledger_text, await agent.compaction.ledger(record.operation_id))
     came_back = agent.compaction.came_back().get(record.operation_id)
     return compaction_details(record, summary, now, ledger, came_back)
+
+
+def course_text(agent: Agent) -> list[str]:
+    """How the context came to what it is, in a line; none before anything was sent."""
+    from agent_tui.context.timeline import Timeline, in_words
+
+    conversation = agent.conversation
+    timeline = Timeline(conversation.steps, conversation.own_records)
+    line = in_words(timeline, agent.context.usage().total, {message.id for message in conversation.path})
+    return [line] if line else []
 
 
 def row_facts(row: ContextRow) -> str:

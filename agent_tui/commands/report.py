@@ -185,10 +185,10 @@ class ContextReport:
         """What was paid anew although it had been sent before, by cause."""
         return miss_sums(self.steps)
 
-    def text(self) -> str:
-        """All numbers of the context screen as plain text."""
+    def text(self, course: Sequence[str] = ()) -> str:
+        """All numbers of the context screen as plain text; ``course`` says how the session came there."""
         usage, shares = self.usage, self.shares
-        lines = [self.in_words(), self.facts(), "", f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip()]
+        lines = [self.in_words(), *course, self.facts(), "", f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip()]
         for row in self.rows():
             if shown(row.row):
                 lines += _lines(row)
@@ -418,7 +418,7 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
     parts.append(money(s.cost))
     if s.doubted:
         parts.append(f"{plural(s.doubted, 'report')} not believed")
-    newest = max((r for r in records if r.active), key=lambda r: r.created, default=None)
+    newest = max((r for r in records if r.active and r.compacts), key=lambda r: r.created, default=None)
     if s.compactions:
         change = f" ({size})" if newest is not None and (size := sizes_text(newest)) else ""
         change += f", {s.taken_back:,} taken back" if s.taken_back else ""

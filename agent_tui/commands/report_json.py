@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from agent_tui.commands.report import ContextReport, ReportRow
 from agent_tui.context.cache_forecast import whole
+from agent_tui.context.timeline import Timeline, timeline_json
 from agent_tui.models.codec import to_dict
 from agent_tui.models.context import KindTotals, SessionTotals
 from agent_tui.models.steps import STANDS, CacheEntry, CacheForecast, CompactionRecord, MissSum, StepKind
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from agent_tui.context.compaction.regret import Regret
 
 
-def context_json(report: ContextReport) -> dict[str, Any]:
+def context_json(report: ContextReport, path: Container[str] | None = None) -> dict[str, Any]:
     """A JSON-able dict of a report, with what the session's steps read from the cache. Absent numbers are None, never
     0. A ``share`` is in percent of the window, to one digit, as it is shown elsewhere: those of one level add up to the
-    one above."""
+    one above. ``path`` are the ids of the conversation's messages as it is now: with them there is its timeline."""
     usage, shares = report.usage, report.shares
     calculation, accuracy, session = usage.calculation, usage.accuracy, usage.session
     return {
@@ -67,6 +68,7 @@ def context_json(report: ContextReport) -> dict[str, Any]:
             "intervals": accuracy.intervals,
             "inside": accuracy.inside,
         },
+        "timeline": None if path is None else timeline_json(Timeline(report.steps, report.records), usage, path),
         "cache": cache_json(report),
         "session": {
             **counts_json(session.usage),
@@ -74,12 +76,28 @@ def context_json(report: ContextReport) -> dict[str, Any]:
             **cost_fields(session.cost),
             "compactions": session.compactions,
             "compactions_taken_back": session.taken_back,
-            "compactions_made": [compaction_json(r, report.came_back.get(r.operation_id)) for r in report.records],
+            "compactions_made": [
+                compaction_json(r, report.came_back.get(r.operation_id)) for r in report.records if r.compacts
+            ],
+            "edits": [edit_json(record) for record in report.records if record.reason == "edit"],
             "summaries_not_used": session.unused,
             "summaries_not_used_usd": session.unused_cost.whole,
             "steps": session.steps,
             "usage_by_kind": by_kind_json(session),
         },
+    }
+
+
+def edit_json(record: CompactionRecord) -> dict[str, Any]:
+    """One change that the user made by hand: the messages that were dropped, restored or folded."""
+    return {
+        "operation": record.operation_id,
+        "kind": "fold" if record.kind == "summary" else record.kind,
+        "messages": record.message_ids,
+        "in_force": record.active,
+        "created": record.created,
+        **_between("before", record.before_tokens, record.before_spread),
+        **_between("after", record.after_tokens, record.after_spread),
     }
 
 

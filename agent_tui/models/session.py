@@ -29,6 +29,8 @@ class SessionState:
     """Absolute paths of the files that go with every request."""
     pinned_messages: tuple[str, ...] = ()
     """Ids of the messages whose words every compaction carries, those of other branches too."""
+    drops_waiting: tuple[str, ...] = ()
+    """Ids of the messages that are dropped once the provider's cache is cold, those of other branches too."""
     compaction_failures: int = 0
     """How often in a row the automatic compaction failed."""
     compaction_paused: bool = False
@@ -52,6 +54,10 @@ class SessionState:
     """Those the user named; they and what was read outside tell what may leave the machine unasked."""
     read_outside: tuple[str, ...] = ()
     """What of outside the project was read, in words."""
+    handed_from: str | None = None
+    """The session that this one goes on from with a brief."""
+    handed_to: tuple[str, ...] = ()
+    """Those that go on from this one so, the newest last."""
     newer: Mapping[str, JSON] = field(default_factory=lambda: _NOTHING, hash=False)
     """What a later version keeps beside these, written back as it was found."""
 

@@ -16,12 +16,13 @@ from agent_tui.config import PermissionMode, Settings
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.compaction.ledger import Ledger
+from agent_tui.context.compaction.plan import Picture
 from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.past import History, Session
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.models import EffortChoice
 from agent_tui.errors import AgentError
-from agent_tui.models.context import ContextUsage
+from agent_tui.models.context import ContextUsage, Draft
 from agent_tui.models.events import (
     ApprovedMode,
     ContextChanged,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
     from agent_tui.engine.context_control import ContextControl
     from agent_tui.engine.conversation import Conversation
+    from agent_tui.engine.draft import Drafting
     from agent_tui.engine.model_control import ModeControl, ModelControl
     from agent_tui.engine.pins import Pinned, Pins
     from agent_tui.engine.questions import PermissionDesk, QuestionDesk
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     from agent_tui.engine.waiting import Waiting
 else:
     Agent = Project = ContextControl = BranchControl = ModeControl = ModelControl = CompactionControl = object
-    Pins = SessionControl = PermissionDesk = QuestionDesk = object
+    Drafting = Pins = SessionControl = PermissionDesk = QuestionDesk = object
     Background = Runner = Waiting = SpendingBudget = Conversation = object
 
 
@@ -100,6 +102,7 @@ class FakeAgent(Agent):
     project: FakeProject
     background: FakeBackground
     budget: FakeBudget
+    draft: FakeDraft
 
     def __init__(self, home: Path, messages: Sequence[Message] = (), usage: ContextUsage | None = None) -> None:
         self.paths = Paths(home / "config", home / "data", home / "state", home / "cache")
@@ -115,6 +118,7 @@ class FakeAgent(Agent):
         self.pins = FakePins(self)
         self.turns = FakeTurns(self)
         self.waiting = FakeWaiting(self)
+        self.draft = FakeDraft()
         self.sessions = FakeSessions(self)
         self.compaction = FakeCompaction(self)
         self.branches = FakeBranches(self)
@@ -310,6 +314,22 @@ class FakeWaiting(Waiting):
         return True
 
 
+class FakeDraft(Drafting):
+    """Says of whatever is typed what a test puts there."""
+
+    def __init__(self) -> None:
+        self.tokens: Draft | None = None
+        self.heard: list[tuple[str, list[str], int]] = []
+
+    def typed(
+        self, text: str, pastes: Sequence[str] = (), images: Sequence[AttachmentPart] = (), find: object = None
+    ) -> Draft | None:
+        self.heard.append((text, list(pastes), len(images)))
+        return self.tokens if text or pastes or images else None
+
+    def look_at_files(self) -> None: ...
+
+
 class FakeSessions(Part, SessionControl):
     async def clear(self) -> LostReasoning | None:
         self._agent.calls.append(("clear", None))
@@ -338,8 +358,8 @@ class FakeCompaction(Part, CompactionControl):
     async def ledger(self, operation_id: str) -> Ledger:
         return Ledger()
 
-    async def preview(self, focus: str = "") -> str:
-        return "Would summarise 12 messages."
+    async def preview(self, focus: str = "") -> Picture:
+        return Picture(self._agent.usage, None, "Would summarise 12 messages.")
 
     async def undo(self) -> None:
         self._agent.calls.append(("compact_undo", None))

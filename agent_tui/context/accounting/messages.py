@@ -18,6 +18,7 @@ from agent_tui.context.accounting.tally import (
     weigh,
 )
 from agent_tui.context.anchor import differences, share_at
+from agent_tui.context.view import is_gone
 from agent_tui.models.calibration import Calibration, Content
 from agent_tui.models.context import Basis
 from agent_tui.models.messages import Message
@@ -111,7 +112,7 @@ def dropped_from_input(ground: Ground, runs: Sequence[SentRun], start: int, stop
     for index in range(start, stop):
         message = view[index].message
         if message.role == "assistant" and carries_reasoning(message, family):
-            dropped += _share(ground, message, share_at(runs, index) - now.counted(message.id))
+            dropped += _share(ground, message, share_at(runs, index) - now.counted(message.id), ground.calibration)
     return dropped
 
 
@@ -120,7 +121,7 @@ def dropped_from_output(ground: Ground, anchor: Step) -> Change:
     if anchor.kind != "turn":
         return NO_CHANGE
     own = ground.view[anchor.sent_count].message
-    return _share(ground, own, 1.0 - ground.reasoning.counted(own.id))
+    return _share(ground, own, 1.0 - ground.reasoning.counted(own.id), ground.calibration)
 
 
 def dropped_between(ground: Ground, before: Step, step: Step, turn: Sequence[str], user: bool) -> Change:
@@ -135,7 +136,7 @@ def dropped_between(ground: Ground, before: Step, step: Step, turn: Sequence[str
         own_answer = message_id == before.message_id
         share = 1.0 if own_answer else now.counted_then(message_id, target, turn_open=open_before)
         later = now.counted_then(message_id, target, turn_open=open_after)
-        dropped += _share_of(ground, message_id, share - later)
+        dropped += _share_of(ground, message_id, share - later, ground.coarse)
     return dropped
 
 
@@ -146,11 +147,11 @@ def _difference_of_runs(ground: Ground, before: Step, then: Sequence[SentRun], a
         for index in range(start, stop):
             message = view[index].message
             if message.role == "assistant" and carries_reasoning(message, family):
-                dropped += _share(ground, message, less)
+                dropped += _share(ground, message, less, ground.coarse)
     if before.kind == "turn":
         own = view[before.sent_count].message
         kept = share_at(after, before.sent_count) if carries_reasoning(own, family) else 0.0
-        dropped += _share(ground, own, 1.0 - kept)
+        dropped += _share(ground, own, 1.0 - kept, ground.coarse)
     return dropped
 
 
@@ -164,12 +165,12 @@ def _dropped_by_rule(ground: Ground, anchor: Step, turn: Sequence[str]) -> Chang
         for message_id in turn if closed else turn[-1:]:
             own = message_id == anchor.message_id
             before = 1.0 if own else now.counted_then(message_id, ground.target, turn_open=True)
-            dropped += _share_of(ground, message_id, before - now.counted(message_id))
+            dropped += _share_of(ground, message_id, before - now.counted(message_id), ground.calibration)
         return dropped
     if anchor.message_id is not None and anchor.kind == "turn":
         then[anchor.message_id] = 1.0
     for message_id, share in then.items():
-        dropped += _share_of(ground, message_id, share - now.counted(message_id))
+        dropped += _share_of(ground, message_id, share - now.counted(message_id), ground.calibration)
     return dropped
 
 
@@ -185,7 +186,8 @@ def _shares_at(ground: Ground, anchor: Step) -> dict[str, float] | None:
     for item in ground.view[: anchor.sent_count]:
         if item.message.id in results.mentioned:
             state = results.state(anchor.prune_ids, item.message.id)
-            then.append(SentMessage(*results.sent(item.stored or item.message, state)))
+            made = SentMessage(*results.sent(item.stored or item.message, state))
+            then += [] if is_gone(made.key) else [made]
         else:
             then.append(item)
     fixed = anchor.fixed_fingerprint or inputs.fixed_fingerprint
@@ -198,16 +200,16 @@ def _closed_at(ground: Ground, step: Step) -> bool:
     return step.kind == "count" and turn_is_closed(ground.view[step.sent_count - 1 : step.sent_count])
 
 
-def _share_of(ground: Ground, message_id: str, share: float) -> Change:
+def _share_of(ground: Ground, message_id: str, share: float, known: Calibration) -> Change:
     message = _message(ground, message_id) if share else None
-    return NO_CHANGE if message is None else _share(ground, message, share)
+    return NO_CHANGE if message is None else _share(ground, message, share, known)
 
 
-def _share(ground: Ground, message: Message, share: float) -> Change:
+def _share(ground: Ground, message: Message, share: float, known: Calibration) -> Change:
     if share == 0.0:
         return NO_CHANGE
     content = reasoning_content(ground, message, share)
-    return Change(round(content.plain), content.rough > 0, content)
+    return Change(round(known.tokens(content)), known.variance(content) > 0, content)
 
 
 def _message(ground: Ground, message_id: str) -> Message | None:
@@ -260,11 +262,11 @@ def measure_next(ground: Ground, measured: Measured) -> None:
 
 
 def removed(ground: Ground, measured: Measured) -> Change:
-    """Known cost of what was cleared or clipped since the anchor, less what stands in its place."""
+    """Known cost of what was cleared, clipped or dropped since the anchor, less what stands in its place."""
     anchor = ground.anchor
     if anchor is None:
         return NO_CHANGE
-    return _removed_from(ground, measured, anchor.sent_count, anchor.prune_ids, None, ground.calibration)
+    return _removed_from(ground, measured, end_of(anchor), anchor.prune_ids, None, ground.calibration)
 
 
 def _add_answer(ground: Ground, measured: Measured, step: Step, reading: Reading) -> None:
@@ -273,6 +275,13 @@ def _add_answer(ground: Ground, measured: Measured, step: Step, reading: Reading
     usage = step.counted
     output = usage.output if usage is not None else 0
     tokens, reported = reasoning_of(ground, weighed.message)
+    if weighed.message.id in ground.results.mentioned:
+        words, rough = output - tokens, reasoning_content(ground, weighed.message, 1.0).rough
+        tally.values[weighed.message.id] = (words, weighed.message.id, Content(rough=rough))
+    if is_gone(weighed.key):
+        tally.end = index + 1
+        measured.turn.append(weighed.message.id)
+        return
     counted = round(tokens * ground.reasoning.counted(weighed.message.id))
     value = output - tokens + counted
     rest: list[tuple[MessageRowId, int]] = [(kind, weight) for kind, weight in weighed.weights if kind != "reasoning"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.inputs import ContextInputs, edited_view
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.answers import DONE, model_sections
@@ -17,7 +17,17 @@ from agent_tui.context.tokens import char_tokens, round_up
 from agent_tui.context.view import CLEARED_SUFFIX, INTERRUPTED_SUFFIX, build_view, for_model
 from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.messages import APPROVED, RECALL_TOOL, Message, OwnItems, Part, SummaryPart, TextPart, new_id
+from agent_tui.models.messages import (
+    APPROVED,
+    RECALL_TOOL,
+    Message,
+    OwnItems,
+    Part,
+    SummaryPart,
+    TextPart,
+    new_id,
+    summary_text,
+)
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.records import dataclass
@@ -133,7 +143,7 @@ def _approved_plan(message: Message) -> bool:
 def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) -> bool:
     """Returns whether the newest compaction in force only cleared results and fewer than ``BREATH_STEPS`` calls were
     answered since."""
-    active = [r for r in records if r.active]
+    active = [r for r in records if r.active and r.compacts]
     if not active:
         return False
     newest = max(active, key=lambda r: r.created)
@@ -143,10 +153,11 @@ def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) 
     return since < BREATH_STEPS
 
 
-CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch", "cheaper"]
+CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch", "cheaper", "edit"]
 Action: TypeAlias = Literal["prune", "summary", "not_worth_it", "nothing"]
 
 UNDO = "/compact undo"
+UNDO_EDIT = "/context undo"
 
 
 @dataclass(slots=True, frozen=True)
@@ -184,6 +195,8 @@ class SummaryPlan:
     """Below that the user's rules are shortened to what fits: nothing else made room."""
     pinned: str = ""
     """The words that the user pinned (``pinned_text``)."""
+    fold: bool = False
+    """It stands for a range that the user chose, between messages that stay."""
 
     @property
     def needs_model(self) -> bool:
@@ -204,6 +217,12 @@ class SummaryPlan:
             counted = round_up(char_tokens(beside + own.text + self.pinned))
             made.provider_metadata = {"own": to_dict(replace(own, beside=beside, counted=counted))}
         return Message(new_id("sum"), "user", [made, *carried], created=created)
+
+    def goes(self, view: Sequence[SentMessage]) -> list[str]:
+        """Ids of what is sent now and would not be with this summary, earlier summaries included."""
+        kept, ids = frozenset(self.kept_ids), frozenset(self.message_ids)
+        ours = (item.message for item in view if item.message.id not in kept)
+        return [m.id for m in ours if m.id in ids or any(isinstance(part, SummaryPart) for part in m.parts)]
 
     def with_facts(self, facts: tuple[Fact, ...], view: Sequence[SentMessage], tokens: float) -> SummaryPlan:
         """The plan with the facts of the messages that go and, of those in ``view``, the ones that stay; ``tokens`` are
@@ -238,7 +257,7 @@ class SummaryPlan:
         return standing(self.facts, text, (*self.kept, pinned), bool(self.characters))
 
     def _text(self, sections: Mapping[str, str], facts: Sequence[str] = ()) -> str:
-        introduction = introduction_text(len(self.message_ids), self.characters)
+        introduction = introduction_text(len(self.message_ids), self.characters, fold=self.fold)
         if self.left_out:
             sections = model_sections(self.previous or "")
             introduction = left_out_text(self.left_out, bool(self.characters))
@@ -284,18 +303,22 @@ class CompactionPlan:
     summary: SummaryPlan | None
     inputs: ContextInputs
     path: Sequence[Message]
+    """Without what the user dropped, which is in ``whole``."""
     summaries: Mapping[str, Message]
+    whole: Sequence[Message]
     focus: str = ""
     fits: bool = True
     needed: bool = False
     stuck: bool = False
     before_estimated: bool = True
     read: ReadFacts = facts_of
+    folded_tokens: int | None = None
+    """Of a fold: what its messages take now."""
 
     def view_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> Sequence[SentMessage]:
         """Returns the messages that would be sent with these further records."""
         summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
-        return for_model(build_view(self.path, [*self.inputs.records, *records], summaries), self.inputs.model)
+        return for_model(build_view(self.whole, [*self.inputs.records, *records], summaries), self.inputs.model)
 
     def ledger(self, text: str) -> Ledger:
         """Where each fact stands once ``text`` is the summary's and what is pruned is gone."""
@@ -305,18 +328,47 @@ class CompactionPlan:
 
     def usage_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextUsage:
         """The calculator's answer for the conversation with these further records."""
-        return calculate_context_usage(self._inputs_after(records, summary))
+        return calculate_context_usage(self.inputs_after(records, summary))
 
     def lost(self, records: Sequence[CompactionRecord], summary: Message | None) -> LostReasoning | None:
         """The reasoning that is no longer sent with these further records."""
         undone = [replace(record, active=False) for record in records]
-        way = WayBack(UNDO, replace(self.inputs, records=[*self.inputs.records, *undone]))
+        way = WayBack(
+            UNDO_EDIT if self.reason == "edit" else UNDO, replace(self.inputs, records=[*self.inputs.records, *undone])
+        )
         turn_open = self.reason in ("auto", "overflow")
-        return lost_reasoning(self.inputs, self._inputs_after(records, summary), way, turn_open=turn_open)
+        return lost_reasoning(self.inputs, self.inputs_after(records, summary), way, turn_open=turn_open)
 
-    def _inputs_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextInputs:
+    def inputs_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextInputs:
+        """What the calculator is given for it."""
         every, view = [*self.inputs.records, *records], self.view_after(records, summary)
-        return replace(self.inputs, view=view, records=every)
+        summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
+        edited = edited_view(view, self.whole, every, summaries, self.inputs.steps, self.inputs.model)
+        return replace(self.inputs, view=view, records=every, edited=edited)
+
+
+def expected_message(summary: SummaryPlan, record_id: str) -> Message:
+    """The summary as far as it is known before a model wrote its sections, as long as it is with their budget."""
+    message = summary.message({}, record_id, 0.0)
+    message.raw_tokens = int(char_tokens(summary_text(message))) + summary.tokens
+    return message
+
+
+@dataclass(slots=True, frozen=True)
+class Picture:
+    """A compaction, made or only planned: the next input before it and ``after`` it, and what there is to ``say``.
+    Without ``after`` it changes nothing, or is not known any more."""
+
+    before: ContextUsage
+    after: ContextUsage | None
+    say: str
+
+
+def stays_whole(view: Sequence[SentMessage]) -> int:
+    """Returns how many of the messages that are sent are so word for word: no summary, and nothing cleared or cut."""
+    return sum(
+        item.stored is None and not any(isinstance(part, SummaryPart) for part in item.message.parts) for item in view
+    )
 
 
 def assembled_text(summary: Message) -> str:
@@ -370,7 +422,7 @@ def records_of(
                 created=created,
                 reason=plan.reason,
                 summary_id=summary.id,
-                kept_messages=len(plan.summary.kept_ids),
+                kept_messages=None if plan.summary.fold else len(plan.summary.kept_ids),
                 focus=plan.focus or None,
                 files=list(plan.summary.files),
                 left_out=plan.summary.left_out,
@@ -386,7 +438,7 @@ def undo_target(records: Sequence[CompactionRecord], path: Sequence[Message]) ->
     """The operation an undo takes back: the newest active one that is in force on this path; None without one."""
     on_path = {m.id for m in path}
     for record in sorted(records, key=lambda r: r.created, reverse=True):
-        if not record.active or not record.message_ids:
+        if not record.active or not record.message_ids or not record.compacts:
             continue
         if record.kind == "summary":
             if on_path.issuperset(record.message_ids):
