@@ -185,10 +185,10 @@ class ContextReport:
         """What was paid anew although it had been sent before, by cause."""
         return miss_sums(self.steps)
 
-    def text(self) -> str:
-        """All numbers of the context screen as plain text."""
+    def text(self, course: Sequence[str] = ()) -> str:
+        """All numbers of the context screen as plain text; ``course`` says how the session came there."""
         usage, shares = self.usage, self.shares
-        lines = [self.in_words(), self.facts(), "", f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip()]
+        lines = [self.in_words(), *course, self.facts(), "", f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip()]
         for row in self.rows():
             if shown(row.row):
                 lines += _lines(row)

@@ -12,6 +12,7 @@ from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.draft import Drafting
 from agent_tui.engine.edits import Edits
 from agent_tui.engine.extensions import Trusting
+from agent_tui.engine.handoff import Handoff
 from agent_tui.engine.model_control import ModeControl, ModelControl
 from agent_tui.engine.pins import Pins
 from agent_tui.engine.questions import PermissionDesk, QuestionDesk
@@ -64,6 +65,7 @@ class Agent:
         self.draft = Drafting(state, context, self.waiting, relay)
         """How much what is written and not sent yet will take."""
         self.sessions = SessionControl(state, binder, context, self.waiting, self.turns, self.toolbox, self.background)
+        self.handoff = Handoff(state, context, self.turns, self.sessions)
         self.compaction = CompactionControl(state, context, self.turns)
         self.branches = BranchControl(state, context, self.turns, self.toolbox)
         self.models = ModelControl(state, binder, context, self.turns)
@@ -130,17 +132,19 @@ class Agent:
         self._keep_index()
         self.turns.opened()
 
-    async def inspect(self) -> ContextUsage:
-        """Opens the session asked for without changing it and returns what its next request would cost.
+    async def inspect(self, *, editing: bool = False) -> ContextUsage:
+        """Opens the session asked for without changing it, or ``editing`` what of it is sent, and returns what its next
+        request would cost.
 
         No MCP server is started: what they offer is what they offered when they were last seen; where that is not
         known, their tools are those of the newest step.
         """
-        conversation = self.sessions.opened.open_for_reading(self.parts.resume)
+        opened, resume = self.sessions.opened, self.parts.resume
+        conversation = opened.open_first(resume, None, True) if editing else opened.open_for_reading(resume)
         await asyncio.to_thread(self.parts.workspace.look)
         known = self.parts.extra_tools is not None and self.parts.extra_tools.recall()
         self._binder.bind(conversation, self._binder.first_model(conversation))
-        self._state.run.change(RunState.LOOKING)
+        self._state.run.change(RunState.IDLE if editing else RunState.LOOKING)
         self.sessions.tell_missing()
         await self._binder.warm_up()
         newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.fixed), None)

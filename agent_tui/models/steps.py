@@ -280,6 +280,8 @@ class Step:
     prune_ids: list[str] = field(default_factory=list)
     """The records in force that clear results, drop messages and restore them."""
     estimated_input: int | None = None
+    estimated_rows: dict[str, int] | None = None
+    """What that is made of: tokens by the row that draws them (``models.rows.STACKED``)."""
     estimated_spread: int | None = None
     """By how much the input was said to differ from that at most, 95 times of 100."""
     estimated_growth: int | None = None

@@ -17,12 +17,14 @@ from textual.screen import Screen
 from agent_tui.commands import context_texts as texts
 from agent_tui.commands.report import ContextReport
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
+from agent_tui.context.timeline import NOW, Timeline, projected
 from agent_tui.context.tokens import format_metrics
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_rows import Shown
 from agent_tui.ui.screens.context_view import ContextView
+from agent_tui.ui.screens.timeline import Course, TimelineView
 
 if TYPE_CHECKING:
     from textual.worker import Worker
@@ -39,6 +41,7 @@ class Travel:
         self._agent = agent
         self.session = agent.conversation.info.id
         self.history: History = agent.context.history()
+        self.timeline = Timeline(self.history.steps, self.history.records)
         self.at: int | None = None
 
     def go(self, by: int) -> str:
@@ -67,8 +70,16 @@ class Travel:
         from agent_tui.commands.past_words import past_report
 
         view, info = self.view(), self._agent.models.info
+        if view.moment.usage is not None:
+            self.timeline.made_again(view.moment.number, view.moment.usage)
         same = info is not None and info.spec.key == view.moment.step.model_key
         return past_report(view, now if same else replace(now, prices=None))
+
+    def course(self, now: ContextReport) -> Course:
+        """Returns the steps with the one it is at marked; ``now`` is the session as it is."""
+        usage, path = now.usage, {message.id for message in self._agent.conversation.path}
+        last, ahead = self.timeline.now(usage, now.in_flight), projected(usage, now.in_flight)
+        return Course(self.timeline, path, last, ahead, usage.limit, self.at or NOW)
 
 
 READY = 0.3
@@ -103,6 +114,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.now = time.time()
         self.travel = Travel(agent)
         self.view = ContextView(ContextReport.of(agent, now=self.now))
+        self.view.course = self.travel.course(self.view.moment)
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def compose(self) -> ComposeResult:
@@ -122,22 +134,30 @@ class ContextScreen(Guarded, Screen[None]):
             self.travel = Travel(self.agent)
         elif self.travel.at is not None:
             return
-        match event:
-            case ContextChanged():
-                self.view.show(ContextReport.of(self.agent, event, self.now))
-            case CompactionEnded() | SessionChanged():
-                self.view.show(ContextReport.of(self.agent, now=self.now))
+        if isinstance(event, ContextChanged | CompactionEnded | SessionChanged):
+            changed = event if isinstance(event, ContextChanged) else None
+            live = ContextReport.of(self.agent, changed, self.now)
+            self.view.show(live, self.travel.course(live))
 
     def _show(self) -> None:
         """The step that was gone to, or now."""
         live = ContextReport.of(self.agent, now=self.now)
-        self.view.show(live if self.travel.at is None else self.travel.moment(live))
+        shown = live if self.travel.at is None else self.travel.moment(live)
+        self.view.show(shown, self.travel.course(live))
 
     def _prepare(self) -> None:
         """Has what ← shows next made beside the screen."""
         history = self.travel.history
         work = partial(history.prepare, history.count if self.travel.at is None else self.travel.at)
         self.run_worker(work, name="prepare", group="past", thread=True, exit_on_error=False)
+
+    @on(TimelineView.Picked)
+    def _picked(self, event: TimelineView.Picked) -> None:
+        event.stop()
+        self.travel.at = event.number or None
+        self.view.say("")
+        self._show()
+        self._prepare()
 
     @on(ContextView.Opened)
     async def _opened(self, event: ContextView.Opened) -> None:
@@ -214,7 +234,7 @@ class ContextScreen(Guarded, Screen[None]):
         if self._is_past():
             return
         try:
-            self._read("What a compaction would do", await self.agent.compaction.preview())
+            self._read("What a compaction would do", (await self.agent.compaction.preview()).say)
         except AgentError as error:
             self.view.say(str(error))
 
@@ -240,7 +260,10 @@ class ContextScreen(Guarded, Screen[None]):
 
         at = self.travel.at
         data = (
-            context_json(replace(self.view.moment, steps=self.agent.conversation.steps))
+            context_json(
+                replace(self.view.moment, steps=self.agent.conversation.steps),
+                {message.id for message in self.agent.conversation.path},
+            )
             if at is None
             else past_json(self.travel.view())
         )
