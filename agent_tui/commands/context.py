@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_tui.commands.bookkeeping import entries, why
 from agent_tui.commands.context_texts import ADDED, operations, part_text, row_facts, sent_text
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
@@ -277,7 +278,7 @@ def _proof_sentences(report: ContextReport) -> Iterator[str]:
     sign = "=" if whole == usage.total else "≠"
     if numbers:
         yield f"Sum of the rows: {' + '.join(map(grouped, numbers))} = {grouped(whole)} {sign} total."
-    for entry in report.entries():
+    for entry in entries(report):
         yield f"{entry.name}: {entry.text}"
 
 
@@ -307,7 +308,7 @@ def why_text(agent: Agent) -> str:
     """Returns the text about how the number was made, the proof, and why it compacts or does not."""
     report = replace(ContextReport.of(agent), read_only="")
     lines = [line for line in _proof_sentences(report) if not line.startswith("Compaction: ")]
-    return "\n".join([*lines, *([f"Compaction: {one_line(report.why, 2_000)}"] if report.why else [])])
+    return "\n".join([*lines, *([f"Compaction: {one_line(why(report.usage), 2_000)}"] if report.usage.why else [])])
 
 
 def step_text(agent: Agent, words: str) -> str:

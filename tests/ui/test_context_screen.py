@@ -8,8 +8,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_tui.commands.bookkeeping import adds_up
 from agent_tui.commands.context_texts import part_text, sent_text
-from agent_tui.commands.report import ContextReport, adds_up
+from agent_tui.commands.report import ContextReport
 from agent_tui.commands.report_json import context_json
 from agent_tui.context.accounting.next_input import calculation_text
 from agent_tui.models.events import ContextChanged

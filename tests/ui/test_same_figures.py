@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_tui.commands.bookkeeping import session_line
 from agent_tui.commands.registry import Text
-from agent_tui.commands.report import ContextReport, estimated, session_line, total_mark
+from agent_tui.commands.report import ContextReport, estimated, total_mark
 from agent_tui.commands.report_json import context_json
 from agent_tui.commands.usage import usage as usage_command
 from agent_tui.context.accounting.spending import expected_call, priced_call

@@ -13,7 +13,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_tui.commands.report import ContextReport, Entry, Tone
+from agent_tui.commands.bookkeeping import Entry, Tone, fold, panel, receipt
+from agent_tui.commands.report import ContextReport
 from agent_tui.records import dataclass
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_head import Head, wrapped
@@ -38,7 +39,13 @@ LEAST_PAST_ROWS = 8
 SIDE = (40, 64)
 """Cells that the column beside the rows has at least and at most."""
 
-TONES: dict[Tone, str] = {"plain": "foreground", "good": "success", "bad": "error", "warning": "warning"}
+TONES: dict[Tone, str] = {
+    "plain": "foreground",
+    "good": "success",
+    "bad": "error",
+    "warning": "warning",
+    "quiet": "muted",
+}
 
 Line = tuple[str, str, Tone]
 """A name, words, and how they are meant."""
@@ -252,27 +259,25 @@ class ContextView(Guarded, Covered, Vertical):
         foot = self.query_one(Foot)
         foot.at(past=bool(moment.title))
         foot.set_height(foot.height_for(inner))
-        entries = self.moment.entries()
-        fold = self._fold(entries, inner)
-        room = height - foot.line_count - len(fold)
+        entries = panel(self.moment)
+        folded = self._folded(inner)
+        room = height - foot.line_count - len(folded)
         top = head.show(moment, inner, thick, gap, room - LEAST_ROWS, room - LEAST_PAST_ROWS)
         head.display = height >= LOW
-        placed = place(entries, fold, width, height, height - foot.line_count - (top if height >= LOW else 0))
+        placed = place(entries, folded, width, height, height - foot.line_count - (top if height >= LOW else 0))
         self.query_one(Holder).styles.layout = "horizontal" if placed.side else "vertical"
         self.query_one(Words).show(placed)
         head.name_columns(self.rows.show(moment, self.opened, width - placed.side - 1))
 
-    def _fold(self, entries: list[Entry], width: int) -> list[Line]:
+    def _folded(self, width: int) -> list[Line]:
         if self.moment.problem:
             return []
-        return [
-            ("", line, entry.tone) for entry in [self.moment.folded(entries)] for line in wrapped(entry.text, width)
-        ]
+        entry = fold(self.moment)
+        return [("", line, entry.tone) for line in wrapped(entry.text, width)]
 
     def explained(self) -> str:
-        """The bookkeeping in full, for reading."""
-        whole = [Entry("Why", self.moment.why)] if self.moment.why else []
-        return "\n\n".join(f"# {e.name}\n{e.text}" for e in [*whole, *self.moment.entries()] if e.name != "Compaction")
+        """How the number was made, for reading."""
+        return "" if self.moment.problem else receipt(self.moment)
 
     def on_mount(self) -> None:
         # The view will have the whole screen: laid out for that at once, it is not drawn twice.
