@@ -175,6 +175,7 @@ def _chat_flags(flags: Sequence[str]) -> Path:
 
 def _context(values: argparse.Namespace) -> None:
     from agent_tui.bootstrap import make_agent
+    from agent_tui.commands.bookkeeping import report_text
     from agent_tui.commands.past_words import past_json, past_text, past_view
     from agent_tui.commands.report import ContextReport
     from agent_tui.commands.report_json import context_json
@@ -199,11 +200,11 @@ def _context(values: argparse.Namespace) -> None:
                 else:
                     terminal_output.say(past_text(view))
             else:
-                report = replace(ContextReport.of(agent), usage=usage, trigger=None, in_flight=0, read_only="")
+                report = replace(ContextReport.compared(agent), usage=usage, trigger=None, in_flight=0, read_only="")
                 if values.json:
                     terminal_output.say_json(context_json(report))
                 else:
-                    terminal_output.say(report.text())
+                    terminal_output.say(report_text(report))
         finally:
             await agent.close()
 

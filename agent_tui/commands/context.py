@@ -232,8 +232,18 @@ CALLS = 20
 
 def rows_text(agent: Agent) -> str:
     """All rows as numbered sentences, and the sum that proves them."""
-    report = replace(ContextReport.of(agent), read_only="")
-    return "\n".join([report.in_words(), report.facts(), "", *_row_sentences(report), "", *_proof_sentences(report)])
+    report = replace(ContextReport.compared(agent), read_only="")
+    return "\n".join(
+        [
+            report.in_words(),
+            report.facts(),
+            *report.changes(),
+            "",
+            *_row_sentences(report),
+            "",
+            *_proof_sentences(report),
+        ]
+    )
 
 
 def _row_sentences(report: ContextReport) -> Iterator[str]:
@@ -353,7 +363,7 @@ async def export_line(agent: Agent, words: str, cwd: Path) -> str:
     first, _, rest = words.partition(" ")
     number = int(first) if first.isdecimal() and len(first) < 8 else None
     where = words if number is None else rest.strip()
-    data = context_json(ContextReport.of(agent)) if number is None else past_json(_past(agent, number))
+    data = context_json(ContextReport.compared(agent)) if number is None else past_json(_past(agent, number))
     text = json.dumps(data, indent=2) + "\n"
     if where:
         return f"Written to {await write_told(text, cwd / Path(where).expanduser())}"

@@ -7,26 +7,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.bookkeeping import entries
 from agent_tui.context.accounting.next_input import over_limit
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import Shares, row_shares, window_shares
 from agent_tui.context.cache_forecast import cache_entries, expected_words, miss_sums
+from agent_tui.context.past_reasons import pairs
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextRow, ContextUsage
-from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
+from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.models.steps import CacheDiagnosis, CacheEntry, CacheMiss, CompactionRecord, MissCause, MissSum, Step
 from agent_tui.models.usage import Prices
 from agent_tui.records import dataclass
-from agent_tui.text.clean import cut, one_line
+from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import (
     duration,
     grouped,
     interval,
     money,
     plural,
-    share,
     share_in,
+    signed,
     tokens,
     whole_percent,
 )
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from agent_tui.models.events import ContextChanged
 
 
-CHILDREN_SHOWN = 40
-"""Children of a row in the plain text; the JSON has all."""
+CHANGES_SHOWN = 5
+"""Rows that are named with their change since the last step."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -92,6 +92,12 @@ class ContextReport:
     """The time (seconds since the epoch) that ages are counted from."""
     read_only: str = ""
     """Why nothing can be sent; empty where it can."""
+
+    @classmethod
+    def compared(cls, agent: Agent) -> ContextReport:
+        """The session as it is now, compared with what its last step sent."""
+        history = agent.context.history()
+        return replace(cls.of(agent), before=history.moment(history.count).usage if history.count else None)
 
     @classmethod
     def of(cls, agent: Agent, changed: ContextChanged | None = None, now: float = 0.0) -> ContextReport:
@@ -153,6 +159,18 @@ class ContextReport:
             parts.append(expected)
         return " · ".join(parts)
 
+    def changes(self) -> list[str]:
+        """A line with what changed most since the step before; none where that is not known."""
+        if self.before is None:
+            return []
+        changed = [pair for pair in pairs(list(_kinds(self.usage)), list(_kinds(self.before))) if pair.change]
+        changed.sort(key=lambda pair: -abs(pair.change))
+        rows = [(pair.now or pair.before, pair.change) for pair in changed[:CHANGES_SHOWN]]
+        said = [f"{one_line(row.label, 40)} {signed(change)}" for row, change in rows if row is not None]
+        more = [f"{plural(len(changed) - len(said), 'more row')}"] if len(changed) > len(said) else []
+        since = f"Since the last step {signed(self.usage.total - self.before.total)}"
+        return [f"{since}: {', '.join([*said, *more])}." if said else "Nothing changed since the last step."]
+
     @property
     def whole(self) -> ContextUsage:
         """The usage with the answer under way as a row of its own, so that rows and headline are equal at all times."""
@@ -175,22 +193,6 @@ class ContextReport:
     def misses(self) -> Mapping[MissCause, MissSum]:
         """What was paid anew although it had been sent before, by cause."""
         return miss_sums(self.steps)
-
-    def text(self) -> str:
-        """All numbers of the context screen as plain text."""
-        usage, shares = self.usage, self.shares
-        lines = [self.in_words(), self.facts(), "", f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip()]
-        for row in sorted(self.rows(), key=lambda row: -row.row.tokens):
-            if shown(row.row):
-                lines += _lines(row)
-        if shares is not None:
-            mark = total_mark(usage)
-            reserve = _numbers(RESERVE.label, 0, "", usage.reserve or 0, shares.reserve)
-            if usage.over:
-                lines += [reserve, _numbers("Over the limit", 0, mark, -usage.over, -shares.over)]
-            else:
-                lines += [_numbers(FREE.label, 0, mark, usage.free or 0, shares.free), reserve]
-        return "\n".join([*lines, "", *(f"{entry.name:<12} {entry.text}" for entry in entries(self))])
 
 
 def row_notes(row: ContextRow) -> list[str]:
@@ -333,24 +335,6 @@ def _compaction(usage: ContextUsage, in_flight: int, rough: bool) -> str:
         return f"{room} to the limit; {usage.held}."
     turns = f", about {plural(usage.turns_left, 'turn')}" if usage.turns_left else ""
     return f"Compaction in {room}{', probably in the next turn' if usage.turns_left == 0 else turns}."
-
-
-def _lines(part: ReportRow) -> Iterator[str]:
-    row, depth = part.row, part.depth
-    numbers = _numbers(one_line(row.label, 200), depth, part.mark, row.tokens, part.tenths)
-    yield f"{numbers}  {', '.join(row_notes(row))}"
-    below = part.below()
-    for child in below[-CHILDREN_SHOWN:]:
-        yield from _lines(child)
-    if earlier := below[:-CHILDREN_SHOWN]:
-        rest = None if part.tenths is None else sum(child.tenths or 0 for child in earlier)
-        mark = "~" if any(child.mark for child in earlier) else ""
-        count = sum(child.row.tokens for child in earlier)
-        yield _numbers(f"{len(earlier):,} earlier ones", depth + 1, mark, count, rest)
-
-
-def _numbers(label: str, depth: int, mark: str, count: int, tenths: int | None) -> str:
-    return f"{cut('  ' * depth + label, 44):<44} {mark + grouped(count):>12} {share(tenths, bool(count)):>10}"
 
 
 def miss_words(miss: CacheMiss) -> str:

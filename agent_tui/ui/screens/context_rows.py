@@ -200,12 +200,12 @@ class _Walk:
         shares: Sequence[int | None],
     ) -> None:
         rows = list(_placed(f"{parent}/" if parent else "", now, before, shares))
-        for key, pair, _, share in rows if self._order is None else self._order.arranged(parent, depth, rows):
+        for key, pair, _, part in rows if self._order is None else self._order.arranged(parent, depth, rows):
             row, old = pair.now, pair.before
             change = None if before is None else pair.change
             if row is not None:
                 known = None if before is None else old.children if old is not None else []
-                self._row(row, key, depth, kind_id, share, change, known)
+                self._row(row, key, depth, kind_id, part, change, known)
             elif old is not None and change:
                 label = old.label if pair.count == 1 else f"{pair.count:,} that went"
                 self._lines.append(Shown(key, "gone", depth, label, 0, 0, kind_id=kind_id or old.id, change=change))

@@ -129,12 +129,12 @@ KEYS = (
     ("Enter", "open"),
     ("←", "earlier"),
     ("w", "why"),
-    ("p", "preview"),
+    ("p", "pin"),
+    ("v", "preview"),
     ("c", "cache"),
+    ("o", "order"),
     ("e", "export"),
     ("x", "exact count"),
-    ("P", "pin"),
-    ("s", "stats"),
 )
 CLOSE = ("Esc", "close")
 PAST_KEYS = (("← →", "steps"), ("w", "changes"), ("Enter", "open"), ("e", "export"), ("Shift+← →", "ten steps"))
