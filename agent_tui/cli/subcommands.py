@@ -102,9 +102,11 @@ def build_parser() -> argparse.ArgumentParser:
     context.add_argument("-m", "--model", metavar="NAME", help="as if the session went on with this model")
     context.add_argument("--step", type=int, metavar="N", help="as it was before its Nth step was sent")
     context.add_argument("--diff", type=int, metavar="M", help="with --step: compared with step M (default: N-1)")
+    context.add_argument("--rows", action="store_true", help="every row as a sentence, messages with their ids")
     context.add_argument("--json", action="store_true")
     context.add_argument("--config", type=Path, metavar="FILE")
     context.set_defaults(run=_context)
+    _add_edits(context.add_subparsers())
 
     sessions = commands.add_parser("sessions", help="list, delete, check and repair sessions")
     sessions.add_argument("--all", action="store_true", help="of all projects")
@@ -159,6 +161,48 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_edits(actions: Any) -> None:
+    """Adds what is done to the context by hand to the actions of ``context``."""
+    from agent_tui.commands.edits import EDITS
+
+    for name, text in EDITS.items():
+        action = actions.add_parser(name, help=text)
+        if name != "undo":
+            action.add_argument("ids", nargs="+", metavar="ID", help="a message, or ID..ID; context --rows shows them")
+        if name == "drop":
+            action.add_argument("--dry-run", action="store_true", help="only say what that would free and cost")
+            action.add_argument("--later", action="store_true", help="once the provider's cache is cold")
+        action.add_argument("--session", metavar="ID", default=argparse.SUPPRESS, help="default: the project's newest")
+        action.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS)
+        action.set_defaults(run=_edit, edit=name)
+
+
+def _edit(values: argparse.Namespace) -> None:
+    from agent_tui.bootstrap import make_agent
+    from agent_tui.commands.edits import edited, named
+    from agent_tui.errors import StoreError
+
+    dry = getattr(values, "dry_run", False)
+
+    async def edit() -> str:
+        agent = await make_agent(Options(resume=values.session, config=values.config), looking=dry)
+        agent.subscribe(_narrate)
+        try:
+            await agent.inspect(editing=not dry)
+            ids = getattr(values, "ids", [])
+            if dry:
+                return agent.edits.plan(named(agent, ids)).line
+            return await edited(agent, values.edit, ids, later=getattr(values, "later", False))
+        except StoreError:
+            raise
+        except AgentError as error:
+            raise ConfigError(str(error)) from error
+        finally:
+            await agent.close()
+
+    terminal_output.say(asyncio.run(edit()))
+
+
 def _chat_flags(flags: Sequence[str]) -> Path:
     """The folder that a chat with these flags works in. Raises ConfigError for flags that no chat with a screen
     takes."""
@@ -176,10 +220,14 @@ def _chat_flags(flags: Sequence[str]) -> Path:
 def _context(values: argparse.Namespace) -> None:
     from agent_tui.bootstrap import make_agent
     from agent_tui.commands.bookkeeping import report_text
+    from agent_tui.commands.context import rows_text
+    from agent_tui.commands.edits import message_lines
     from agent_tui.commands.past_words import past_json, past_text, past_view
     from agent_tui.commands.report import ContextReport
     from agent_tui.commands.report_json import context_json
 
+    if values.rows and (values.step is not None or values.json):
+        raise ConfigError("--rows goes alone: it tells the rows of now as sentences.")
     if values.step is None and values.diff is not None:
         raise ConfigError("--diff goes with --step: the step that is compared.")
     if values.step is not None and values.model is not None:
@@ -201,7 +249,9 @@ def _context(values: argparse.Namespace) -> None:
                     terminal_output.say(past_text(view))
             else:
                 report = replace(ContextReport.compared(agent), usage=usage, trigger=None, in_flight=0, read_only="")
-                if values.json:
+                if values.rows:
+                    terminal_output.say("\n".join([rows_text(agent), "", *message_lines(agent, usage)]))
+                elif values.json:
                     terminal_output.say_json(context_json(report))
                 else:
                     terminal_output.say(report_text(report))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.commands.bookkeeping import entries, why
 from agent_tui.commands.context_texts import ADDED, operations, part_text, row_facts, sent_text
+from agent_tui.commands.edits import EDITS, dropped_lines, edited, named
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
 from agent_tui.commands.report import ContextReport, ReportRow, entry_details, row_notes, shown, total_mark
@@ -43,21 +44,31 @@ _CONTEXT_PARTS = {
     "cache": "what each call read from the cache, and why not more",
     "exact": "asks the provider for the exact count",
     "export": "the numbers as JSON, or those of a step, into a new file",
+    **EDITS,
     "stats": "token counter metrics",
     "stats reset": "starts the metrics anew",
 }
 
 
+WITH_WORDS = ("row", "step", "drop", "restore", "pin", "unpin")
+
+
 def _context_choices(agent: Agent) -> Iterable[tuple[str, str]]:
-    return ((f"{name} " if name in ("row", "step") else name, what) for name, what in _CONTEXT_PARTS.items())
+    return ((f"{name} " if name in WITH_WORDS else name, what) for name, what in _CONTEXT_PARTS.items())
 
 
-@command("context", args="[rows | row N | why | step N | cache | exact | export | stats]", choices=_context_choices)
+@command(
+    "context",
+    args="[rows | row N | why | step N | cache | exact | export | drop ID | restore ID | undo | stats]",
+    choices=_context_choices,
+)
 async def context(agent: Agent, args: str) -> CommandResult:
     """Shows what fills the context window, to the token, and when it will be compacted.
 
     With a word it answers with that part as text: rows, row 3.2, why, step 12 (or step 12 4 to compare), cache, exact,
-    export (or export 12, export FILE), stats.
+    export (or export 12, export FILE), stats. drop ID takes messages out of what is sent (several ids, or ID..ID),
+    once its price was said, with --yes, or with --later when that costs nothing; restore ID sends them again; undo
+    takes the newest edit back. rows shows the ids.
     """
     what, _, rest = args.partition(" ")
     rest = rest.strip()
@@ -78,12 +89,28 @@ async def context(agent: Agent, args: str) -> CommandResult:
             return Text(await exact_line(agent))
         case "export":
             return Text(await export_line(agent, rest, agent.cwd))
+        case "drop":
+            return await _drop(agent, rest.split())
+        case "restore" | "pin" | "unpin" | "undo":
+            return Text(await edited(agent, what, rest.split()))
         case "stats" if not rest:
             return Text(format_metrics(agent.context.metrics))
         case "stats" if rest == "reset":
             agent.context.metrics.reset()
             return Text("Token counter metrics start anew.")
     return Text(f"/context takes nothing, or {', '.join(_CONTEXT_PARTS)}.", error=True)
+
+
+LATER = "--later"
+
+
+async def _drop(agent: Agent, words: list[str]) -> CommandResult:
+    """Drops messages once it was said what that brings and costs."""
+    ids = [word for word in words if word not in (SURE, LATER)]
+    if len(ids) < len(words):
+        return Text(await edited(agent, "drop", ids, later=LATER in words))
+    again = f"/context drop {' '.join(ids)} {SURE}"
+    return Text(f"{agent.edits.plan(named(agent, ids)).line} Not dropped yet: {again} drops it.", then=again)
 
 
 def _compact_choices(agent: Agent) -> Iterable[tuple[str, str]]:
@@ -240,6 +267,7 @@ def rows_text(agent: Agent) -> str:
             *report.changes(),
             "",
             *_row_sentences(report),
+            *dropped_lines(agent),
             "",
             *_proof_sentences(report),
         ]
@@ -269,6 +297,8 @@ def _row(part: ReportRow, most: int) -> Iterator[str]:
     said = [f"{tokens(row.tokens, bool(part.mark), full=True)} tokens"]
     if part.tenths is not None:
         said.append(f"{share(part.tenths, bool(row.tokens))} of the window")
+    if row.message_id is not None and not row.children:
+        said.append(f"id {recall_id(row.message_id.partition('#')[0])}")
     yield f"{indent}{part.number}. {one_line(row.label, 120)}: {', '.join([*said, *row_notes(row)])}."
     below = part.below()
     hidden = below[: max(0, len(below) - most)]

@@ -91,7 +91,7 @@ def compaction_details(
 def operations(records: Iterable[CompactionRecord]) -> list[CompactionRecord]:
     """Returns one record of each compaction, that of its summary where it has one; the newest first."""
     found: dict[str, CompactionRecord] = {}
-    for record in records:
+    for record in (record for record in records if record.compacts):
         if record.kind == "summary" or record.operation_id not in found:
             found[record.operation_id] = record
     return sorted(found.values(), key=lambda record: record.created, reverse=True)

@@ -10,9 +10,11 @@ import re
 import shlex
 import stat
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from agent_tui.engine.draft import NamedFile
 from agent_tui.models.messages import AttachmentPart, Metadata, image_type
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import size
@@ -106,15 +108,50 @@ def expand_mentions(
             problems.append(f"{mention} is outside the project; --add-dir {shlex.quote(str(folder))} allows it")
             continue
         try:
-            # What was judged is read, not where a link may lead by now.
-            part = attachment(real, cwd, real) if mention.first is None else _lines(real, cwd, mention)
-            if real != path:
-                part.name = part.name.replace(_name(real, cwd), _name(path, cwd), 1)
+            part = _attached(mention, path, real, cwd)
         except (OSError, ValueError) as error:
             problems.append(f"{mention}: {getattr(error, 'strerror', None) or error}")
             continue
         parts.append(part)
     return parts, problems
+
+
+def _attached(mention: Mention, path: Path, real: Path, cwd: Path) -> AttachmentPart:
+    # What was judged is read, not where a link may lead by now.
+    part = attachment(real, cwd, real) if mention.first is None else _lines(real, cwd, mention)
+    if real != path:
+        part.name = part.name.replace(_name(real, cwd), _name(path, cwd), 1)
+    return part
+
+
+def named_files(typed: str, cwd: Path, folders: Iterable[Path]) -> list[NamedFile]:
+    """The same files that ``expand_mentions`` would attach, looked at and not read: those outside of ``folders``, which
+    are asked about first, are never. Asks the file system: call in a thread."""
+    found: list[NamedFile] = []
+    within = list(folders)
+    for mention in mentions(typed):
+        path = _existing(mention.path, cwd)
+        if path is None:
+            continue
+        real = _real(path)
+        try:
+            info = real.stat()
+        except OSError:
+            continue
+        whole = mention.first is None and not stat.S_ISDIR(info.st_mode)
+        chars = info.st_size if stat.S_ISREG(info.st_mode) and not (whole and info.st_size > MAX_TEXT) else 0
+        read = partial(_read, mention, path, real, cwd) if is_within(real, within) else None
+        key = (str(real), str(mention), info.st_mtime_ns, info.st_size)
+        found.append(NamedFile(key, 0 if path.suffix.lower() in IMAGE_TYPES else min(chars, MAX_TEXT), read))
+    return found
+
+
+def _read(mention: Mention, path: Path, real: Path, cwd: Path) -> AttachmentPart | None:
+    try:
+        return _attached(mention, path, real, cwd)
+    except (OSError, ValueError):
+        # It would not be attached.
+        return None
 
 
 def attachment(path: Path, cwd: Path, judged: Path | None = None) -> AttachmentPart:

@@ -75,12 +75,28 @@ def context_json(report: ContextReport) -> dict[str, Any]:
             **cost_fields(session.cost),
             "compactions": session.compactions,
             "compactions_taken_back": session.taken_back,
-            "compactions_made": [compaction_json(r, report.came_back.get(r.operation_id)) for r in report.records],
+            "compactions_made": [
+                compaction_json(r, report.came_back.get(r.operation_id)) for r in report.records if r.compacts
+            ],
+            "edits": [edit_json(record) for record in report.records if record.reason == "edit"],
             "summaries_not_used": session.unused,
             "summaries_not_used_usd": session.unused_cost.whole,
             "steps": session.steps,
             "usage_by_kind": by_kind_json(session),
         },
+    }
+
+
+def edit_json(record: CompactionRecord) -> dict[str, Any]:
+    """One change that the user made by hand: the messages that were dropped, restored or folded."""
+    return {
+        "operation": record.operation_id,
+        "kind": "fold" if record.kind == "summary" else record.kind,
+        "messages": record.message_ids,
+        "in_force": record.active,
+        "created": record.created,
+        **_between("before", record.before_tokens, record.before_spread),
+        **_between("after", record.after_tokens, record.after_spread),
     }
 
 

@@ -443,11 +443,12 @@ class Incremental:
         if anchor is None or anchor.sent_reasoning is None:
             return dropped_reasoning(ground, measured.turn)
         runs, start, dropped = anchor.sent_reasoning, 0, NO_CHANGE
-        if self._dropped is not None and self._dropped.key == anchor.id:
+        key = anchor.id, ground.calibration.factors
+        if self._dropped is not None and self._dropped.key == key:
             start, dropped = self._dropped.messages, self._dropped.value
         until = max(start, min(ground.reasoning.turn_start, anchor.sent_count))
         dropped += dropped_from_input(ground, runs, start, until)
-        self._dropped = _Kept(until, anchor.id, dropped)
+        self._dropped = _Kept(until, key, dropped)
         rest = dropped_from_input(ground, runs, until, anchor.sent_count)
         return dropped + rest + dropped_from_output(ground, anchor)
 

@@ -171,7 +171,7 @@ def records_before(records: Sequence[CompactionRecord], step: Step) -> list[list
 
 
 def _then(record: CompactionRecord, step: Step, unseen: bool) -> CompactionRecord:
-    if record.kind == "prune":
+    if record.kind != "summary":
         active = record.id in step.prune_ids
     elif not record.switched:
         active = record.active or unseen
@@ -229,6 +229,16 @@ class History:
         self._kept: OrderedDict[int, PastMoment] = OrderedDict()
         self._places: list[int] = []
         self._counted = 0
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """All model calls of the session."""
+        return self._session.steps
+
+    @property
+    def records(self) -> Sequence[CompactionRecord]:
+        """All compactions of the session."""
+        return self._session.records
 
     @property
     def count(self) -> int:

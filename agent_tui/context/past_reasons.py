@@ -81,6 +81,7 @@ COMPACTIONS: dict[str, str] = {
     "cheaper": "compacted before the limit: going on would have cost more",
     "overflow": "compacted after the provider refused the size",
     "switch": "compacted for the switch of the model",
+    "edit": "edited by hand",
 }
 
 
@@ -227,12 +228,15 @@ def _compactions(before: Sequence[CompactionRecord], now: Sequence[CompactionRec
     known = {record.id for record in now}
     for operation in dict.fromkeys(r.operation_id for r in now if r.active and r.id not in old):
         records = [r for r in now if r.operation_id == operation]
-        how = COMPACTIONS[records[0].reason] if records[0].created > since else "compacted on this branch before"
+        done = "edited" if records[0].reason == "edit" else "compacted"
+        how = COMPACTIONS[records[0].reason] if records[0].created > since else f"{done} on this branch before"
         yield Reason("compaction", f"{how}: {_done(records)}")
     elsewhere, undone = old - known, (old & known) - new
-    for how, ids in (("compacted on the other branch alone", elsewhere), ("compaction undone", undone)):
+    for there, ids in ((True, elsewhere), (False, undone)):
         for operation in dict.fromkeys(r.operation_id for r in before if r.id in ids):
             records = [r for r in before if r.operation_id == operation]
+            what, done = ("edit", "edited") if records[0].reason == "edit" else ("compaction", "compacted")
+            how = f"{done} on the other branch alone" if there else f"{what} undone"
             yield Reason("undo", f"{how}: {_done(records, stood=True)}")
 
 
@@ -240,7 +244,10 @@ def _done(records: Iterable[CompactionRecord], *, stood: bool = False) -> str:
     """Returns in words what the records of one operation do; ``stood``: what they did while they were in force."""
     words: list[str] = []
     for record in records:
-        if record.left_out:
+        if not record.compacts:
+            verb = "dropped" if record.kind == "drop" else "restored"
+            words.append(f"{plural(len(record.message_ids), 'message')} {verb}")
+        elif record.left_out:
             words.append(f"{plural(record.left_out, 'old message')} left out")
         elif record.kind == "summary":
             words.append(f"a summary {'stood' if stood else 'stands'} for {plural(len(record.message_ids), 'message')}")

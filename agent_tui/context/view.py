@@ -7,7 +7,7 @@ without its call; nothing is empty and nothing is still streaming.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from operator import is_
 
@@ -20,6 +20,7 @@ from agent_tui.models.messages import (
     Message,
     Part,
     SummaryPart,
+    TextPart,
     ToolCallPart,
     ToolResultPart,
     cleared_text,
@@ -93,6 +94,10 @@ CLIP_SUFFIX = "#clip"
 CUT = (CLEARED_SUFFIX, CLIP_SUFFIX)
 RECALL_SUFFIX = "+recall"
 """Behind one of the two: what is sent names the id by which ``recall`` brings the rest back."""
+DROPPED_SUFFIX = "#dropped"
+"""A message of the user's that was dropped and leaves ``DROPPED_MESSAGE`` in its place."""
+DROPPED_MESSAGE = "[Message dropped]"
+DROPPED_RAW = 11
 TRIMMED_SUFFIX = "#trimmed"
 INTERRUPTED_SUFFIX = "#interrupted"
 
@@ -102,22 +107,82 @@ def build_view(
 ) -> list[SentMessage]:
     """The messages of the next request, oldest first. ``path`` is root to head; stored messages are not changed.
 
-    The newest active summary whose messages are all on the path stands in their place; active prune records clear
-    or clip tool results. Pure: equal arguments give equal views, so ids and keys may be compared between calls.
+    Each summary in force stands in the place of its messages; active prune records clear or clip tool results, and what
+    the user dropped is not in it. Pure: equal arguments give equal views, so ids and keys may be compared between
+    calls.
     """
-    replaced, summary = _summary(path, records, summaries)
+    return without(_whole(path, records, summaries), dropped_ids(records))
+
+
+def _whole(
+    path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+) -> list[SentMessage]:
+    """The view with what the user dropped."""
+    replaced = _replaced(path, records, summaries)
     states = prune_states([r for r in records if r.active])
     if not replaced:
         return _valid([m for m in path if m.status != "streaming"], states)
     entries: list[Message] = []
+    placed: set[str] = set()
     for message in path:
-        if message.id in replaced:
-            if summary is not None:
+        if (summary := replaced.get(message.id)) is not None:
+            if summary.id not in placed:
                 entries.append(summary)
-                summary = None
+                placed.add(summary.id)
         elif message.status != "streaming":
             entries.append(message)
     return _valid(entries, states)
+
+
+def dropped_ids(records: Sequence[CompactionRecord]) -> frozenset[str]:
+    """The messages that the user dropped and did not restore, by the records in force."""
+    gone: set[str] = set()
+    for record in records:
+        if record.active and record.kind == "drop":
+            gone.update(record.message_ids)
+        elif record.active and record.kind == "restore":
+            gone.difference_update(record.message_ids)
+    return frozenset(gone)
+
+
+def without(view: Sequence[SentMessage], gone: Set[str]) -> list[SentMessage]:
+    """The view without these messages: results go with the answer that made their calls, and with nothing else. Where
+    an answer would stand at the beginning, or behind another one, what the user asked before it leaves a placeholder:
+    many models refuse that."""
+    if not gone:
+        return list(view)
+    sent: list[SentMessage] = []
+    asked: SentMessage | None = None
+    calls_gone = False
+    for item in view:
+        message = item.message
+        if message.role == "tool":
+            if not calls_gone:
+                sent.append(item)
+        elif message.role == "assistant":
+            calls_gone = message.id in gone
+            if calls_gone:
+                continue
+            if asked is not None and (not sent or _is_last_word(sent[-1].message)):
+                sent.append(dropped_message(asked))
+            sent.append(item)
+            asked = None
+        elif message.id in gone:
+            asked = item
+        else:
+            sent.append(item)
+            asked = None
+    return sent
+
+
+def _is_last_word(message: Message) -> bool:
+    return message.role == "assistant" and not message.tool_calls
+
+
+def dropped_message(item: SentMessage) -> SentMessage:
+    """What stands in the place of a message of the user's that had to leave something."""
+    left = replace(item.message, parts=[TextPart(DROPPED_MESSAGE)], raw_tokens=DROPPED_RAW, counts=None)
+    return SentMessage(left, item.message.id + DROPPED_SUFFIX, item.stored or item.message)
 
 
 def maker_of(model: ModelInfo) -> list[str]:
@@ -157,14 +222,19 @@ class ViewBuilder:
         self, path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
     ) -> list[SentMessage]:
         """See ``build_view``."""
+        whole, gone = self._whole(path, records, summaries), dropped_ids(records)
+        return without(whole, gone) if gone else whole
+
+    def _whole(
+        self, path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+    ) -> list[SentMessage]:
         known = [(r.id, r.active) for r in records]
         settled = len(self._path)
         if known != self._records or not all(map(is_, self._path, path)) or settled > len(path):
             self._path, self._sent, self._records, settled = [], [], known, 0
-        replaced, _ = _summary(path, records, summaries) if settled == 0 or records else (frozenset[str](), None)
-        if replaced:
+        if records and _replaced(path, records, summaries):
             self._path, self._sent = [], []
-            return build_view(path, records, summaries)
+            return _whole(path, records, summaries)
         states = prune_states([r for r in records if r.active])
         tail = path[settled:]
         last = max((i for i, m in enumerate(tail) if m.role == "assistant" and m.status != "streaming"), default=0)
@@ -174,26 +244,31 @@ class ViewBuilder:
             self._path.extend(tail[:last])
             self._sent.extend(closed)
             return self._sent + rest
-        return build_view(path, records, summaries)
+        return _whole(path, records, summaries)
 
 
-def applicable_summary(
+def summaries_in_force(
     path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
-) -> CompactionRecord | None:
-    """The summary record in force on this path: the newest active one whose messages are all on it."""
+) -> list[CompactionRecord]:
+    """The summary records in force on this path, the newest first: active ones whose messages are all on it, but for
+    those of which a newer one replaces a message as well."""
     candidates = [
         r for r in records if r.kind == "summary" and r.active and r.message_ids and r.summary_id in summaries
     ]
     if not candidates:
-        return None
-    on_path = {m.id for m in path}
-    fitting = [(r.created, i) for i, r in enumerate(candidates) if on_path.issuperset(r.message_ids)]
-    return candidates[max(fitting)[1]] if fitting else None
+        return []
+    on_path, taken, found = {m.id for m in path}, set[str](), list[CompactionRecord]()
+    for _, record in sorted(enumerate(candidates), key=lambda pair: (pair[1].created, pair[0]), reverse=True):
+        if on_path.issuperset(record.message_ids) and taken.isdisjoint(record.message_ids):
+            taken.update(record.message_ids)
+            found.append(record)
+    return found
 
 
 def active_prune_ids(records: Sequence[CompactionRecord]) -> list[str]:
-    """Ids of the prune records in force; a step stores them so that later clearing can be told apart."""
-    return [r.id for r in records if r.kind == "prune" and r.active]
+    """Ids of the records in force that change how messages are sent, or whether; a step stores them so that later
+    changes can be told apart."""
+    return [r.id for r in records if r.kind != "summary" and r.active]
 
 
 def treated(message: Message, state: str) -> Message:
@@ -231,13 +306,12 @@ def clipped_message(message: Message, limit: int, recall: str = "") -> Message:
     return _with_parts(message, parts)
 
 
-def _summary(
+def _replaced(
     path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
-) -> tuple[frozenset[str], Message | None]:
-    record = applicable_summary(path, records, summaries)
-    if record is None or record.summary_id is None:
-        return frozenset(), None
-    return frozenset(record.message_ids), summaries[record.summary_id]
+) -> dict[str, Message]:
+    """The summary that stands for each message that one in force replaces."""
+    force = summaries_in_force(path, records, summaries)
+    return {i: summaries[r.summary_id] for r in force if r.summary_id is not None for i in r.message_ids}
 
 
 def prune_states(records: Sequence[CompactionRecord]) -> dict[str, str]:

@@ -9,6 +9,8 @@ from agent_tui.engine.about import Project
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
+from agent_tui.engine.draft import Drafting
+from agent_tui.engine.edits import Edits
 from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.model_control import ModeControl, ModelControl
 from agent_tui.engine.pins import Pins
@@ -59,12 +61,16 @@ class Agent:
         """What the user wrote that has no answer on its way."""
         relay = TurnRelay(state, context, self.waiting, self.toolbox, self.permissions, self.background)
         self.turns = Runner(state, context, self.waiting, relay)
+        self.draft = Drafting(state, context, self.waiting, relay)
+        """How much what is written and not sent yet will take."""
         self.sessions = SessionControl(state, binder, context, self.waiting, self.turns, self.toolbox, self.background)
         self.compaction = CompactionControl(state, context, self.turns)
         self.branches = BranchControl(state, context, self.turns, self.toolbox)
         self.models = ModelControl(state, binder, context, self.turns)
         self.project = Project(state, context, binder, self.toolbox, trusting)
         self.pins = Pins(state, context)
+        self.edits = Edits(state, context, self.turns)
+        """What of the conversation the user takes out of what is sent, and back in."""
         self._filler: Filler | None = None
 
     @property
@@ -124,17 +130,19 @@ class Agent:
         self._keep_index()
         self.turns.opened()
 
-    async def inspect(self) -> ContextUsage:
-        """Opens the session asked for without changing it and returns what its next request would cost.
+    async def inspect(self, *, editing: bool = False) -> ContextUsage:
+        """Opens the session asked for without changing it, or ``editing`` what of it is sent, and returns what its next
+        request would cost.
 
         No MCP server is started: what they offer is what they offered when they were last seen; where that is not
         known, their tools are those of the newest step.
         """
-        conversation = self.sessions.opened.open_for_reading(self.parts.resume)
+        opened, resume = self.sessions.opened, self.parts.resume
+        conversation = opened.open_first(resume, None, True) if editing else opened.open_for_reading(resume)
         await asyncio.to_thread(self.parts.workspace.look)
         known = self.parts.extra_tools is not None and self.parts.extra_tools.recall()
         self._binder.bind(conversation, self._binder.first_model(conversation))
-        self._state.run.change(RunState.LOOKING)
+        self._state.run.change(RunState.IDLE if editing else RunState.LOOKING)
         self.sessions.tell_missing()
         await self._binder.warm_up()
         newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.fixed), None)

@@ -18,7 +18,6 @@ from agent_tui.models.messages import user_message
 from agent_tui.models.requests import Effort, ModelRequest, SentMessage
 from agent_tui.models.steps import CacheForecast, ColdRequest, Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.shared import is_summary
 from agent_tui.records import dataclass
 
 
@@ -109,11 +108,11 @@ def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
 
 
 def own_call(runtime: Runtime, gone: Container[str], tokens: int, answer: int) -> WarmCall:
-    """Asks the provider for its own compaction of the messages ``gone``, and of what stands for earlier ones: so many
-    tokens of input, with what stands before the messages, and about ``answer`` of output."""
+    """Asks the provider for its own compaction of the messages that are ``gone``, what stands for earlier ones among
+    them: so many tokens of input, with what stands before the messages, and about ``answer`` of output."""
     call, info = next_call(runtime, runtime.usage(), "compaction"), runtime.info
     view = call.request.messages
-    messages = [sent for sent in view if sent.message.id in gone or is_summary(sent.message)]
+    messages = [sent for sent in view if sent.message.id in gone]
     asked = replace(
         call.request, messages=messages, kind="compaction", compacts=True, output_schema=None, sent_before=0
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ from agent_tui.engine.runtime import CountService
 from agent_tui.engine.state import AgentState, RunState
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.errors import AgentError
-from agent_tui.models.context import ContextUsage
+from agent_tui.models.context import ContextUsage, Draft
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice
 from agent_tui.models.messages import Message
 from agent_tui.models.rows import RowId
@@ -72,7 +72,7 @@ class PrefixBuilder:
         return self._grounds != self._grounds_now()
 
     def _grounds_now(self) -> list[object]:
-        return [self.pinned, [(r.id, r.active) for r in self._state.conversation.records]]
+        return [self.pinned, [(r.id, r.active) for r in self._state.conversation.records if r.reason != "edit"]]
 
     def begin(self) -> None:
         """Another binding is in force: nothing of it is in a provider's cache yet."""
@@ -183,14 +183,16 @@ class ContextControl:
         self._forecaster: CacheForecaster | None = None
         self._foretold = ""
         self._unsettled = False
+        self._draft: Callable[[], Draft | None] = lambda: None
         self.metrics = TokenCounterMetrics()
         self.counts = CountService(state.parts.counter, self.metrics)
+        self._drops_wait: Callable[[Event], None] = lambda event: None
         state.events.subscribe(self._noticed)
 
     def usage(self) -> ContextUsage:
         """The calculator's answer for the next request, now, and while no turn runs what it will find in the cache."""
         runtime = self._state.runtime
-        usage = runtime.usage()
+        usage = replace(runtime.usage(), draft=self._draft())
         if self._state.run.now in _UNDER_WAY:
             return usage
         self._unsettled = self._state.run.now is not RunState.LOOKING and self._toolbox.starting
@@ -201,6 +203,10 @@ class ContextControl:
         cold = forecast is not None and forecast.cold is not None
         expected = forecast.read if forecast is not None and cold else usage.expected_read
         return replace(usage, forecast=forecast, expected_read=expected)
+
+    def count_draft_by(self, draft: Callable[[], Draft | None]) -> None:
+        """From now on the numbers say what is written and not sent yet, as ``draft`` has it."""
+        self._draft = draft
 
     @property
     def in_flight(self) -> int:
@@ -371,7 +377,13 @@ class ContextControl:
         if binding.described and not binding.conversation.read_only and worth_counting(binding.runtime, least):
             self._state.events.spawn(self.count_exact(), "exact count")
 
+    def while_drops_wait(self, hear: Callable[[Event], None]) -> None:
+        """Has ``hear`` told what happens while something is to be dropped once the cache is cold."""
+        self._drops_wait = hear
+
     def _noticed(self, event: Event) -> None:
+        if self._state.opened and self._state.conversation.info.state.drops_waiting:
+            self._drops_wait(event)
         if isinstance(event, CompactionEnded) and event.outcome == "done":
             self.metrics.recalculation()
             self.count_exact_soon()

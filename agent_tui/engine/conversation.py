@@ -11,7 +11,7 @@ from operator import is_
 from typing import TypeVar
 
 from agent_tui.context.anchor import beside, made_on, on_branch
-from agent_tui.context.view import CUT, ViewBuilder
+from agent_tui.context.view import CUT, ViewBuilder, dropped_ids
 from agent_tui.errors import READ_ONLY, AgentError, StoreError, StoreLockedError
 from agent_tui.models.calibration import raw_total
 from agent_tui.models.failure import TEXT_KEPT, Failure
@@ -139,9 +139,11 @@ class Conversation:
         return next((sent for sent in self.view() if sent.message.id == message_id), None)
 
     def past(self) -> Past:
-        """The conversation, and which of its messages are cleared, cut, or not sent at all."""
+        """The conversation without what the user dropped, and which of its messages are cleared, cut, or not sent at
+        all."""
         whole = {sent.message.id for sent in self.view() if not sent.key.removeprefix(sent.message.id).startswith(CUT)}
-        path = [message for message in self.path if message.status != "streaming"]
+        gone = dropped_ids(self.records)
+        path = [message for message in self.path if message.status != "streaming" and message.id not in gone]
         return Past(path, frozenset(message.id for message in path if message.id not in whole))
 
     def changed(self) -> None:

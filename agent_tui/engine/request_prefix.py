@@ -250,7 +250,8 @@ class StablePrefix:
                 continue
             if self._prefixes.begins_with(step):
                 return step, sent
-            moments = (moment for record in conversation.records for moment in (record.created, *record.switched))
+            made = (record for record in conversation.records if record.reason != "edit")
+            moments = (moment for record in made for moment in (record.created, *record.switched))
             if newest is None and not any(moment > sent_at for moment in moments):
                 newest = step, sent
         return newest

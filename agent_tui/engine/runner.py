@@ -63,6 +63,14 @@ class TurnRelay:
             self._state.events.publish(TurnEnded("error", failure))
             return None
 
+    def brings(self) -> list[AttachmentPart]:
+        """What the next message of the user's would bring of what the model does not know yet."""
+        view, message = self._state.conversation.view(), Message("", "user")
+        update = self._workspace.environment_update(view)
+        self._told_mode.tell(message, view)
+        told = [part for part in message.parts if isinstance(part, AttachmentPart)]
+        return told if update is None else [*told, update]
+
     def _executor(self, message: Message) -> TurnExecutor:
         binding, view = self._state.binding, self._state.conversation.view()
         binding.conversation.set_model(binding.runtime.info.spec.key)

@@ -63,9 +63,10 @@ class Waiting:
     @property
     def count(self) -> int:
         """The number of messages that go out by themselves."""
-        return len(self._to_send())
+        return len(self.to_send())
 
-    def _to_send(self) -> list[Message]:
+    def to_send(self) -> list[Message]:
+        """The messages that go out by themselves, the next first."""
         return [entry.message for entry in self._entries if entry.kind in GOES_BY_ITSELF]
 
     def add(self, message: Message, steering: bool = False, behind: str | None = None) -> None:
@@ -227,7 +228,7 @@ class Waiting:
         """Stores those of the messages (None: of all) that have to wait."""
         if not self._storable:
             return
-        waiting = self._to_send()
+        waiting = self.to_send()
         ids = {message.id for message in waiting}
         kept = [message for message in (waiting if messages is None else messages) if message.id in ids]
         for message in kept:

@@ -27,6 +27,7 @@ from agent_tui.models.events import (
     CompactionOffered,
     CompactionStarted,
     ContextChanged,
+    DraftChanged,
     Event,
     JobsChanged,
     MessageAdded,
@@ -197,6 +198,7 @@ class Printer:
                 | PermissionAnswered()
                 | QuestionClosed()
                 | ContextChanged()
+                | DraftChanged()
                 | QueueChanged()
                 | MessagesWithdrawn()
                 | BackendChanged()

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Literal
 
 from agent_tui.models.calibration import Content
+from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.models.steps import CacheForecast, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage
 from agent_tui.records import dataclass
@@ -154,6 +155,20 @@ class SessionTotals:
         return None if usage is None or usage.cache_read is None or not usage.input else (usage.cache_read, usage.input)
 
 
+@dataclass(slots=True, frozen=True)
+class Draft:
+    """What is written and not sent yet: what waits for its turn and what stands in the prompt, with all that goes with
+    it. In no total: it is sent after what a total is of."""
+
+    tokens: int
+    spread: int = 0
+    approximate: bool = False
+    """A part of it is not counted yet: its characters, or a file's size, stand in."""
+    waiting: int = 0
+    """How many messages of it wait."""
+    waiting_tokens: int = 0
+
+
 @dataclass(slots=True)
 class ContextUsage:
     """One answer for the screen, the status line, JSON and the compactor. All tokens: the sum of the rows is the total,
@@ -196,8 +211,23 @@ class ContextUsage:
     trusted."""
     forecast: CacheForecast | None = None
     """What it will find in the cache if it is sent now; None while a turn runs, and where nothing is known of it."""
+    growth: float | None = None
+    """Tokens that a turn adds, by the last turns: ``turns_left`` is made of it."""
     held: str = ""
     """Why it would not compact by itself at the limit, in words; empty when it would."""
+    draft: Draft | None = None
+    """What is written beside it and not sent yet; None where nothing is, or nobody counts it."""
+
+    def stack(self) -> dict[str, int]:
+        """The total by the row that draws it (``models.rows.STACKED``), without those that are empty."""
+        sizes: dict[str, int] = {}
+        for row in self.rows:
+            own: dict[str, int] = {}
+            for child in row.children if row.id == MESSAGES.id else ():
+                if (kind := ROW_KINDS.get(child.id)) is not None and not kind.drawn:
+                    own[child.id] = child.tokens
+            sizes.update({row.id: row.tokens - sum(own.values())}, **own)
+        return {name: tokens for name, tokens in sizes.items() if tokens > 0}
 
     @property
     def low(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from agent_tui.models.context import ContextUsage, SessionTotals
+from agent_tui.models.context import ContextUsage, Draft, SessionTotals
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import Delta
@@ -206,6 +206,13 @@ class ContextChanged:
 
 
 @dataclass(slots=True, frozen=True)
+class DraftChanged:
+    """What is written and not sent yet has become more or less, or is counted now; None: nothing is."""
+
+    draft: Draft | None
+
+
+@dataclass(slots=True, frozen=True)
 class RetryWaiting:
     """The step failed before its first delta and is tried again after ``seconds``; an interrupt ends the wait."""
 
@@ -331,6 +338,7 @@ Event: TypeAlias = (
     | QuestionAsked
     | QuestionClosed
     | ContextChanged
+    | DraftChanged
     | RetryWaiting
     | CompactionStarted
     | CompactionEnded

@@ -65,12 +65,12 @@ CONTEXT_ROWS: tuple[RowKind, ...] = (*FIXED_ROWS.values(), MESSAGES)
 
 _DRAWN = MESSAGES.id
 MESSAGE_ROWS: dict[MessageRowId, RowKind] = {
-    "user": RowKind("user", "user messages", "▦", "primary", subject="Your messages are", drawn=_DRAWN),
+    "user": RowKind("user", "user messages", "▣", "success", subject="Your messages are"),
     "assistant": RowKind("assistant", "answers", "▦", "primary", subject="Answers are", drawn=_DRAWN),
     "tool_calls": RowKind("tool_calls", "tool calls", "▦", "primary", subject="Tool calls are", drawn=_DRAWN),
     "tool_results": RowKind("tool_results", "tool results", "▥", "secondary", subject="Tool results are"),
     "reasoning": RowKind("reasoning", "reasoning", "░", "accent", subject="Reasoning is"),
-    "summary": RowKind("summary", "summary", "▦", "primary", subject="The summary is", drawn=_DRAWN),
+    "summary": RowKind("summary", "summary", "◆", "accent", subject="The summary is"),
     "pinned": RowKind("pinned", "pinned words", "▦", "primary", subject="Pinned words are", drawn=_DRAWN),
     "attachments": RowKind("attachments", "attachments", "▦", "primary", subject="Attachments are", drawn=_DRAWN),
 }
@@ -87,6 +87,9 @@ DRAWN_ROWS: tuple[RowKind, ...] = (
     RESERVE,
 )
 """All that have a colour and a pattern of their own."""
+
+STACKED: tuple[str, ...] = (*FIXED_ROWS, "summary", "user", MESSAGES.id, "reasoning", "tool_results")
+"""Those that a column of the timeline is made of, from the bottom: what stays below, what comes and goes above."""
 
 ROW_KINDS: dict[str, RowKind] = {kind.id: kind for kind in (*DRAWN_ROWS, *MESSAGE_ROWS.values())}
 """By id; other ids are of parts and messages."""

@@ -29,6 +29,8 @@ class SessionState:
     """Absolute paths of the files that go with every request."""
     pinned_messages: tuple[str, ...] = ()
     """Ids of the messages whose words every compaction carries, those of other branches too."""
+    drops_waiting: tuple[str, ...] = ()
+    """Ids of the messages that are dropped once the provider's cache is cold, those of other branches too."""
     compaction_failures: int = 0
     """How often in a row the automatic compaction failed."""
     compaction_paused: bool = False

@@ -278,8 +278,10 @@ class Step:
     """The step that its estimate was built on."""
     fixed: tuple[FixedPart, ...] = ()
     prune_ids: list[str] = field(default_factory=list)
-    """The prune records in force."""
+    """The records in force that clear results, drop messages and restore them."""
     estimated_input: int | None = None
+    estimated_rows: dict[str, int] | None = None
+    """What that is made of: tokens by the row that draws them (``models.rows.STACKED``)."""
     estimated_spread: int | None = None
     """By how much the input was said to differ from that at most, 95 times of 100."""
     estimated_growth: int | None = None
@@ -414,14 +416,16 @@ class CompactionRecord:
     id: str
     operation_id: str
     """Records that share it are undone together."""
-    kind: Literal["prune", "summary"]
+    kind: Literal["prune", "summary", "drop", "restore"]
     """``prune``: the tool results of ``message_ids`` are sent as a placeholder; ``summary``: ``message_ids`` are
-    replaced by the message ``summary_id``."""
+    replaced by the message ``summary_id``, where the first of them stood; ``drop``: the user has them sent no longer;
+    ``restore``: and again."""
     message_ids: list[str]
     active: bool = True
     created: float = 0.0
-    reason: Literal["auto", "manual", "overflow", "switch", "cheaper"] = "auto"
-    """``cheaper``: made by itself before the limit, because going on would have cost more."""
+    reason: Literal["auto", "manual", "overflow", "switch", "cheaper", "edit"] = "auto"
+    """``cheaper``: made by itself before the limit, because going on would have cost more; ``edit``: the user chose the
+    messages, of any place."""
     summary_id: str | None = None
     clips: dict[str, int] = field(default_factory=dict)
     """Those of a ``prune`` that are sent cut to that many characters instead."""
@@ -465,6 +469,11 @@ class CompactionRecord:
     beside: list[str] = field(default_factory=list)
     """First messages of the branches that had been left when it was made: it does not hold on them, so that each goes
     on as it was left."""
+
+    @property
+    def compacts(self) -> bool:
+        """True of a compaction, or a range that the user folded; False where messages were dropped or restored."""
+        return self.kind in ("prune", "summary")
 
     @property
     def cleared(self) -> int:

@@ -17,6 +17,7 @@ from agent_tui.models.events import (
     CompactionOffered,
     CompactionStarted,
     ContextChanged,
+    DraftChanged,
     Event,
     JobsChanged,
     MessageAdded,
@@ -244,6 +245,8 @@ class EventPrinter:
             case ContextChanged(usage, in_flight):
                 if not in_flight:
                     self._foretell(usage)
+            case DraftChanged():
+                pass
             case RetryWaiting(seconds, attempt, attempts, failure):
                 writer.quote(failure.message, "Warning")
                 writer.say(f"trying again in {duration(seconds)}, {attempt} of {attempts - 1}.", "Note")

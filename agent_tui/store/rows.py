@@ -206,6 +206,7 @@ def _each(item: Load) -> Load:
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "pinned": (list,),
     "pinned_messages": (list,),
+    "drops_waiting": (list,),
     "compaction_failures": (int,),
     "compaction_paused": (bool,),
     "compaction_off": (bool,),
@@ -265,7 +266,7 @@ def _fits(key: str, value: JSON) -> bool:
     if type(value) not in _TYPES[key]:
         return False
     match key:
-        case "pinned" | "pinned_messages" | "named_hosts" | "read_outside" | "compaction_asked":
+        case "pinned" | "pinned_messages" | "drops_waiting" | "named_hosts" | "read_outside" | "compaction_asked":
             return all(isinstance(text, str) for text in value)
         case "compaction_failures" | "compaction_unanswered":
             return bool(value >= 0)

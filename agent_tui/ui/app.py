@@ -413,8 +413,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
 
     @on(Prompt.Changed)
     def _prompt_changed(self) -> None:
-        self.chat.questions.prompt_changed()
-        self.chat.drafts.changed()
+        self.chat.prompt_changed()
 
     def on_copy_requested(self, event: posted.CopyRequested) -> None:
         self.chat.copying.copy(event.text, event.what)

@@ -84,6 +84,8 @@ DEFAULT: dict[str, Any] = {
         "context-servers": "#d9915b",
         "context-documents": "#8fcf7e",
         "context-messages": "#4d86d6",
+        "context-user": "#9ccf6a",
+        "context-summary": "#d678c8",
         "context-free": "#2b333e",
         "context-tool-results": "#e0765a",
         "context-reasoning": "#a3b1c6",

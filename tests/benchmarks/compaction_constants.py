@@ -48,7 +48,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from agent_tui.context.accounting.next_input import over_limit
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction import plan as plans
-from agent_tui.context.compaction import planning
+from agent_tui.context.compaction import planning, situation
 from agent_tui.context.incremental import Incremental
 from agent_tui.models.messages import Message, TextPart
 from agent_tui.models.usage import Prices
@@ -85,7 +85,7 @@ def constants(values: Mapping[str, float]) -> Iterator[None]:
     """Puts other constants in the place of ours."""
     with ExitStack() as stack:
         for name, value in values.items():
-            for module in (plans, planning):
+            for module in (plans, planning, situation):
                 if hasattr(module, name):
                     stack.enter_context(mock.patch.object(module, name, value))
         yield

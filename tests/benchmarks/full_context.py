@@ -109,6 +109,7 @@ def main() -> None:
     parser.add_argument("--vocabulary", default="", help=f"a real one to count with: {', '.join(NAMES)}")
     parser.add_argument("--names", default="", help="what the models are called, instead of what they are")
     parser.add_argument("--mixed", type=int, default=0, help="all events, one every so many turns")
+    parser.add_argument("--other", default="", help="what the model that is switched to is called")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     flavours = [FLAVOURS[name] for name in args.models.split(",")]
@@ -119,7 +120,7 @@ def main() -> None:
         flavours = [flavour.called(name) for flavour in flavours for name in args.names.split(",")]
     mix = None
     if args.mixed:
-        other = FLAVOURS["vllm"].called("llama-3.3-70b")
+        other = FLAVOURS["vllm"].called(args.other or ("gpt-4-turbo" if args.vocabulary else "llama-3.3-70b"))
         mix = Mix(replace(other, vocabulary=vocabulary("cl100k", files)) if args.vocabulary else other, args.mixed)
     logging.disable(logging.WARNING)
     os.environ.setdefault(KEY_VARIABLE, "test-key")

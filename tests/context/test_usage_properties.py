@@ -49,7 +49,6 @@ def test_identities_hold_and_the_cache_changes_nothing(
             and (fresh.total > fresh.limit or may_be_refused(fresh))
             and policy.auto_compact
             and not policy.paused
-            and not policy.off
         ) or (policy.auto_compact and not fits_to_send(fresh))
         shown = window_shares(fresh)
         if shown is not None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, undo_target
+from agent_tui.context.compaction.folding import plan_fold
+from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, facts_of, undo_target
 from agent_tui.context.compaction.planning import plan_compaction
+from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.compaction.summary import MODEL_SECTIONS
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import message_text_for_count
@@ -228,6 +230,15 @@ class World:
 
     async def compact(self, reason: CompactionReason = "auto", focus: str = "") -> CompactionResult:
         result = await self.compactor().run(self.plan(reason, focus))
+        self.commit(result)
+        return result
+
+    def plan_fold(self, first: str, last: str, focus: str = "") -> CompactionPlan:
+        situation = Situation(self.inputs(), self.usage(), self.path, self.summaries, "edit", facts_of)
+        return plan_fold(situation, first, last, focus)
+
+    async def fold(self, first: str, last: str) -> CompactionResult:
+        result = await self.compactor().run(self.plan_fold(first, last))
         self.commit(result)
         return result
 

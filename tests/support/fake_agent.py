@@ -21,7 +21,7 @@ from agent_tui.context.past import History, Session
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.models import EffortChoice
 from agent_tui.errors import AgentError
-from agent_tui.models.context import ContextUsage
+from agent_tui.models.context import ContextUsage, Draft
 from agent_tui.models.events import (
     ApprovedMode,
     ContextChanged,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
     from agent_tui.engine.context_control import ContextControl
     from agent_tui.engine.conversation import Conversation
+    from agent_tui.engine.draft import Drafting
     from agent_tui.engine.model_control import ModeControl, ModelControl
     from agent_tui.engine.pins import Pinned, Pins
     from agent_tui.engine.questions import PermissionDesk, QuestionDesk
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from agent_tui.engine.waiting import Waiting
 else:
     Agent = Project = ContextControl = BranchControl = ModeControl = ModelControl = CompactionControl = object
-    Pins = SessionControl = PermissionDesk = QuestionDesk = object
+    Drafting = Pins = SessionControl = PermissionDesk = QuestionDesk = object
     Background = Runner = Waiting = SpendingBudget = Conversation = object
 
 
@@ -100,6 +101,7 @@ class FakeAgent(Agent):
     project: FakeProject
     background: FakeBackground
     budget: FakeBudget
+    draft: FakeDraft
 
     def __init__(self, home: Path, messages: Sequence[Message] = (), usage: ContextUsage | None = None) -> None:
         self.paths = Paths(home / "config", home / "data", home / "state", home / "cache")
@@ -115,6 +117,7 @@ class FakeAgent(Agent):
         self.pins = FakePins(self)
         self.turns = FakeTurns(self)
         self.waiting = FakeWaiting(self)
+        self.draft = FakeDraft()
         self.sessions = FakeSessions(self)
         self.compaction = FakeCompaction(self)
         self.branches = FakeBranches(self)
@@ -308,6 +311,22 @@ class FakeWaiting(Waiting):
     def move(self, message_id: str, by: int) -> bool:
         self._agent.calls.append(("move_waiting", (message_id, by)))
         return True
+
+
+class FakeDraft(Drafting):
+    """Says of whatever is typed what a test puts there."""
+
+    def __init__(self) -> None:
+        self.tokens: Draft | None = None
+        self.heard: list[tuple[str, list[str], int]] = []
+
+    def typed(
+        self, text: str, pastes: Sequence[str] = (), images: Sequence[AttachmentPart] = (), find: object = None
+    ) -> Draft | None:
+        self.heard.append((text, list(pastes), len(images)))
+        return self.tokens if text or pastes or images else None
+
+    def look_at_files(self) -> None: ...
 
 
 class FakeSessions(Part, SessionControl):

@@ -102,6 +102,8 @@ class Outcome:
     errors: list[tuple[int, int, int]] = field(default_factory=list)
     spreads: list[int] = field(default_factory=list)
     """What each of them was said to be at most, 95 times of 100."""
+    other: set[int] = field(default_factory=set)
+    """The steps that the model was asked which is switched to: figures are told of them apart."""
     fullest: float = 0.0
     """The largest input, as a share of the window."""
     lies: int = 0
@@ -123,22 +125,28 @@ class Outcome:
     input: int = 0
     cached: int = 0
 
-    @property
-    def tokens_off(self) -> list[int]:
-        """Absolute errors after the warm-up."""
-        return [abs(e) for _, _, e in self.errors[WARM_UP:]]
+    def tokens_off(self, other: bool = False) -> list[int]:
+        """Absolute errors after the warm-up; those of the model that is switched to are few, and all of them count."""
+        kept = self.errors if other else self.errors[WARM_UP:]
+        return [abs(e) for _, step, e in kept if (step in self.other) == other]
 
-    def percentile(self, share: int) -> float:
-        found = self.tokens_off
+    def percentile(self, share: int, other: bool = False) -> float:
+        found = self.tokens_off(other)
         if len(found) < 2:
             return float(found[0]) if found else 0.0
         return quantiles(found, n=100, method="inclusive")[share - 1]
 
-    @property
-    def inside(self) -> float:
-        """The share of all steps whose input was within the interval that was shown before them."""
-        held = [abs(e) <= s for (_, _, e), s in zip(self.errors, self.spreads, strict=True)]
+    def inside(self, other: bool = False) -> float:
+        """The share of the steps whose input was within the interval that was shown before them."""
+        told = zip(self.errors, self.spreads, strict=True)
+        held = [abs(e) <= s for (_, step, e), s in told if (step in self.other) == other]
         return sum(held) / len(held) if held else 1.0
+
+    @property
+    def spread(self) -> float:
+        """The half of their width on average, of the model of the session."""
+        told = [s for (_, step, _), s in zip(self.errors, self.spreads, strict=True) if step not in self.other]
+        return sum(told) / len(told) if told else 0.0
 
     @property
     def thinking_share(self) -> float:
@@ -193,8 +201,11 @@ class Outcome:
             "p50": round(self.percentile(50)),
             "p95": round(self.percentile(95)),
             "p95_percent": round(100 * self.percentile(95) / self.window, 2),
-            "inside_percent": round(100 * self.inside, 1),
-            "spread": round(sum(self.spreads) / len(self.spreads)) if self.spreads else 0,
+            "inside_percent": round(100 * self.inside(), 1),
+            "spread": round(self.spread),
+            "other_steps": len(self.other),
+            "other_p95_percent": round(100 * self.percentile(95, other=True) / self.window, 2),
+            "other_inside_percent": round(100 * self.inside(other=True), 1),
             "thinking_percent": round(100 * self.thinking_share, 1),
             "cached_percent": round(100 * self.cached / self.input, 1) if self.input else 0.0,
             **{name: self.compactions.get(name, 0) for name in ("prune", "clip", "summary", "drop", "not_done")},

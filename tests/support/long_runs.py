@@ -263,6 +263,8 @@ class LongRun:
         outcome.steps += 1
         outcome.errors.append((last.turn, outcome.steps, (step.estimated_input or 0) - last.input))
         outcome.spreads.append(step.estimated_spread or 0)
+        if self.key != "m":
+            outcome.other.add(outcome.steps)
         if overflow:
             return
         outcome.fullest = max(outcome.fullest, last.input / self.window)

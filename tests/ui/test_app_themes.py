@@ -82,7 +82,7 @@ async def test_no_color_keeps_segments_apart(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("NO_COLOR", "1")
     async with running(tmp_path) as run:
         run.app.open_screen("context")
-        await run.until(lambda: "of it." in run.shown())
+        await run.until(lambda: "compacts in" in run.shown())
         bar = next(line for line in run.shown().splitlines() if "┊" in line)
         assert len({c for c in bar if c != " "}) >= 6
 

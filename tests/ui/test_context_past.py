@@ -170,11 +170,11 @@ async def test_on_a_small_screen_a_step_tells_what_was_billed_what_changed_and_w
         for number in range(3):
             await ask(chat, f"question {number}")
         await chat.say("/context")
-        await chat.shows("next input: expected")
+        await chat.shows("next request")
         await chat.press("left")
         await chat.shows("Step 3 of 3", "Expected ", "billed ", "Since step 2 +", "w changes")
         assert sum("■" in line for line in chat.screen().splitlines()) >= 8
-        assert "next input" not in chat.screen()
+        assert "next request" not in chat.screen()
         await chat.press("w")
         await chat.shows("user messages: question 2", "1 message of yours, 1 answer came")
         await chat.press("escape", "left")

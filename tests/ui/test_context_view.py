@@ -17,7 +17,7 @@ from agent_tui.commands.report import ContextReport
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage
 from agent_tui.models.rows import DRAWN_ROWS, FIXED_ROWS, MESSAGE_ROWS
 from agent_tui.models.usage import Prices
-from agent_tui.ui.screens.context_head import LEAST, fitting, wrapped
+from agent_tui.ui.screens.context_head import LEAST, fitting, headline, wrapped
 from agent_tui.ui.screens.context_rows import Columns, Shown, columns, headings
 from agent_tui.ui.screens.context_view import TALL, WIDE, ContextView, Words
 from agent_tui.ui.theme import load_themes
@@ -91,8 +91,8 @@ async def test_enough_rows_are_seen_and_no_word_is_cut(size: tuple[int, int], ch
     seen = await drawn(moment, size)
     assert "…" not in seen.text and len(breakdown(seen.text)) >= 8
     read = " ".join(" ".join(line.split()) for line in seen.text.split("\n"))
-    for sentence in moment.in_words().split(". "):
-        assert sentence in read
+    for said in headline(moment):
+        assert said.text.replace("  ", " ") in read
     assert not changed or moment.title in read
     assert "session $0.42" in read or "Session" in read
     width, height = size

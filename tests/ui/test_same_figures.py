@@ -216,7 +216,7 @@ async def test_what_is_drawn_is_what_is_printed(seed: int, tmp_path: Path) -> No
         await run.until(lambda: from_lines(run.shown()) == printed)
         if usage.window is not None:
             total = total_share(usage)
-            assert f"{total} of the window" in run.shown() and total in status
+            assert f"{total}  " in run.shown() and total in status
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])

@@ -111,7 +111,7 @@ def dropped_from_input(ground: Ground, runs: Sequence[SentRun], start: int, stop
     for index in range(start, stop):
         message = view[index].message
         if message.role == "assistant" and carries_reasoning(message, family):
-            dropped += _share(ground, message, share_at(runs, index) - now.counted(message.id))
+            dropped += _share(ground, message, share_at(runs, index) - now.counted(message.id), ground.calibration)
     return dropped
 
 
@@ -120,7 +120,7 @@ def dropped_from_output(ground: Ground, anchor: Step) -> Change:
     if anchor.kind != "turn":
         return NO_CHANGE
     own = ground.view[anchor.sent_count].message
-    return _share(ground, own, 1.0 - ground.reasoning.counted(own.id))
+    return _share(ground, own, 1.0 - ground.reasoning.counted(own.id), ground.calibration)
 
 
 def dropped_between(ground: Ground, before: Step, step: Step, turn: Sequence[str], user: bool) -> Change:
@@ -135,7 +135,7 @@ def dropped_between(ground: Ground, before: Step, step: Step, turn: Sequence[str
         own_answer = message_id == before.message_id
         share = 1.0 if own_answer else now.counted_then(message_id, target, turn_open=open_before)
         later = now.counted_then(message_id, target, turn_open=open_after)
-        dropped += _share_of(ground, message_id, share - later)
+        dropped += _share_of(ground, message_id, share - later, ground.coarse)
     return dropped
 
 
@@ -146,11 +146,11 @@ def _difference_of_runs(ground: Ground, before: Step, then: Sequence[SentRun], a
         for index in range(start, stop):
             message = view[index].message
             if message.role == "assistant" and carries_reasoning(message, family):
-                dropped += _share(ground, message, less)
+                dropped += _share(ground, message, less, ground.coarse)
     if before.kind == "turn":
         own = view[before.sent_count].message
         kept = share_at(after, before.sent_count) if carries_reasoning(own, family) else 0.0
-        dropped += _share(ground, own, 1.0 - kept)
+        dropped += _share(ground, own, 1.0 - kept, ground.coarse)
     return dropped
 
 
@@ -164,12 +164,12 @@ def _dropped_by_rule(ground: Ground, anchor: Step, turn: Sequence[str]) -> Chang
         for message_id in turn if closed else turn[-1:]:
             own = message_id == anchor.message_id
             before = 1.0 if own else now.counted_then(message_id, ground.target, turn_open=True)
-            dropped += _share_of(ground, message_id, before - now.counted(message_id))
+            dropped += _share_of(ground, message_id, before - now.counted(message_id), ground.calibration)
         return dropped
     if anchor.message_id is not None and anchor.kind == "turn":
         then[anchor.message_id] = 1.0
     for message_id, share in then.items():
-        dropped += _share_of(ground, message_id, share - now.counted(message_id))
+        dropped += _share_of(ground, message_id, share - now.counted(message_id), ground.calibration)
     return dropped
 
 
@@ -198,16 +198,16 @@ def _closed_at(ground: Ground, step: Step) -> bool:
     return step.kind == "count" and turn_is_closed(ground.view[step.sent_count - 1 : step.sent_count])
 
 
-def _share_of(ground: Ground, message_id: str, share: float) -> Change:
+def _share_of(ground: Ground, message_id: str, share: float, known: Calibration) -> Change:
     message = _message(ground, message_id) if share else None
-    return NO_CHANGE if message is None else _share(ground, message, share)
+    return NO_CHANGE if message is None else _share(ground, message, share, known)
 
 
-def _share(ground: Ground, message: Message, share: float) -> Change:
+def _share(ground: Ground, message: Message, share: float, known: Calibration) -> Change:
     if share == 0.0:
         return NO_CHANGE
     content = reasoning_content(ground, message, share)
-    return Change(round(content.plain), content.rough > 0, content)
+    return Change(round(known.tokens(content)), known.variance(content) > 0, content)
 
 
 def _message(ground: Ground, message_id: str) -> Message | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from agent_tui.context.accounting.fixed import FixedEstimate, estimate_fixed_parts, fixed_delta
 from agent_tui.context.accounting.inputs import DEFAULT_RESERVE, CompactionSettings, Ground
@@ -19,7 +20,7 @@ from agent_tui.context.accounting.tally import Tally
 from agent_tui.context.anchor import why_no_anchor
 from agent_tui.context.tokens import ROUGH
 from agent_tui.models.calibration import Content
-from agent_tui.models.context import Accuracy, Basis, Calculation, ContextUsage, Spreads
+from agent_tui.models.context import Accuracy, Basis, Calculation, ContextUsage, Draft, Spreads
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.records import dataclass
@@ -227,6 +228,34 @@ def send_margin(window: int, total: int, spread: int) -> int:
     """Tokens to keep free beside the next input of ``total`` tokens: twice its spread. It gives way where the least
     answer would not fit beside it: less output is asked for then, but what fits can be sent."""
     return max(0, min(MARGIN_SPREADS * spread, window - total - min_output(window)))
+
+
+def with_draft(usage: ContextUsage, draft: Draft) -> ContextUsage:
+    """The next request once what is written is sent with it, as far as the limit and the window are concerned."""
+    return replace(usage, total=usage.total + draft.tokens, spread=usage.spread + draft.spread)
+
+
+def draft_warning(usage: ContextUsage, draft: Draft | None) -> str:
+    """What is to be known of a draft before it is sent: that it does not fit, or compacts the conversation first. Empty
+    where nothing of that is."""
+    if draft is None or not usage.window:
+        return ""
+    messages = sum(row.tokens for row in usage.rows if row.id == "messages")
+    after, alone = with_draft(usage, draft), replace(usage, total=usage.total - messages + draft.tokens)
+    if fits_to_send(after) and not (over_limit(after) and messages):
+        return ""
+    # A window that is written down or learned may be the most of input and not all there is.
+    most = min(usage.window - min_output(usage.window), usage.max_input or usage.window)
+    rough = draft.approximate or usage.approximate
+    size, limit = tokens(draft.tokens, rough), tokens(usage.limit or 0, False)
+    if not fits_to_send(alone):
+        return f"Too large to send: {size}, {tokens(max(0, most - usage.total + messages), False)} fit"
+    if not messages or usage.held:
+        what = f"{size} beside {tokens(usage.total, usage.approximate)}"
+        if fits_to_send(after):
+            return f"Over the limit of {limit} with this: {what}; /compact makes room"
+        return f"Does not fit: {what}, {tokens(max(0, most - usage.total), False)} fit; /compact makes room"
+    return f"This message will compact first: {tokens(after.total, rough)} is over the limit of {limit}"
 
 
 def room_for_answer(usage: ContextUsage) -> int | None:

@@ -29,6 +29,7 @@ def before_step(step: Step, usage: ContextUsage) -> None:
     """Store with the step what was expected: the whole input and its spread, the new messages by what is known of the
     family alone, and what is learned from: what all that is estimated consists of, and the rest."""
     step.estimated_input, step.estimated_spread, step.anchor_step = usage.total, usage.spread, usage.anchor_step
+    step.estimated_rows = usage.stack()
     terms = usage.calculation
     step.built_on = terms.last_input
     if changed := terms.spreads.fixed_delta:
@@ -171,22 +172,25 @@ TURNS = 10
 MIN_TURNS = 3
 
 
-def turns_left(
-    view: Sequence[SentMessage], chain: Sequence[Step], total: int, limit: int | None, prune_ids: Sequence[str] = ()
-) -> int | None:
-    """``floor((limit - total) / median growth of the last 10 turns)``; None under 3 turns, without growth or limit.
+def turn_growth(
+    view: Sequence[SentMessage], chain: Sequence[Step], total: int, prune_ids: Sequence[str] = ()
+) -> float | None:
+    """The median growth of the last 10 turns, in tokens; None under 3 turns, and without growth.
 
     Only turns since the last compaction count. ``chain`` are the measured steps of the conversation as it is sent now,
     so turns before a summary are not in it; those sent with other prune records than ``prune_ids`` end the stretch.
     """
-    if limit is None:
-        return None
     sizes = _turn_sizes(view, chain, TURNS, set(prune_ids))
     if len(sizes) < MIN_TURNS:
         return None
     sizes.append(total)
     growth = statistics.median(b - a for a, b in itertools.pairwise(sizes))
-    return max(0, int((limit - total) // growth)) if growth > 0 else None
+    return growth if growth > 0 else None
+
+
+def turns_left(total: int, limit: int | None, growth: float | None) -> int | None:
+    """``floor((limit - total) / growth)``; None without growth or limit."""
+    return None if limit is None or growth is None else max(0, int((limit - total) // growth))
 
 
 def _turn_sizes(view: Sequence[SentMessage], chain: Sequence[Step], count: int, prune_ids: set[str]) -> list[int]:

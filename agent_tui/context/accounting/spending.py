@@ -307,7 +307,7 @@ class Sums:
         return SessionTotals(
             usage=_usage_of(*self._kinds.values()),
             cost=sum((k.cost for k in of), NO_COST),
-            compactions=len({r.operation_id for r in made if r.active}),
+            compactions=len({r.operation_id for r in made if r.active and r.compacts}),
             unused=len({step.prepared for step in unused}),
             unused_cost=sum((step.cost for step in unused), NO_COST),
             # What was made on another branch is not in force here, and was taken back by nobody.

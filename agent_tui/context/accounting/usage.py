@@ -38,7 +38,7 @@ from agent_tui.context.accounting.next_input import (
     sizes_of,
     why_text,
 )
-from agent_tui.context.accounting.reports import Errors, errors_of, turns_left
+from agent_tui.context.accounting.reports import Errors, errors_of, turn_growth, turns_left
 from agent_tui.context.accounting.spending import Sums, sums_of
 from agent_tui.context.accounting.tally import Tally
 from agent_tui.context.view import active_prune_ids
@@ -193,6 +193,7 @@ def usage_of(
     room = budget(limits, settings, compact_at_of(model, settings))
     size = next_input(ground, sizes)
     made_of = breakdown(ground, sizes, size.total, split_head)
+    growth = turn_growth(inputs.view, ground.chain, size.total, active_prune_ids(records))
     accuracy = errors(inputs.steps, ground.target).accuracy(ground.calibration, ground.family.beginning)
     usage = ContextUsage(
         model=ground.target.model,
@@ -206,7 +207,7 @@ def usage_of(
         basis=size.basis,
         estimated_tokens=size.estimated,
         would_compact=False,
-        turns_left=turns_left(inputs.view, ground.chain, size.total, room.limit, active_prune_ids(records)),
+        turns_left=turns_left(size.total, room.limit, growth),
         calculation=size.calculation,
         rows=made_of.rows,
         accuracy=accuracy,
@@ -220,6 +221,7 @@ def usage_of(
         window_origin=limits.origin,
         misfit=made_of.misfit,
         held=held_text(settings),
+        growth=growth,
     )
     # What holds a compaction back counts only while the request can be sent as it is.
     held = settings.paused and fits_to_send(usage)

@@ -269,11 +269,20 @@ MIN_GAIN = 0.05
 
 
 def check_size(
-    before: int, after: int, limit: int | None, *, fits: bool = False, before_estimated: bool = True
+    before: int,
+    after: int,
+    limit: int | None,
+    *,
+    fits: bool = False,
+    before_estimated: bool = True,
+    part: int | None = None,
 ) -> SummaryProblem | None:
     """The checks of the whole next input, in tokens: at least 5 % smaller than before, and below the limit unless it
-    ``fits`` the window with an answer."""
+    ``fits`` the window with an answer. Of a fold: 5 % of the ``part`` it is of."""
     sizes = f"{tokens(before, before_estimated)} → {tokens(after, True)}"
+    if part is not None:
+        few = f"the summary is not at least 5 % smaller than the {tokens(part, True)} it would replace"
+        return SummaryProblem("too_large", few) if before - after < max(1, part * MIN_GAIN) else None
     if after > before * (1 - MIN_GAIN):
         return SummaryProblem("too_large", f"the summary is not at least 5 % smaller than what it replaces ({sizes})")
     if limit is not None and after > limit and not fits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_tui.context.accounting.lost import LostReasoning, lost_text, lost_words
 from agent_tui.context.accounting.next_input import min_output, over_limit, room_for_answer
-from agent_tui.context.compaction.plan import UNDO, CompactionPlan, records_of
+from agent_tui.context.compaction.plan import UNDO, UNDO_EDIT, CompactionPlan, CompactionReason, records_of
 from agent_tui.context.compaction.summary import facts_text, kept_text, sizes_text
 from agent_tui.context.tokens import char_tokens, round_up
 from agent_tui.models.context import ContextUsage
@@ -42,7 +42,10 @@ def done_text(
 ) -> str:
     """``171.2k → 24.1k ± 0.9k · kept 6 messages and 38 of 41 facts · 8 s · $0.02 · /compact undo``; what does not apply
     is left out."""
-    parts = [sizes_text(record)]
+    fold = record.reason == "edit"
+    parts = (
+        [f"Folded {plural(len(record.message_ids), 'message')}", sizes_text(record)] if fold else [sizes_text(record)]
+    )
     if record.own:
         parts.append(f"by {record.own}")
     if problem is not None:
@@ -64,7 +67,7 @@ def done_text(
     whole, cached = read
     if whole and cached:
         parts.append(f"read {whole_percent(cached, whole)} from the cache")
-    parts.append("/compact undo")
+    parts.append(UNDO_EDIT if fold else UNDO)
     return " · ".join(parts)
 
 
@@ -82,8 +85,8 @@ def own_not_used_text(why: str) -> str:
     return f"{why.rstrip('.')}. The summary is written as without native."
 
 
-def failed_text(reason: str) -> str:
-    return f"Compaction failed: {reason}. Nothing was changed."
+def failed_text(reason: str, why: CompactionReason = "auto") -> str:
+    return f"{'Fold' if why == 'edit' else 'Compaction'} failed: {reason}. Nothing was changed."
 
 
 def not_worth_it_text(reason: str) -> str:
@@ -142,7 +145,9 @@ def _about(count: int) -> str:
     return tokens(count, True, full=True)
 
 
-def cancelled_text(before: int, estimated: bool) -> str:
+def cancelled_text(before: int, estimated: bool, why: CompactionReason = "auto") -> str:
+    if why == "edit":
+        return "Fold cancelled. Nothing was changed."
     return f"Compaction of {tokens(before, estimated)} cancelled. Nothing was changed."
 
 
@@ -236,7 +241,7 @@ def preview_text(plan: CompactionPlan, by: str = "") -> str:
         else:
             lines.append(f"Goes: {plural(len(summary.fresh), 'message')}{earlier}, replaced by one summary.")
             lines += [by] if by else []
-        lines.append(f"Stays word for word: the newest {plural(len(summary.kept_ids), 'message')}.")
+        lines.append(f"Stays word for word: the newest {plural(len(summary.kept), 'message')}.")
         if summary.user_messages:
             own = len(summary.user_messages)
             total = plural(own + bool(summary.user_cut) + summary.user_left_out, "message")

@@ -133,7 +133,7 @@ def _approved_plan(message: Message) -> bool:
 def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) -> bool:
     """Returns whether the newest compaction in force only cleared results and fewer than ``BREATH_STEPS`` calls were
     answered since."""
-    active = [r for r in records if r.active]
+    active = [r for r in records if r.active and r.compacts]
     if not active:
         return False
     newest = max(active, key=lambda r: r.created)
@@ -143,10 +143,11 @@ def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) 
     return since < BREATH_STEPS
 
 
-CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch", "cheaper"]
+CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch", "cheaper", "edit"]
 Action: TypeAlias = Literal["prune", "summary", "not_worth_it", "nothing"]
 
 UNDO = "/compact undo"
+UNDO_EDIT = "/context undo"
 
 
 @dataclass(slots=True, frozen=True)
@@ -184,6 +185,8 @@ class SummaryPlan:
     """Below that the user's rules are shortened to what fits: nothing else made room."""
     pinned: str = ""
     """The words that the user pinned (``pinned_text``)."""
+    fold: bool = False
+    """It stands for a range that the user chose, between messages that stay."""
 
     @property
     def needs_model(self) -> bool:
@@ -238,7 +241,7 @@ class SummaryPlan:
         return standing(self.facts, text, (*self.kept, pinned), bool(self.characters))
 
     def _text(self, sections: Mapping[str, str], facts: Sequence[str] = ()) -> str:
-        introduction = introduction_text(len(self.message_ids), self.characters)
+        introduction = introduction_text(len(self.message_ids), self.characters, fold=self.fold)
         if self.left_out:
             sections = model_sections(self.previous or "")
             introduction = left_out_text(self.left_out, bool(self.characters))
@@ -284,18 +287,22 @@ class CompactionPlan:
     summary: SummaryPlan | None
     inputs: ContextInputs
     path: Sequence[Message]
+    """Without what the user dropped, which is in ``whole``."""
     summaries: Mapping[str, Message]
+    whole: Sequence[Message]
     focus: str = ""
     fits: bool = True
     needed: bool = False
     stuck: bool = False
     before_estimated: bool = True
     read: ReadFacts = facts_of
+    folded_tokens: int | None = None
+    """Of a fold: what its messages take now."""
 
     def view_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> Sequence[SentMessage]:
         """Returns the messages that would be sent with these further records."""
         summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
-        return for_model(build_view(self.path, [*self.inputs.records, *records], summaries), self.inputs.model)
+        return for_model(build_view(self.whole, [*self.inputs.records, *records], summaries), self.inputs.model)
 
     def ledger(self, text: str) -> Ledger:
         """Where each fact stands once ``text`` is the summary's and what is pruned is gone."""
@@ -310,7 +317,9 @@ class CompactionPlan:
     def lost(self, records: Sequence[CompactionRecord], summary: Message | None) -> LostReasoning | None:
         """The reasoning that is no longer sent with these further records."""
         undone = [replace(record, active=False) for record in records]
-        way = WayBack(UNDO, replace(self.inputs, records=[*self.inputs.records, *undone]))
+        way = WayBack(
+            UNDO_EDIT if self.reason == "edit" else UNDO, replace(self.inputs, records=[*self.inputs.records, *undone])
+        )
         turn_open = self.reason in ("auto", "overflow")
         return lost_reasoning(self.inputs, self._inputs_after(records, summary), way, turn_open=turn_open)
 
@@ -370,7 +379,7 @@ def records_of(
                 created=created,
                 reason=plan.reason,
                 summary_id=summary.id,
-                kept_messages=len(plan.summary.kept_ids),
+                kept_messages=None if plan.summary.fold else len(plan.summary.kept_ids),
                 focus=plan.focus or None,
                 files=list(plan.summary.files),
                 left_out=plan.summary.left_out,
@@ -386,7 +395,7 @@ def undo_target(records: Sequence[CompactionRecord], path: Sequence[Message]) ->
     """The operation an undo takes back: the newest active one that is in force on this path; None without one."""
     on_path = {m.id for m in path}
     for record in sorted(records, key=lambda r: r.created, reverse=True):
-        if not record.active or not record.message_ids:
+        if not record.active or not record.message_ids or not record.compacts:
             continue
         if record.kind == "summary":
             if on_path.issuperset(record.message_ids):

@@ -57,7 +57,7 @@ def regrets(
     found: dict[str, Regret] = {}
     if not records:
         return found
-    made = sorted(records, key=lambda record: record.created)
+    made = sorted((record for record in records if record.kind != "restore"), key=lambda record: record.created)
     taken = [frozenset(record.message_ids) for record in made]
     calls: dict[str, tuple[ToolCallPart, float]] = {}
     looks = _Looks()

@@ -161,6 +161,8 @@ class AutoCompaction:
     def compacted(self, result: CompactionResult) -> list[Notice]:
         """Takes note of how a compaction ended; returns what the user is to be told beside the result itself."""
         before = self._tried
+        if result.reason == "edit":
+            return []
         if result.reason == "manual":
             self.paused = False
             self._cancelled = False

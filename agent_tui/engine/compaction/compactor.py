@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from agent_tui.context.accounting.inputs import ContextInputs
@@ -24,9 +24,12 @@ from agent_tui.context.compaction.answers import (
     with_unknown_paths,
 )
 from agent_tui.context.compaction.facts import FactReader
+from agent_tui.context.compaction.folding import plan_fold
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, SummaryPlan, message_tokens, records_of
-from agent_tui.context.compaction.planning import Situation, plan_compaction, plan_without_model
+from agent_tui.context.compaction.planning import plan_compaction, plan_without_model
+from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.tokens import char_tokens, message_text_for_count
+from agent_tui.context.view import DROPPED_SUFFIX
 from agent_tui.engine.cache_forecast import WarmCall, own_call
 from agent_tui.engine.compaction.summary_call import (
     MIN_SUMMARY_OUTPUT,
@@ -48,6 +51,7 @@ from agent_tui.models.requests import Counter, ModelInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import NO_COST
 from agent_tui.providers.catalog import own_compaction
+from agent_tui.providers.dialects.shared import is_summary
 from agent_tui.records import dataclass
 from agent_tui.text.clean import printable_line
 
@@ -139,11 +143,21 @@ class Planning:
         reason: CompactionReason = "manual",
         focus: str = "",
         without_model: bool = False,
+        fold: tuple[str, str] | None = None,
     ) -> CompactionPlan | None:
-        """Returns ``plan_compaction``'s answer for what is now; None where ``cancel`` ended it."""
+        """Returns ``plan_compaction``'s answer for what is now, or ``plan_fold``'s for the range between two messages;
+        None where ``cancel`` ended it. Raises AgentError for a range that cannot be folded."""
         path, summaries = list(self._conversation.path), dict(self._conversation.summaries)
-        make = partial(plan_compaction, inputs.as_now(), usage, path, summaries, reason=reason, focus=focus)
-        reading = asyncio.to_thread(make, without_model=without_model, read=self.facts.read)
+        now, read = inputs.as_now(), self.facts.read
+
+        def make() -> CompactionPlan:
+            if fold is not None:
+                return plan_fold(Situation(now, usage, path, summaries, reason, read), *fold, focus)
+            return plan_compaction(
+                now, usage, path, summaries, reason=reason, focus=focus, without_model=without_model, read=read
+            )
+
+        reading = asyncio.to_thread(make)
         work = self._work = asyncio.create_task(reading, name="plan a compaction")
         try:
             await asyncio.wait({work})
@@ -201,7 +215,8 @@ class Compactor:
         failures and ``cancel`` are results; only a cancellation of the calling task is raised, after the call has been
         closed."""
         if plan.action in ("prune", "summary"):
-            emit(CompactionStarted(plan.before, plan.why, plan.before_estimated))
+            size = plan.before if plan.folded_tokens is None else plan.folded_tokens
+            emit(CompactionStarted(size, plan.why, plan.before_estimated))
         if plan.action == "nothing":
             return self._result(plan, "nothing", notices.nothing_text(plan.why), plan.why)
         if plan.stuck:
@@ -226,7 +241,7 @@ class Compactor:
         if work.cancelled():
             if not self._cancelled:
                 raise asyncio.CancelledError
-            text = notices.cancelled_text(plan.before, plan.before_estimated)
+            text = notices.cancelled_text(plan.before, plan.before_estimated, plan.reason)
             return self._result(plan, "cancelled", text, "it was cancelled")
         return work.result()
 
@@ -317,7 +332,9 @@ class Compactor:
         records = await asyncio.to_thread(records_of, plan, self._clock(), new_id("cmp"), record_id, summary)
         usage = plan.usage_after(records, summary)
         fits, estimated = fits_to_send(usage), plan.before_estimated
-        problem = check_size(plan.before, usage.total, plan.limit, fits=fits, before_estimated=estimated)
+        problem = check_size(
+            plan.before, usage.total, plan.limit, fits=fits, before_estimated=estimated, part=plan.folded_tokens
+        )
         return _Made(sections, records, summary, usage, problem)
 
     async def _without_model(self, plan: CompactionPlan, why: str, failure: Failure | None = None) -> CompactionResult:
@@ -326,7 +343,7 @@ class Compactor:
         given_none = plan.reason == "manual" and failure is None
         other = await asyncio.to_thread(plan_without_model, plan) if plan.needed or given_none else None
         if other is None or other.action not in ("prune", "summary"):
-            return replace(self._result(plan, "failed", notices.failed_text(why), why), failure=failure)
+            return replace(self._result(plan, "failed", notices.failed_text(why, plan.reason), why), failure=failure)
         return replace(await self._instead(other, why), failure=failure)
 
     async def _and_more(self, plan: CompactionPlan, made: _Made) -> CompactionResult:
@@ -384,7 +401,7 @@ class Compactor:
                 record.warm, record.input_tokens, record.cache_read = self._warm, *_read(self._call.steps)
         text = notices.done_text(
             records[-1],
-            kept=len(plan.summary.kept_ids) if plan.summary is not None else None,
+            kept=len(plan.summary.kept_ids) if plan.summary is not None and not plan.summary.fold else None,
             cleared=len(plan.pruning.cleared),
             clipped=len(plan.pruning.clips),
             left_out=plan.summary.left_out if plan.summary is not None else 0,
@@ -423,13 +440,16 @@ class OwnCompactions:
             why = f"{notices.NO_OWN}, {info.spec.key} does not" if info.compacts else ""
         elif plan.focus:
             why = "A provider's own compaction takes no focus"
-        elif plan.path[0].id not in summary.message_ids:
+        elif plan.reason == "edit" or plan.path[0].id not in summary.message_ids or _began_dropped(plan):
             why = "A provider's own compaction stands first, and your first message stays as it is"
         else:
             costs = message_tokens(plan.usage_after((), None))
             staying = sum(costs.get(message_id, 0) for message_id in summary.kept_ids)
             answer = max(summary.tokens, MIN_SUMMARY_OUTPUT)
-            return own_call(runtime, summary.message_ids, plan.before - staying, answer)
+            gone = {sent.message.id for sent in plan.inputs.view if is_summary(sent.message)}.difference(
+                summary.kept_ids
+            )
+            return own_call(runtime, gone.union(summary.message_ids), plan.before - staying, answer)
         if why and why not in self._told and emit is not None:
             self._told.add(why)
             emit(Notice("info", notices.own_not_used_text(why), "native_compaction"))
@@ -452,11 +472,16 @@ class OwnCompactions:
         emit(Notice("warning", text, "native_compaction"))
 
 
+def _began_dropped(plan: CompactionPlan) -> bool:
+    """Returns whether what is sent begins with what the user's first message left when it was dropped."""
+    return plan.inputs.view[0].key.endswith(DROPPED_SUFFIX)
+
+
 def plan_of_now(plan: CompactionPlan, then: CompactionPlan) -> CompactionPlan | None:
     """The plan ``then`` as it is made for the conversation that ``plan`` is for; None where a model would have
     something else to summarise."""
     usage = calculate_context_usage(plan.inputs)
-    now = Situation(plan.inputs, usage, plan.path, plan.summaries, plan.reason, plan.read)
+    now = Situation(plan.inputs, usage, plan.whole, plan.summaries, plan.reason, plan.read)
     summary = now.as_of_now(then.summary) if then.summary is not None else None
     if summary is None:
         return None

@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_tui.context.accounting.lost import lost_reasoning, lost_text
-from agent_tui.context.accounting.spending import ExpectedCall, first_broken
+from agent_tui.context.accounting.spending import first_broken
 from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.compaction.folding import FoldPrice, fold_price
 from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_text, undone_text
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, assembled_text, undo_target
-from agent_tui.context.compaction.worth import Worth, cheaper_form, hopeless, pace_of, summary_call, worth_of
+from agent_tui.context.compaction.worth import (
+    Worth,
+    cheaper_form,
+    expected_read,
+    hopeless,
+    pace_of,
+    summary_call,
+    worth_of,
+)
 from agent_tui.context.tokens import family_of
 from agent_tui.engine.cache_forecast import warm_call
-from agent_tui.engine.calls import BegunCall, begin_call, stream_with_retries
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, OwnCompactions, Planning, plan_of_now
 from agent_tui.engine.compaction.early import Decision as Early
 from agent_tui.engine.compaction.early import Offers, Preparing
-from agent_tui.engine.compaction.summary_call import AskWarm, MakeStep, Payer
+from agent_tui.engine.compaction.summary_call import AskWarm, PaidCalls
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.models import with_learned
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, Notice
-from agent_tui.models.requests import Counter, ModelInfo, ModelRequest, ModelSpec, StreamItem
-from agent_tui.models.steps import Step
+from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
 from agent_tui.providers.catalog import dialect_of
 
 if TYPE_CHECKING:
@@ -38,55 +45,6 @@ if TYPE_CHECKING:
     from agent_tui.context.compaction.regret import Regret
 
 log = logging.getLogger(__name__)
-
-
-class _Calls:
-    """The calls of a compactor, within what may be spent. ``emit`` hears of waits."""
-
-    def __init__(self, runtime: Runtime, emit: Emit) -> None:
-        self._runtime = runtime
-        self._emit = emit
-        self._begun: BegunCall | None = None
-        self._prepared = ""
-
-    def prepares(self, cut: str) -> None:
-        """The next calls write the summary up to this message before it is needed; their steps say so."""
-        self._prepared = cut
-
-    def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        """The summary call, waited for and tried again as a step is."""
-        runtime, patience = self._runtime, self._runtime.settings.agent
-        request = replace(
-            request,
-            # Its own compaction comes whole, after silence.
-            timeout=patience.content_timeout if request.compacts else patience.timeout,
-            content_timeout=patience.content_timeout,
-            answer_timeout=patience.answer_timeout,
-        )
-        assert self._begun is not None, "its step was begun"
-        return stream_with_retries(runtime.provider, request, patience.retries, self._emit, self._begun.may_repeat)
-
-    @property
-    def payer(self) -> Payer:
-        return Payer(self._begin, self._ended)
-
-    async def _begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
-        """Begins a summary call, as ``Payer`` says."""
-
-        def marked(output: int | None, capped: bool) -> Step:
-            step = make(output, capped)
-            step.prepared = self._prepared
-            return step
-
-        told = (self._emit, model, "the summary call")
-        begun = await begin_call(self._runtime, call, most, marked, told)
-        self._begun = None if isinstance(begun, str) else begun
-        return begun if isinstance(begun, str) else None
-
-    def _ended(self, step: Step, came: int) -> None:
-        """A summary call has ended."""
-        if self._begun is not None and self._begun.step is step:
-            self._begun.ended(came)
 
 
 def _unheard(event: Event) -> None:
@@ -113,7 +71,7 @@ class CompactionService:
         self._left = left
         self._runtime = runtime
         self._find = find
-        calls = _Calls(runtime, lambda event: self._emit(event))
+        calls = PaidCalls(runtime, lambda event: self._emit(event))
         self._compactor = Compactor(calls.stream, counter, payer=calls.payer)
         self._emit: Emit = lambda event: None
         self._line: Notice | None = None
@@ -121,7 +79,7 @@ class CompactionService:
         self.auto = AutoCompaction.from_state(state, auto_compact=context.auto_compact)
         self.offers = Offers.from_state(state, context.compact_when)
         self.preparing = Preparing.from_steps(runtime.conversation.steps)
-        self._early_calls = _Calls(runtime, _unheard)
+        self._early_calls = PaidCalls(runtime, _unheard)
         self._preparer = Compactor(self._early_calls.stream, counter, payer=self._early_calls.payer)
         self._early: asyncio.Task[CompactionResult | None] | None = None
         self._waited_for = self._refused = False
@@ -194,9 +152,11 @@ class CompactionService:
         summary_model: ModelInfo | None = None,
         target: ModelInfo | None = None,
         without_model: bool = False,
+        fold: tuple[str, str] | None = None,
     ) -> CompactionResult:
         """One compaction, committed in one transaction when it succeeded. ``target`` plans for another model;
-        ``without_model`` allows only what needs no call."""
+        ``without_model`` allows only what needs no call; ``fold`` is the range that is folded. Raises AgentError where
+        that cannot be."""
         runtime, conversation = self._runtime, self._runtime.conversation
         conversation.require_writable()
         self._emit = emit
@@ -204,14 +164,16 @@ class CompactionService:
             summary_model = await self._configured_model(emit)
         inputs = runtime.inputs(target)
         usage = runtime.usage() if target is None else calculate_context_usage(inputs)
-        plan = await self._planning.plan(inputs, usage, reason, focus, without_model)
+        plan = await self._planning.plan(inputs, usage, reason, focus, without_model, fold)
         if plan is None:
-            text = cancelled_text(usage.total, usage.approximate)
+            text = cancelled_text(usage.total, usage.approximate, reason)
             result = CompactionResult("cancelled", reason, text, "it was cancelled", usage.total)
             return await self._told(result, emit)
         try:
             writers = [own.info for own in self.runtimes] if summary_model is None else [summary_model]
-            prepared = await self._prepared(plan, writers, emit) if target is None and not focus else None
+            prepared = (
+                await self._prepared(plan, writers, emit) if target is None and not focus and fold is None else None
+            )
             self.drop_prepared()
             result = prepared or await self._write(plan, usage, summary_model, emit)
         except BaseException as error:
@@ -453,6 +415,16 @@ class CompactionService:
         if plan is None:
             return "Planning it was cancelled."
         return await asyncio.to_thread(preview_text, plan, self._own.preview(plan))
+
+    async def plan_fold(self, first: str, last: str, focus: str = "") -> tuple[CompactionPlan, FoldPrice]:
+        """Returns what folding the range between two messages would do now, and its price, without a model call. Raises
+        AgentError where it cannot be folded."""
+        runtime, usage = self._runtime, self._runtime.usage()
+        plan = await self._planning.plan(runtime.inputs(), usage, "edit", focus, fold=(first, last))
+        if plan is None:
+            raise AgentError("Planning it was cancelled.")
+        call = self._price(self._writer(plan, usage), plan, usage)
+        return plan, fold_price(plan, usage, runtime.info.prices, expected_read(usage), call)
 
     async def ledger(self, operation_id: str) -> Ledger:
         """Returns where each fact of the messages that a compaction replaced stands in what is sent now."""

@@ -26,6 +26,7 @@ from agent_tui.context.compaction.summary import (
     in_parts,
     prepare_inputs,
     question_text,
+    range_question,
     repair_text,
     rough_tokens,
     system_text,
@@ -33,7 +34,8 @@ from agent_tui.context.compaction.summary import (
 )
 from agent_tui.context.view import maker_of
 from agent_tui.engine.cache_forecast import WarmCall
-from agent_tui.engine.calls import fitting_output
+from agent_tui.engine.calls import BegunCall, begin_call, fitting_output, stream_with_retries
+from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.failure import Failure, without_text_kept
 from agent_tui.models.messages import Message, Metadata, OwnItems, TextPart, new_id
 from agent_tui.models.requests import (
@@ -137,6 +139,55 @@ class SummaryAnswer:
         return self.problem.text if self.problem is not None and not self.sections else None
 
 
+class PaidCalls:
+    """The calls of a compactor, within what may be spent. ``emit`` hears of waits."""
+
+    def __init__(self, runtime: Runtime, emit: Emit) -> None:
+        self._runtime = runtime
+        self._emit = emit
+        self._begun: BegunCall | None = None
+        self._prepared = ""
+
+    def prepares(self, cut: str) -> None:
+        """The next calls write the summary up to this message before it is needed; their steps say so."""
+        self._prepared = cut
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        """The summary call, waited for and tried again as a step is."""
+        runtime, patience = self._runtime, self._runtime.settings.agent
+        request = replace(
+            request,
+            # Its own compaction comes whole, after silence.
+            timeout=patience.content_timeout if request.compacts else patience.timeout,
+            content_timeout=patience.content_timeout,
+            answer_timeout=patience.answer_timeout,
+        )
+        assert self._begun is not None, "its step was begun"
+        return stream_with_retries(runtime.provider, request, patience.retries, self._emit, self._begun.may_repeat)
+
+    @property
+    def payer(self) -> Payer:
+        return Payer(self._begin, self._ended)
+
+    async def _begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
+        """Begins a summary call, as ``Payer`` says."""
+
+        def marked(output: int | None, capped: bool) -> Step:
+            step = make(output, capped)
+            step.prepared = self._prepared
+            return step
+
+        told = (self._emit, model, "the summary call")
+        begun = await begin_call(self._runtime, call, most, marked, told)
+        self._begun = None if isinstance(begun, str) else begun
+        return begun if isinstance(begun, str) else None
+
+    def _ended(self, step: Step, came: int) -> None:
+        """A summary call has ended."""
+        if self._begun is not None and self._begun.step is step:
+            self._begun.ended(came)
+
+
 class SummaryCall:
     """Makes the calls of one compaction; ``steps`` are all of them, oldest first. Whatever is wrong with the answers,
     it is said and asked for once more once."""
@@ -162,7 +213,7 @@ class SummaryCall:
         summary, halvings, done = _summary_of(plan), 0, 0
         room = self._room(plan, model)
         waiting = prepare_inputs(summary.fresh, summary.previous, plan.focus, room, _rough_size(summary.tokens))
-        apart = sum(part.tokens for part in waiting) + rough_tokens(system_text(_words(plan))) * len(waiting)
+        apart = sum(part.tokens for part in waiting) + rough_tokens(_system(plan, _words(plan))) * len(waiting)
         fewer = round(apart / INPUT_SAFETY)
         if warm is not None and (found := await self._within(plan, model, warm, fewer)) is not None:
             return found
@@ -241,7 +292,7 @@ class SummaryCall:
         if asked is not None:
             answer = await self._call(asked.request, model, asked.expected, asked.record)
         else:
-            request = self._request(plan, model, text, system_text(_words_in(length)), session_id)
+            request = self._request(plan, model, text, _system(plan, _words_in(length)), session_id)
             answer = await self._apart(request, model, length)
         answer.judge()
         return None if answer.why is not None or answer.problem is not None else answer
@@ -253,7 +304,7 @@ class SummaryCall:
         input fits with a shorter answer."""
         words, length = _words(plan), _summary_of(plan).tokens
         text = user_text(source)
-        request = self._request(plan, model, text, system_text(words), session_id)
+        request = self._request(plan, model, text, _system(plan, words), session_id)
         answer = await self._apart(request, model, length)
         if (output := shorter_summary(answer.failure, request, model)) is not None:
             answer = await self._apart(replace(request, id=new_id("req"), max_output=output), model, length)
@@ -264,7 +315,7 @@ class SummaryCall:
         self._again = True
         line = ASKED_AGAIN[problem.code]
         again = self._request(
-            plan, model, f"{text} {line}", system_text(words // 2 if answer.sections else words), session_id
+            plan, model, f"{text} {line}", _system(plan, words // 2 if answer.sections else words), session_id
         )
         second = await self._apart(again, model, length)
         second.judge()
@@ -275,7 +326,7 @@ class SummaryCall:
         window, room = model.limits.window, None
         if window:
             answer = min(self._wanted_output(plan, model), window // 4)
-            room = output_room(window, answer + rough_tokens(system_text(_words(plan))))
+            room = output_room(window, answer + rough_tokens(_system(plan, _words(plan))))
         if model.limits.max_input:
             room = min(room or model.limits.max_input, model.limits.max_input)
         if room is None:
@@ -410,8 +461,16 @@ def _words_in(tokens: int) -> int:
     return max(100, int(tokens * WORDS_PER_TOKEN))
 
 
+def _system(plan: CompactionPlan, words: int) -> str:
+    return system_text(words, fold=_summary_of(plan).fold)
+
+
 def _question(plan: CompactionPlan) -> str:
-    return question_text(len(_summary_of(plan).kept_ids), _words(plan), plan.focus)
+    summary = _summary_of(plan)
+    if not summary.fold:
+        return question_text(len(summary.kept_ids), _words(plan), plan.focus)
+    kept = frozenset(summary.kept_ids)
+    return range_question([s.message for s in plan.inputs.view if s.message.id not in kept], _words(plan), plan.focus)
 
 
 def _rough_size(tokens: int) -> int:

@@ -15,7 +15,7 @@ from agent_tui.ui.chat.key_actions import Finding, Interrupts
 from agent_tui.ui.chat.questions import Questions
 from agent_tui.ui.chat.screens import Screens
 from agent_tui.ui.chat.sending import Sender
-from agent_tui.ui.chat.session import SessionView
+from agent_tui.ui.chat.session import DraftCount, SessionView
 from agent_tui.ui.chat.view import AgentHolder, MainView, Part
 from agent_tui.ui.prompt.widget import Host
 
@@ -50,6 +50,7 @@ class Freshness(Part):
         agent = self._agent
         if agent is None or agent.turns.busy or not self.app.app_focus:
             return
+        agent.draft.look_at_files()
         if self._look is None or self._look.done():
             self._look = asyncio.create_task(agent.context.refresh(), name="freshness")
             self._look.add_done_callback(_told)
@@ -86,6 +87,7 @@ class Chat:
         self.completing = Completing(view, files)
         self.questions = Questions(view, self.pasting, self.editor)
         self.session = SessionView(view, self.questions, files, settings.context.auto_compact)
+        self.draft_count = DraftCount(view, self.session)
         self.sender = Sender(view, self.questions, self.session, self.copying)
         self.interrupts = Interrupts(view, self.sender, self.finding, self.copying)
         self.screens = Screens(
@@ -114,9 +116,16 @@ class Chat:
         self.questions.guard.typed()
         self.drafts.key_comes()
 
+    def prompt_changed(self) -> None:
+        """Something else stands in the prompt."""
+        self.questions.prompt_changed()
+        self.drafts.changed()
+        self.draft_count.changed()
+
     def _sent(self, typed: Written, steer: bool) -> None:
         self.questions.guard.sent()
         self.drafts.forget()
+        self.draft_count.changed()
         self.sender.send(typed, steer)
 
     def _take_back(self) -> None:
@@ -159,6 +168,7 @@ class Chat:
         await agent.start()
         self.holder.opened()
         self.session.facts_changed()
+        self.draft_count.changed()
         if choose:
             self.screens.choose_session(agent, then=self.sender.agent_ready)
         else:

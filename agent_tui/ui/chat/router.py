@@ -13,6 +13,7 @@ from agent_tui.models.events import (
     CompactionOffered,
     CompactionStarted,
     ContextChanged,
+    DraftChanged,
     Event,
     JobsChanged,
     MessageAdded,
@@ -115,6 +116,8 @@ class Router(Part):
                 self._questions.ask(event)
             case ContextChanged(usage, in_flight):
                 session.context_changed(usage, in_flight)
+            case DraftChanged(draft):
+                session.draft_changed(draft)
             case RetryWaiting(seconds, attempt, attempts, failure):
                 view.activity.begin(
                     f"Retry {attempt} of {attempts - 1}", "Esc gives up", seconds=seconds, detail=failure.message

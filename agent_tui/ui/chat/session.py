@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import one_line
@@ -11,11 +12,16 @@ from agent_tui.ui.widgets.drawn_lines import StatusFacts
 if TYPE_CHECKING:
     from agent_tui.completion import FileIndex
     from agent_tui.engine.agent import Agent
-    from agent_tui.models.context import ContextUsage
+    from agent_tui.engine.draft import NamedFile
+    from agent_tui.models.context import ContextUsage, Draft
     from agent_tui.models.messages import Message
     from agent_tui.models.steps import CompactionRecord
     from agent_tui.ui.chat.questions import Questions
     from agent_tui.ui.chat.view import MainView
+
+
+LOOKED_THROUGH = 1_000_000
+"""Characters up to which a draft is looked through for files while it is typed."""
 
 
 class SessionView(Part):
@@ -80,6 +86,22 @@ class SessionView(Part):
         else:
             self.facts_changed()
             self._foretell(usage)
+            if self._facts.draft is not None:
+                self._warn()
+
+    def draft_changed(self, draft: Draft | None) -> None:
+        """What is written and not sent yet is another, or is counted now."""
+        if draft != self._facts.draft:
+            self._facts.draft = draft
+            self._view.status.refresh()
+            self._warn()
+
+    def _warn(self) -> None:
+        """Says, as long as it is so, what sending the draft leads to that is not wanted."""
+        from agent_tui.context.accounting.next_input import draft_warning
+
+        usage = self._facts.usage
+        self._view.activity.warn("" if usage is None else draft_warning(usage, self._facts.draft))
 
     def _foretell(self, usage: ContextUsage) -> None:
         """Hints, once for each reason, at what the next request pays anew; the status line goes on saying it."""
@@ -133,6 +155,37 @@ class SessionView(Part):
         if text and not made:
             view.say(level, text)
         self.facts_changed()
+
+
+class DraftCount(Part):
+    """Has what stands in the prompt counted while it is typed."""
+
+    def __init__(self, view: MainView, session: SessionView) -> None:
+        super().__init__(view)
+        self._session = session
+
+    def changed(self) -> None:
+        agent, prompt = self._agent, self._view.prompt
+        if agent is None:
+            return
+        text, pastes, images = prompt.placeholders.apart(prompt.text)
+        if text.startswith(("/", "!")) and _is_no_message(text):
+            text, pastes, images = "", [], []
+        self._session.draft_changed(agent.draft.typed(text, pastes, images, self._find))
+
+    async def _find(self) -> list[NamedFile]:
+        from agent_tui.commands.mentions import named_files
+
+        agent, text = self._agent, self._view.prompt.whole_text
+        if agent is None or "@" not in text or len(text) > LOOKED_THROUGH:
+            return []
+        return await asyncio.to_thread(named_files, text, agent.cwd, agent.project.folders)
+
+
+def _is_no_message(text: str) -> bool:
+    from agent_tui.commands.registry import is_command
+
+    return is_command(text) or bool(text.startswith("!") and text[1:].strip())
 
 
 def _summaries(agent: Agent) -> dict[str, Message]:

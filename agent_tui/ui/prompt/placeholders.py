@@ -68,6 +68,17 @@ class Placeholders:
             at = hit.end()
         return Written("".join([*pieces, text[at:]]), images, pasted)
 
+    def apart(self, text: str) -> tuple[str, list[str], list[AttachmentPart]]:
+        """The text without its placeholders, the pastes that they stand for, and the images."""
+        if not self.texts and not self.images:
+            return text, [], []
+        found = [hit[0] for hit in PLACEHOLDER.finditer(text)]
+        pastes = [self.texts[name] for name in found if name in self.texts]
+        images = [part for name, part in self.images.items() if name in text]
+        for name in dict.fromkeys(name for name in found if name in self.texts):
+            text = text.replace(name, "")
+        return text, pastes, images
+
     def restore(self, typed: Written) -> str:
         """The text of a message that comes back into the prompt, its pastes and images behind placeholders again. What
         the text names with ``@`` is read again when it is sent."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rich.cells import cell_len, chop_cells
 
-from agent_tui.commands.report import ContextReport
+from agent_tui.commands.report import ContextReport, basis_text, estimated, expectation
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
+from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import largest_remainder
-from agent_tui.ui.theme import Paint, Piece
+from agent_tui.text.numbers import interval, largest_remainder, money, plural, share_in, tokens, whole_percent
+from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.drawn_lines import Lines
 
 LEAST = 8
@@ -100,9 +102,9 @@ def bar_cells(usage: ContextUsage, width: int) -> list[tuple[str, int]]:
             parts += [("free", usage.free), (LIMIT, 0), ("reserve", usage.reserve)]
     marks = sum(1 for name, _ in parts if name == LIMIT)
     room = max(0, width - marks)
-    cells = largest_remainder(room, [tokens for _, tokens in parts])
-    for i, (_, tokens) in enumerate(parts):
-        if tokens > 0 and cells[i] == 0 and room > len(parts):
+    cells = largest_remainder(room, [size for _, size in parts])
+    for i, (_, size) in enumerate(parts):
+        if size > 0 and cells[i] == 0 and room > len(parts):
             largest = max(range(len(cells)), key=cells.__getitem__)
             cells[largest] -= 1
             cells[i] += 1
@@ -113,33 +115,181 @@ FILL = "█"
 """Where colours tell the parts of the bar apart. Sixteen are too few for that, so patterns do it there."""
 
 
+@dataclass(slots=True, frozen=True)
+class Said:
+    """A part of the headline, with the theme's colour of its words; ``swatch``: the row whose colour stands before."""
+
+    text: str
+    color: str = "foreground"
+    bold: bool = False
+    swatch: str = ""
+
+    @property
+    def width(self) -> int:
+        return cell_len(self.text) + 2 * bool(self.swatch)
+
+
+def headline(moment: ContextReport) -> list[Said]:
+    """How full it is, what fills it, and when it compacts."""
+    usage, total = moment.usage, moment.usage.total + moment.in_flight
+    rough = usage.approximate or moment.in_flight > 0
+    used = tokens(total, True) if moment.in_flight else interval(total, usage.spread, rough)
+    color = "error" if usage.over else "foreground"
+    if usage.window:
+        of = f"{share_in(total, usage.window, rough)}  {used} of {tokens(usage.window, False)}"
+    else:
+        of = f"{used} of an unknown window"
+    said = [Said(of, color, bold=True)]
+    rows = [child for row in usage.rows for child in (row.children if row.id == MESSAGES.id else (row,))]
+    largest = max(rows, key=lambda row: row.tokens, default=None)
+    if largest is not None and largest.tokens > 0 and usage.total > 0:
+        kind = ROW_KINDS.get(largest.id)
+        label = kind.label if kind is not None else one_line(largest.label, 40)
+        mark = "~" if rough or estimated(largest) else ""
+        drawn = largest.id if kind is None else kind.drawn or kind.id
+        text = f"{label.lower()} {mark}{whole_percent(largest.tokens, usage.total)}"
+        said.append(Said(text, swatch=drawn))
+    return [*said, _compaction(usage, total, rough)]
+
+
+SOON = 2
+"""Turns before a compaction from which on it is told as a warning."""
+
+
+def _compaction(usage: ContextUsage, total: int, rough: bool) -> Said:
+    if usage.limit is None:
+        return Said("never compacts by itself", "muted")
+    if usage.held and not usage.would_compact:
+        return Said(usage.held, "warning")
+    if usage.would_compact or total >= usage.limit:
+        return Said("compacts next", "error")
+    turns = usage.turns_left
+    if turns is None:
+        return Said(f"compacts in {tokens(usage.limit - total, rough)}")
+    if turns == 0:
+        return Said("compacts probably in the next turn", "warning")
+    return Said(f"compacts in about {plural(turns, 'turn')}", "warning" if turns <= SOON else "foreground")
+
+
+def next_price(usage: ContextUsage) -> str:
+    """``next request ~$0.04 · 86 % cached``; empty where nothing is known of it."""
+    forecast = usage.forecast
+    if forecast is None or not usage.total:
+        return ""
+    cost = f" ~{money(forecast.usd)} ·" if forecast.usd else ""
+    return f"next request{cost} {whole_percent(min(forecast.read, usage.total), usage.total)} cached"
+
+
+def facts(moment: ContextReport, priced: bool) -> str:
+    """What else there is to know at a glance: the model, how the number was made, and where it is not said above
+    (``priced``) what the next request is expected to cost."""
+    usage = moment.usage
+    parts = [one_line(usage.model, 60)]
+    parts += [] if usage.window else ["set context_window for this model"]
+    parts.append(basis_text(usage))
+    if moment.in_flight:
+        parts.append(f"{tokens(moment.in_flight, True)} in flight")
+    parts += ["still counting…"] if usage.pending else []
+    if usage.window_origin.startswith("learned"):
+        parts.append(f"window {usage.window_origin}")
+    short = "" if usage.forecast is None or usage.forecast.cold is not None else next_price(usage)
+    expected = short.replace(" ·", ",") or expectation(usage, moment.prices)
+    if not moment.title and expected and not (short and priced):
+        parts.append(expected)
+    return " · ".join(parts)
+
+
 class Head(Lines):
+    """The headline; at its right what the next request costs."""
+
     DEFAULT_CSS = "Head { padding: 0 1; }"
 
     def __init__(self) -> None:
-        super().__init__(id="head", height=3)
+        super().__init__(id="head", height=1)
+        self._said: list[list[Said]] = []
+        self._right = ""
+        self._at = -1
+
+    @property
+    def priced(self) -> bool:
+        """Whether there was room for what the next request costs."""
+        return self._at >= 0
+
+    def show(self, moment: ContextReport, width: int) -> int:
+        """The headline of a moment, as many lines as it takes in ``width`` cells."""
+        if moment.problem:
+            parts = [Said(line, "warning") for line in wrapped(moment.problem, width)]
+            lines = [[part] for part in parts]
+        else:
+            lines = [[]]
+            for said in headline(moment):
+                used = sum(part.width + len(APART) for part in lines[-1])
+                if used and used + said.width > width:
+                    lines.append([])
+                if said.width <= width:
+                    lines[-1].append(said)
+                else:
+                    cut = [replace(said, text=text, swatch="") for text in wrapped(said.text, width)]
+                    lines[-1:] = [*(lines[-1:] if lines[-1] else []), *([part] for part in cut)]
+        self._right = "" if moment.title or moment.problem else next_price(moment.usage)
+        room = [width - sum(part.width + len(APART) for part in line) for line in lines]
+        fits = (place for place, left in enumerate(room) if left >= cell_len(self._right))
+        self._at = next(fits, -1) if self._right else -1
+        if lines != self._said or self._right:
+            self.refresh()
+        self._said = lines
+        if self.line_count != len(lines):
+            self.set_height(len(lines))
+        return len(lines)
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        if y >= len(self._said):
+            return []
+        pieces: list[Piece] = []
+        for said in self._said[y]:
+            pieces += [(APART, paint())] if pieces else []
+            if kind := ROW_KINDS.get(said.swatch):
+                plain = self.app.no_color or self.app.current_theme.ansi
+                pieces.append((f"{kind.pattern if plain else '■'} ", paint(kind.variable)))
+            pieces.append((said.text, paint(said.color, bold=said.bold)))
+        if y == self._at:
+            pieces.append((" " * (width - width_of(pieces) - cell_len(self._right)), paint()))
+            pieces.append((self._right, paint("muted")))
+        return pieces
+
+
+APART = "   "
+
+
+class Told(Lines):
+    """What is told of the marked step, or of now, below the timeline; then the names of the columns. Where there is no
+    timeline yet it begins with the bar."""
+
+    DEFAULT_CSS = "Told { padding: 0 1; }"
+
+    def __init__(self) -> None:
+        super().__init__(id="told")
         self._usage: ContextUsage | None = None
         self._words: list[tuple[str, str]] = []
         self._headings = ""
 
-    def show(self, moment: ContextReport, width: int, thick: int, gap: int, most: int, most_told: int) -> int:
-        """Another moment, its words wrapped to ``width``; the bar is ``thick`` lines high, and ``gap`` lines below are
-        left free above the names of the columns. Facts are said shorter, or left out, where there would be more than
-        ``most`` lines, and what is told of a step where there would be more than ``most_told``. Returns how many lines
-        it takes.
+    def show(self, moment: ContextReport, width: int, bar: int, gap: int, room: tuple[int, int, bool]) -> int:
+        """Another moment, its words wrapped to ``width``; the bar is ``bar`` lines high, and ``gap`` lines are left
+        free around. ``room``: facts are said shorter, or left out, where there would be more than so many lines, and
+        what is told of a step where there would be more than the second; whether the price is told above. Returns how
+        many lines it takes.
         """
+        most, most_told, priced = room
         self._usage = moment.usage
         title = [(line, "title") for line in wrapped(one_line(moment.title, 300), width)] if moment.title else []
-        words = [(line, "words") for line in joined(moment.sentences(), " ", width)]
         told = [line for said in moment.told for line in wrapped(one_line(said, 1_000), width)]
         if moment.problem:
-            words = [(line, "words") for line in wrapped(moment.problem, width)]
-            return self._set([*title, *words, *((line, "told") for line in told)][: max(1, most)])
-        above = [*title, *words, *[("", "bar")] * thick]
+            return self._set([*title, *((line, "told") for line in told)][: max(1, most)])
+        above = [*[("", "bar")] * bar, *[("", "gap")] * gap, *title]
         rest = len(above) + gap + 1
         shown = [(line, "told") for line in shortened(told, most_told - rest, width)]
-        shown += [(line, "facts") for line in fitting(moment.facts(), most - rest - len(shown), width)]
-        return self._set([*above, *shown, *[("", "facts")] * gap, ("", "headings")])
+        shown += [(line, "facts") for line in fitting(facts(moment, priced), most - rest - len(shown), width)]
+        return self._set([*above, *shown, *[("", "gap")] * gap, ("", "headings")])
 
     def _set(self, words: list[tuple[str, str]]) -> int:
         self._words = words
@@ -157,10 +307,9 @@ class Head(Lines):
         text, kind = self._words[y]
         if kind == "bar":
             return self.bar(self._usage, width, paint)
-        words = "error" if self._usage.over else "foreground"
-        color = {"told": "foreground", "title": "accent", "words": words}.get(kind, "muted")
+        color = {"told": "foreground", "title": "accent"}.get(kind, "muted")
         text = self._headings if kind == "headings" else text
-        return [(text, paint(color, bold=kind in ("title", "words")))]
+        return [(text, paint(color, bold=kind == "title"))]
 
     def bar(self, usage: ContextUsage, width: int, paint: Paint) -> list[Piece]:
         plain, few = self.app.no_color, self.app.current_theme.ansi

@@ -17,11 +17,13 @@ from textual.worker import Worker, WorkerState
 from agent_tui.commands import context_texts as texts
 from agent_tui.commands.report import ContextReport
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
+from agent_tui.context.timeline import NOW, Timeline, projected
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_rows import Shown
 from agent_tui.ui.screens.context_view import ContextView
+from agent_tui.ui.screens.timeline import Course, TimelineView
 
 if TYPE_CHECKING:
     from agent_tui.commands.past_words import PastView
@@ -37,6 +39,7 @@ class Travel:
         self._agent = agent
         self.session = agent.conversation.info.id
         self.history: History = agent.context.history()
+        self.timeline = Timeline(self.history.steps, self.history.records)
         self.at: int | None = None
         self._last: tuple[int, ContextUsage | None] = (0, None)
 
@@ -79,8 +82,16 @@ class Travel:
         from agent_tui.commands.past_words import past_report
 
         view, info = self.view(), self._agent.models.info
+        if view.moment.usage is not None:
+            self.timeline.made_again(view.moment.number, view.moment.usage)
         same = info is not None and info.spec.key == view.moment.step.model_key
         return past_report(view, now if same else replace(now, prices=None))
+
+    def course(self, now: ContextReport) -> Course:
+        """Returns the steps with the one it is at marked; ``now`` is the session as it is."""
+        usage, path = now.usage, {message.id for message in self._agent.conversation.path}
+        last, ahead = self.timeline.now(usage, now.in_flight), projected(usage, now.in_flight)
+        return Course(self.timeline, path, last, ahead, usage.limit, self.at or NOW)
 
 
 READY = 0.3
@@ -116,6 +127,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.travel = Travel(agent)
         self.view = ContextView(ContextReport.of(agent, now=self.now))
         self._drawn = False
+        self.view.course = self.travel.course(self.view.moment)
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def compose(self) -> ComposeResult:
@@ -135,15 +147,11 @@ class ContextScreen(Guarded, Screen[None]):
             self.travel = Travel(self.agent)
         elif self.travel.at is not None:
             return
-        match event:
-            case ContextChanged():
-                self.view.show(self._live(event))
-            case CompactionEnded() | SessionChanged():
-                self.view.show(self._live())
-            case _:
-                return
-        if self._drawn and self.travel.before is None:
-            self._prepare()
+        if isinstance(event, ContextChanged | CompactionEnded | SessionChanged):
+            live = self._live(event if isinstance(event, ContextChanged) else None)
+            self.view.show(live, self.travel.course(live))
+            if self._drawn and self.travel.before is None:
+                self._prepare()
 
     def _live(self, changed: ContextChanged | None = None) -> ContextReport:
         """The session as it is now, compared with what its last step sent."""
@@ -152,7 +160,8 @@ class ContextScreen(Guarded, Screen[None]):
     def _show(self) -> None:
         """The step that was gone to, or now."""
         live = self._live()
-        self.view.show(live if self.travel.at is None else self.travel.moment(live))
+        shown = live if self.travel.at is None else self.travel.moment(live)
+        self.view.show(shown, self.travel.course(live))
 
     def _ready(self) -> None:
         self._drawn = True
@@ -167,6 +176,14 @@ class ContextScreen(Guarded, Screen[None]):
             return
         if self.travel.at is None and self.view.moment.before is not self.travel.before:
             self._show()
+
+    @on(TimelineView.Picked)
+    def _picked(self, event: TimelineView.Picked) -> None:
+        event.stop()
+        self.travel.at = event.number or None
+        self.view.say("")
+        self._show()
+        self._prepare()
 
     @on(ContextView.Opened)
     async def _opened(self, event: ContextView.Opened) -> None:

@@ -17,8 +17,9 @@ from agent_tui.commands.bookkeeping import Entry, Tone, fold, panel, receipt
 from agent_tui.commands.report import ContextReport
 from agent_tui.records import dataclass
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.screens.context_head import Head, wrapped
+from agent_tui.ui.screens.context_head import Head, Told, wrapped
 from agent_tui.ui.screens.context_rows import ContextRows, Shown
+from agent_tui.ui.screens.timeline import Course, Drawing, TimelineView
 from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.drawn_lines import Lines
 from agent_tui.ui.widgets.rows import RowList
@@ -34,6 +35,8 @@ LOW = 10
 """Below so many lines there are only rows and keys."""
 LEAST_ROWS = 12
 """Lines that the rows have at least, where it takes no more than leaving out other words."""
+LEAST_SEEN = 10
+"""The same below the timeline, which says most of it."""
 LEAST_PAST_ROWS = 8
 """The same for what is told of a step of the past: what was billed and what changed are what one goes there for."""
 SIDE = (40, 64)
@@ -186,6 +189,15 @@ def _key(key: str, what: str, paint: Paint) -> list[Piece]:
 
 
 LEAST_WIDTH = 3
+LEAST_STEPS = 2
+"""Steps from which on there is a timeline: before, one bar shows what there is."""
+CHART = ((50, 16), (40, 12), (36, 10), (30, 7), (24, 6), (22, 5))
+"""Lines of a screen, and how many of them are the timeline's columns; one line of it on lower screens."""
+
+
+def chart_lines(height: int) -> int:
+    """How many lines the columns have on a screen of ``height`` lines."""
+    return next((lines for least, lines in CHART if height >= least), 1 if height >= LOW else 0)
 
 
 class Covered(Widget):
@@ -216,12 +228,15 @@ class ContextView(Guarded, Covered, Vertical):
     def __init__(self, moment: ContextReport) -> None:
         super().__init__()
         self.moment = moment
+        self.course: Course | None = None
         self.opened = {"messages"}
         self._said_at = 0
         self._built = Size()
 
     def compose(self) -> ComposeResult:
         yield Head()
+        yield TimelineView()
+        yield Told()
         with Holder():
             yield ContextRows()
             yield Words()
@@ -231,9 +246,9 @@ class ContextView(Guarded, Covered, Vertical):
     def rows(self) -> ContextRows:
         return self.query_one(ContextRows)
 
-    def show(self, moment: ContextReport) -> None:
-        """Another moment, or the same with other numbers."""
-        self.moment = moment
+    def show(self, moment: ContextReport, course: Course | None = None) -> None:
+        """Another moment, or the same with other numbers, and its place among the steps."""
+        self.moment, self.course = moment, course
         self.rebuild()
 
     def say(self, text: str) -> None:
@@ -254,20 +269,33 @@ class ContextView(Guarded, Covered, Vertical):
         self._built = size
         width, height = size
         moment, inner = self.moment, width - 2
-        thick, gap = (2 if height >= TALL else 1), (1 if height >= TALL else 0)
-        head = self.query_one(Head)
+        gap = 1 if height >= TALL else 0
+        head, told = self.query_one(Head), self.query_one(Told)
         foot = self.query_one(Foot)
         foot.at(past=bool(moment.title))
         foot.set_height(foot.height_for(inner))
         entries = panel(self.moment)
         folded = self._folded(inner)
-        room = height - foot.line_count - len(folded)
-        top = head.show(moment, inner, thick, gap, room - LEAST_ROWS, room - LEAST_PAST_ROWS)
-        head.display = height >= LOW
+        top = head.show(moment, inner) + self._draw_timeline(inner, height)
+        room = height - foot.line_count - len(folded) - top
+        least = LEAST_SEEN if self._has_timeline else LEAST_ROWS
+        bar = 0 if self._has_timeline or moment.problem else 1 + gap
+        top += told.show(moment, inner, bar, gap, (room - least, room - LEAST_PAST_ROWS, head.priced))
+        head.display = told.display = height >= LOW
         placed = place(entries, folded, width, height, height - foot.line_count - (top if height >= LOW else 0))
         self.query_one(Holder).styles.layout = "horizontal" if placed.side else "vertical"
         self.query_one(Words).show(placed)
-        head.name_columns(self.rows.show(moment, self.opened, width - placed.side - 1))
+        told.name_columns(self.rows.show(moment, self.opened, width - placed.side - 1))
+
+    @property
+    def _has_timeline(self) -> bool:
+        return self.course is not None and self.course.timeline.count >= LEAST_STEPS
+
+    def _draw_timeline(self, width: int, height: int) -> int:
+        course = self.course if self._has_timeline else None
+        patterns = self.app.no_color or self.app.current_theme.ansi
+        how = Drawing(patterns, cost=height >= TALL and course is not None and course.timeline.priced)
+        return self.query_one(TimelineView).show(course, width, chart_lines(height), how)
 
     def _folded(self, width: int) -> list[Line]:
         if self.moment.problem:

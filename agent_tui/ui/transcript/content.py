@@ -349,7 +349,10 @@ def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: st
     from agent_tui.context.compaction.summary import facts_text, sizes_text
 
     size = f"{sizes_text(record, full=True)} tokens" if record.after_tokens is not None else ""
-    if record.kind == "prune":
+    if not record.compacts:
+        title, body = "Dropped" if record.kind == "drop" else "Restored", ""
+        what = plural(len(record.message_ids), "message")
+    elif record.kind == "prune":
         whats = [(record.cleared, "old tool result", "Cleared"), (record.clipped, "large tool result", "Clipped")]
         found = [(plural(n, noun), verb) for n, noun, verb in whats if n]
         title, body = found[0][1] if found else "Cleared", ""

@@ -19,7 +19,7 @@ from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint, Piece, paint_of, strip_of, width_of
 
 if TYPE_CHECKING:
-    from agent_tui.models.context import ContextUsage
+    from agent_tui.models.context import ContextUsage, Draft
     from agent_tui.models.steps import CacheForecast
 
 
@@ -72,7 +72,7 @@ class Activity(Lines):
         self.key_hint = ""
         self.detail = ""
         self.hint_text = ""
-        self.offer_text = self.offer_key = ""
+        self.offer_text = self.offer_key = self.warning = ""
         self.until: float | None = None
         self._since = 0.0
         self._waits_since: float | None = None
@@ -130,6 +130,12 @@ class Activity(Lines):
         self.offer_text, self.offer_key = one_line(text), key
         self.refresh()
 
+    def warn(self, text: str) -> None:
+        """Shows what is to be known before Enter, until it is taken away by an empty one."""
+        if text != self.warning:
+            self.warning = text
+            self.refresh()
+
     @property
     def waits(self) -> bool:
         return bool(self.phase) and self._waits_since is not None
@@ -143,6 +149,8 @@ class Activity(Lines):
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if self.hint_text:
             return [(whole_parts(self.hint_text, width), paint("accent"))]
+        if not self.phase and self.warning:
+            return [(whole_parts(self.warning, width), paint("warning"))]
         if not self.phase:
             return self._offer(width, paint)
         elapsed = self.seconds
@@ -153,6 +161,9 @@ class Activity(Lines):
             clock = f" {duration(math.floor(elapsed))}" if elapsed >= 1 and not self.waits else ""
         phase = shorten(self.phase + clock, max(1, width - 2))
         room = width - 2 - len(phase) - 3
+        if self.warning and room >= LEAST_DETAIL:
+            warning = f" · {shorten(self.warning, room)}"
+            return [(f"{frame} ", paint("primary")), (phase, paint("foreground")), (warning, paint("warning"))]
         tail = f" · {self.key_hint}" if self.key_hint and room >= len(self.key_hint) else ""
         room -= len(tail)
         if self.detail and room >= LEAST_DETAIL:
@@ -171,7 +182,8 @@ MODE_COLOR = {"ask": "primary", "accept-edits": "success", "plan": "accent", "au
 
 
 class StatusFacts:
-    """What the status line shows; ``in_flight`` tokens are on top of ``usage``, ``jobs`` run in the background."""
+    """What the status line shows; ``in_flight`` tokens and the draft's are on top of ``usage``, ``jobs`` run in the
+    background."""
 
     model: str = ""
     demo: bool = False
@@ -179,6 +191,7 @@ class StatusFacts:
     branch: str | None = None
     usage: ContextUsage | None = None
     in_flight: int = 0
+    draft: Draft | None = None
     paused: bool = False
     off: bool = False
     read_only: bool = False
@@ -255,7 +268,7 @@ class StatusLine(Lines):
             return pieces
         if usage.forecast is not None:
             pieces += cache_pieces(usage.forecast, tight, gap, paint)
-        context = context_pieces(usage, facts.in_flight, tight, paint)
+        context = context_pieces(usage, facts.in_flight, facts.draft, tight, paint)
         return [*pieces, *context, (gap, paint()), (money(usage.session.cost), paint("muted"))]
 
 
@@ -270,29 +283,39 @@ def cache_pieces(forecast: CacheForecast, tight: int, gap: str, paint: Paint) ->
     return [(text, paint("warning")), (gap, paint())]
 
 
-def context_pieces(usage: ContextUsage, in_flight: int, tight: int, paint: Paint) -> list[Piece]:
-    """Percentage and tokens of the active context, ``~`` before them where estimates are in it."""
-    total = usage.total + in_flight
+def context_pieces(usage: ContextUsage, in_flight: int, draft: Draft | None, tight: int, paint: Paint) -> list[Piece]:
+    """Percentage and tokens of the active context, ``~`` before them where estimates are in it. What is written and not
+    sent yet stands beside its tokens, and is in the percentage: so full it gets."""
+    total, written = usage.total + in_flight, draft.tokens if draft is not None else 0
     rough = in_flight > 0 or usage.approximate
+    whole, guessed = total + written, rough or (draft is not None and draft.approximate)
     used = tokens(total, rough)
     color = "foreground"
     if usage.limit is not None:
-        color = "error" if total > usage.limit else "warning" if total > 0.8 * usage.limit else "foreground"
+        color = "error" if whole > usage.limit else "warning" if whole > 0.8 * usage.limit else "foreground"
+    more: list[Piece] = []
+    if draft is not None:
+        plus = " + " if tight < 2 else "+"
+        more = [(f"{plus}{tokens(written, draft.approximate)}", paint("accent" if color == "foreground" else color))]
     if not usage.window:
-        return [(used, paint(color)), (" of unknown window" if tight < 2 else "/?", paint("muted"))]
+        return [(used, paint(color)), *more, (" of unknown window" if tight < 2 else "/?", paint("muted"))]
     pieces: list[Piece] = []
     if tight < 2:
-        full = min(8, max(1 if total else 0, round(8 * total / usage.window)))
+        full, first = (min(8, max(1 if part else 0, round(8 * part / usage.window))) for part in (whole, total))
+        if written and first == full:
+            first, full = (full - 1, full) if full > 1 else (1, 2)
         filled = paint("context-messages" if color == "foreground" else color)
-        pieces += [("━" * full, filled), ("━" * (8 - full), paint("context-free")), (" ", paint())]
-    part = share_in(total, usage.window, rough)
+        pieces += [("━" * first, filled), ("━" * (full - first), paint("accent" if color == "foreground" else color))]
+        pieces += [("━" * (8 - full), paint("context-free")), (" ", paint())]
+    part = share_in(whole, usage.window, guessed)
     if tight >= 3:
-        part = percent(tenths_of(total, usage.window) / 10, 0, tight=True)
+        part = percent(tenths_of(whole, usage.window) / 10, 0, tight=True)
     sep = " / " if tight < 2 else "/"
     pieces += [
         (part, paint(color, bold=True)),
         (" · " if tight < 2 else " ", paint("faint")),
         (used, paint(color)),
+        *more,
         (f"{sep}{tokens(usage.window, False)}", paint("muted")),
     ]
     return pieces

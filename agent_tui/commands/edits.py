@@ -1,0 +1,90 @@
+"""Edits of the context in words: what ``/context drop ID`` and ``agent-tui context drop ID`` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from agent_tui.context.compaction.plan import message_tokens
+from agent_tui.errors import ConfigError
+from agent_tui.models.messages import recall_id
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import plural, tokens
+
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+    from agent_tui.models.context import ContextUsage
+    from agent_tui.models.messages import Message
+
+EDITS = {
+    "drop": "takes messages out of what is sent; a call goes with its results",
+    "restore": "sends dropped messages again",
+    "pin": "has every compaction carry the words of messages",
+    "unpin": "takes that back",
+    "undo": "takes the newest edit back",
+}
+"""What can be done to the context by hand."""
+
+RANGE = ".."
+SHOWN = 60
+
+
+def named(agent: Agent, words: Sequence[str]) -> list[str]:
+    """The ids that are meant: short or long ones, and all between two (``ID..ID``). Raises AgentError."""
+    ids: list[str] = []
+    for word in words:
+        first, between, last = word.partition(RANGE)
+        if between and not (first and last):
+            raise ConfigError(f"A range is two ids: 123456{RANGE}654321, not {one_line(word, SHOWN)}.")
+        ids += agent.edits.range(first, last) if between else [first]
+    if not ids:
+        raise ConfigError("Which messages? /context rows and agent-tui context --rows show their ids.")
+    return ids
+
+
+async def edited(agent: Agent, edit: str, words: Sequence[str], *, later: bool = False) -> str:
+    """Does one of ``EDITS``; returns the line for the user. Raises AgentError."""
+    if edit == "undo":
+        if words:
+            raise ConfigError("undo takes back the newest edit; restore ID sends a dropped message again.")
+        return await agent.edits.undo()
+    ids = named(agent, words)
+    match edit:
+        case "drop":
+            return await agent.edits.drop(ids, later=later)
+        case "restore":
+            return await agent.edits.restore(ids)
+        case "pin" | "unpin":
+            return "\n".join(_pinned(agent, ids, unpin=edit == "unpin"))
+    raise ConfigError(f"{edit} is no edit of the context. There are: {', '.join(EDITS)}.")
+
+
+def _pinned(agent: Agent, ids: Sequence[str], *, unpin: bool) -> Iterator[str]:
+    for each in ids:
+        message = agent.pins.message(each)
+        if message is None:
+            raise ConfigError(f"No message of this conversation has the id {one_line(each, SHOWN)}.")
+        yield agent.pins.unpin_message(message) if unpin else agent.pins.pin_message(message)
+
+
+def message_lines(agent: Agent, usage: ContextUsage) -> list[str]:
+    """The messages that are sent, each with its id and size."""
+    costs = message_tokens(usage)
+    sent = [item.message for item in agent.conversation.view()]
+    return ["Messages, by id:", *(_message(m, costs.get(m.id, 0)) for m in sent)]
+
+
+def _message(message: Message, size: int) -> str:
+    result, calls = message.tool_result, " ".join(call.name for call in message.tool_calls)
+    words = f"result of {result.name}" if result is not None else message.text or f"calls {calls}"
+    who = {"user": "you", "assistant": "model", "tool": "tool"}[message.role]
+    return f"  {recall_id(message.id)} {who}: {one_line(words, SHOWN)}: {tokens(size, True, full=True)} tokens"
+
+
+def dropped_lines(agent: Agent) -> list[str]:
+    """What is dropped, with the ids by which it is restored; empty where nothing is."""
+    dropped = agent.edits.dropped()
+    gone = [_message(each.message, each.tokens) for each in dropped if not each.waiting]
+    waiting = [_message(each.message, each.tokens) for each in dropped if each.waiting]
+    lines = [f"Dropped: {plural(len(gone), 'message')}, not sent.", *gone] if gone else []
+    return [*lines, "To be dropped once the cache is cold:", *waiting] if waiting else lines

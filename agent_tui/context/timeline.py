@@ -1,0 +1,282 @@
+"""The context step by step: what each request was made of, what of it was read from the cache, where it was compacted,
+and how it goes on until the next compaction."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any
+
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.rows import MESSAGES, STACKED
+from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.records import dataclass
+from agent_tui.text.numbers import largest_remainder, plural, tokens
+
+Stack = tuple[tuple[str, int], ...]
+"""Tokens by the row that draws them, from the bottom of a column; they add up to its total."""
+
+
+@dataclass(slots=True, frozen=True)
+class Folded:
+    """A compaction; ``step`` is the number of the first step after it, one more than there are where none came yet."""
+
+    operation: str
+    step: int
+    before: int
+    after: int
+    """Always an estimate; ``before`` where ``rough`` says so."""
+    rough: bool = True
+    undone: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Column:
+    """Steps ``first`` to ``last`` as one column: the numbers are those of the step ``number``, the one of them with
+    the most tokens; read and cost are of all of them. ``total`` is what was expected of that step when it was sent,
+    which is what the time machine shows at it; None where a version did not store anything."""
+
+    first: int
+    last: int
+    number: int
+    total: int | None
+    stack: Stack = ()
+    read: float | None = None
+    """The share of the input that was read from the provider's cache; None where nobody said."""
+    cost: float | None = None
+    """Dollars, as far as they are known."""
+    left: bool = False
+    """The conversation does not go on from that step: a rewind left it behind."""
+    folds: tuple[Folded, ...] = ()
+    """The compactions between the column before it and its end."""
+
+
+PRICED = 50
+NOW = 0
+"""The number of the next request's column."""
+
+
+class Timeline:
+    """The columns of one session. It follows the list of its steps, which may grow; ended steps are looked at once."""
+
+    def __init__(self, steps: Sequence[Step], records: Sequence[CompactionRecord]) -> None:
+        self._steps = steps
+        self._records = records
+        self._looked = 0
+        self._turns: list[Step] = []
+        self._totals: list[int] = []
+        self._times: list[float] = []
+        self._settled = 0
+        self._exact: dict[int, Stack] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of steps: the model calls of the turns."""
+        self._follow()
+        return len(self._turns)
+
+    @property
+    def priced(self) -> bool:
+        """True where it is known of the newest steps what they cost, and it is something."""
+        self._follow()
+        return any(step.cost_usd for step in self._turns[-PRICED:])
+
+    def _follow(self) -> None:
+        new = self._steps[self._looked :]
+        self._looked += len(new)
+        self._turns += [step for step in new if step.kind == "turn"]
+        turns = self._turns[self._settled :]
+        self._totals[self._settled :] = [_total(step) or 0 for step in turns]
+        self._times[self._settled :] = [step.created for step in turns]
+        while self._settled < len(self._turns) and self._turns[self._settled].status != "running":
+            self._settled += 1
+
+    def made_again(self, number: int, usage: ContextUsage) -> None:
+        """What the time machine shows at a step: its column has these numbers from now on, should they differ from what
+        was stored with it."""
+        self._exact[number] = stack_of(usage.stack())
+        if number <= self.count:
+            self._totals[number - 1] = usage.total
+
+    def columns(self, most: int, path: Container[str]) -> list[Column]:
+        """At most ``most`` columns (at least one) of all the steps; ``path`` are the ids of the messages of the
+        conversation as it is now."""
+        count = self.count
+        if not count:
+            return []
+        most = max(1, min(most, count))
+        bounds = [place * count // most for place in range(most + 1)]
+        folds = self.folds()
+        found: list[Column] = []
+        at = 0
+        for start, end in itertools.pairwise(bounds):
+            here = at
+            while at < len(folds) and folds[at].step <= end:
+                at += 1
+            found.append(self._column(start, end, path, tuple(folds[here:at])))
+        return found
+
+    def _column(self, start: int, end: int, path: Container[str], folds: tuple[Folded, ...]) -> Column:
+        # Of those that are as high as each other the newest.
+        place = start if end == start + 1 else max(range(end - 1, start - 1, -1), key=self._totals.__getitem__)
+        step = self._turns[place]
+        stack = self._exact.get(place + 1) or stack_of_step(step)
+        total = sum(size for _, size in stack) if stack else _total(step)
+        return Column(
+            start + 1,
+            end,
+            place + 1,
+            total,
+            stack,
+            _read(self._turns[start:end]),
+            _cost(self._turns[start:end]),
+            _left(step, path),
+            folds,
+        )
+
+    def folds(self) -> list[Folded]:
+        """The compactions in the order of time, those that were undone among them."""
+        self._follow()
+        by_operation: dict[str, list[CompactionRecord]] = {}
+        for record in self._records:
+            if record.created:
+                by_operation.setdefault(record.operation_id, []).append(record)
+        found: list[tuple[float, Folded]] = []
+        for operation, records in by_operation.items():
+            before = next((r.before_tokens for r in records if r.before_tokens is not None), None)
+            after = next((r.after_tokens for r in reversed(records) if r.after_tokens is not None), None)
+            if before is None or after is None:
+                continue
+            created = records[0].created
+            step = bisect.bisect_left(self._times, created) + 1
+            undone = not any(record.active for record in records)
+            found.append((created, Folded(operation, step, before, after, records[0].before_estimated, undone)))
+        return [fold for _, fold in sorted(found, key=lambda pair: pair[0])]
+
+    def now(self, usage: ContextUsage, in_flight: int = 0) -> Column:
+        """The column of the next request; ``in_flight`` tokens of an answer are on their way."""
+        sizes, count = usage.stack(), self.count
+        if in_flight:
+            sizes[MESSAGES.id] = sizes.get(MESSAGES.id, 0) + in_flight
+        forecast = usage.forecast
+        read = usage.expected_read if forecast is None else forecast.read
+        return Column(
+            count + 1,
+            count + 1,
+            NOW,
+            usage.total + in_flight,
+            stack_of(sizes),
+            read / usage.total if read is not None and usage.total else None,
+            None if forecast is None else forecast.usd,
+            folds=tuple(fold for fold in self.folds() if fold.step > count),
+        )
+
+
+def stack_of(sizes: Mapping[str, int]) -> Stack:
+    """Sizes by row in the order in which a column is drawn; those of rows that this version does not know are the
+    messages'."""
+    known = {name: sizes[name] for name in STACKED if sizes.get(name, 0) > 0}
+    if others := sum(size for name, size in sizes.items() if name not in STACKED and size > 0):
+        known[MESSAGES.id] = known.get(MESSAGES.id, 0) + others
+    return tuple((name, known[name]) for name in STACKED if name in known)
+
+
+def stack_of_step(step: Step) -> Stack:
+    """What a step sent by row. Of steps of versions that did not store that: its prefix parts by their own counts, the
+    rest is messages."""
+    if step.estimated_rows:
+        return stack_of(step.estimated_rows)
+    total = _total(step)
+    if not total:
+        return ()
+    sizes: dict[str, int] = {}
+    for part in step.fixed:
+        sizes[part.row] = sizes.get(part.row, 0) + (part.chars // 4 if part.raw_tokens is None else part.raw_tokens)
+    if sum(sizes.values()) > total:
+        sizes = dict(zip(sizes, largest_remainder(total, list(sizes.values())), strict=True))
+    return stack_of({**sizes, MESSAGES.id: total - sum(sizes.values())})
+
+
+def _total(step: Step) -> int | None:
+    """What was expected of a step; where a version did not store that, what was reported."""
+    if step.estimated_input is not None:
+        return step.estimated_input
+    return None if step.counted is None else step.counted.input
+
+
+def _read(steps: Iterable[Step]) -> float | None:
+    told = [u for step in steps if (u := step.counted) is not None and u.cache_read is not None and u.input]
+    return min(1.0, sum(u.cache_read or 0 for u in told) / sum(u.input for u in told)) if told else None
+
+
+def _cost(steps: Iterable[Step]) -> float | None:
+    known = [step.cost_usd for step in steps if step.cost_usd is not None]
+    return sum(known) if known else None
+
+
+def _left(step: Step, path: Container[str]) -> bool:
+    if step.message_id is not None:
+        return step.message_id not in path
+    head = None if step.given is None else step.given.head
+    return head is not None and head not in path
+
+
+def projected(usage: ContextUsage, in_flight: int = 0) -> list[int]:
+    """The next input after each turn until the next compaction, at the growth that ``turns_left`` is made of: so many
+    of them."""
+    if usage.growth is None or usage.turns_left is None or usage.held:
+        return []
+    return [round(usage.total + in_flight + turn * usage.growth) for turn in range(1, usage.turns_left + 1)]
+
+
+def in_words(columns: Sequence[Column], now: int, folds: Sequence[Folded]) -> str:
+    """``It rose from 2.1k to 13.7k over 12 steps, compacted once, and is 5.1k now.`` ``columns`` are single steps;
+    those of branches that were left are not told of. Empty where nothing was sent."""
+    totals = [column.total for column in columns if column.total is not None and not column.left]
+    if not totals:
+        return ""
+    first, peak = totals[0], max(*totals, now)
+    steps = plural(len(totals), "step")
+    held = sum(not fold.undone for fold in folds)
+    times = {0: "", 1: ", compacted once", 2: ", compacted twice"}.get(held, f", compacted {held:,} times")
+    start, top, end = tokens(first, False), tokens(peak, False), tokens(now, False)
+    if top == start:
+        return (
+            f"It stayed at {start} over {steps}{times}."
+            if end == start
+            else f"It fell from {start} to {end} over {steps}{times}."
+        )
+    words = f"It rose from {start} to {top} over {steps}{times}"
+    return f"{words}." if end == top else f"{words}, and is {end} now."
+
+
+def timeline_json(timeline: Timeline, usage: ContextUsage, path: Container[str]) -> dict[str, Any]:
+    """Every step by itself, the compactions, and how it is expected to go on."""
+    columns, folds = timeline.columns(timeline.count, path), timeline.folds()
+    return {
+        "text": in_words(columns, usage.total, folds) or None,
+        "steps": [
+            {
+                "step": column.number,
+                "total": column.total,
+                "rows": dict(column.stack),
+                "cache_read_share": None if column.read is None else round(column.read, 4),
+                "cost_usd": column.cost,
+                "left": column.left,
+            }
+            for column in columns
+        ],
+        "compactions": [
+            {
+                "operation": fold.operation,
+                "before_step": fold.step,
+                "before_tokens": fold.before,
+                "after_tokens": fold.after,
+                "undone": fold.undone,
+            }
+            for fold in folds
+        ],
+        "growth_per_turn": usage.growth,
+        "projected": projected(usage),
+    }

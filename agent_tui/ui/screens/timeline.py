@@ -1,0 +1,467 @@
+"""The timeline of the context as it is drawn: stacked columns up to the limit, strips of the cache and the cost."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import field
+
+from rich.cells import cell_len
+from textual import events
+from textual.geometry import Region
+from textual.message import Message
+
+from agent_tui.context.timeline import NOW, Column, Folded, Stack, Timeline
+from agent_tui.models.rows import FREE as FREE_SPACE
+from agent_tui.models.rows import ROW_KINDS
+from agent_tui.records import dataclass
+from agent_tui.text.numbers import tokens
+from agent_tui.ui.theme import Paint, Piece
+from agent_tui.ui.widgets.drawn_lines import Lines
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+EIGHTHS = 8
+LABEL = 7
+"""Cells of the axis at the left, the blank before the columns included."""
+WIDEST = 10
+"""Cells of a column at most, the blank behind it included."""
+APART = 3
+"""From so many cells on a column has a blank behind it."""
+LEAST_AHEAD = 4
+"""One of so many cells may be of the projected columns."""
+FAR_OFF = 4
+"""Where the highest column is less than one of so many parts of the limit, the scale ends at the column."""
+CROWDED = 6
+"""More compactions than these are not marked one by one: the cliffs show them."""
+TICK_ROWS = 3
+"""Lines between two numbers of the axis at least."""
+AHEAD, LEFT = "ahead", "left"
+"""What projected columns are made of, and those of branches that were left."""
+
+
+@dataclass(slots=True, frozen=True)
+class Course:
+    """What is to be drawn: the steps, the next request, and how it goes on. ``marked`` is the number of the step that
+    is shown below; ``path`` the ids of the conversation's messages as it is now."""
+
+    timeline: Timeline
+    path: Container[str]
+    now: Column
+    ahead: Sequence[int] = ()
+    limit: int | None = None
+    marked: int = NOW
+
+
+@dataclass(slots=True, frozen=True)
+class Slot:
+    """A column's place. ``turn``: a projected one, so many turns from now."""
+
+    x: int
+    width: int
+    total: int
+    stack: Stack
+    column: Column | None = None
+    turn: int = 0
+
+    @property
+    def middle(self) -> int:
+        return self.x + self.width // 2
+
+
+def slots_of(course: Course, width: int) -> list[Slot]:
+    """The columns side by side in ``width`` cells: steps, the next request, the turns ahead. Where there are more than
+    cells, steps next to each other share one, and so do turns."""
+    turns = len(course.ahead)
+    ahead = min(turns, width // LEAST_AHEAD)
+    columns = [*course.timeline.columns(max(1, width - ahead - 1), course.path), course.now]
+    if _far_off(max(column.total or 0 for column in columns), course.limit):
+        # It would be drawn as if it were near: the headline says when.
+        ahead = 0
+        columns = [*course.timeline.columns(max(1, width - 1), course.path), course.now]
+    columns = columns[-max(1, width) :]
+    every = len(columns) + ahead
+    pitch = min(WIDEST, width // every) if every else 1
+    slots: list[Slot] = []
+    for place in range(every):
+        x, end = (
+            (place * width // every, (place + 1) * width // every)
+            if pitch < APART
+            else (place * pitch, (place + 1) * pitch - 1)
+        )
+        if place < len(columns):
+            column = columns[place]
+            stack: Stack = ((LEFT, column.total or 0),) if column.left else column.stack
+            if not stack and column.total:
+                stack = ((LEFT, column.total),)
+            slots.append(Slot(x, end - x, column.total or 0, stack, column))
+        else:
+            turn = (place - len(columns) + 1) * turns // ahead
+            total = course.ahead[turn - 1]
+            slots.append(Slot(x, end - x, total, ((AHEAD, total),), turn=turn))
+    return slots
+
+
+def _far_off(peak: int, limit: int | None) -> bool:
+    return not limit or peak * FAR_OFF < limit
+
+
+@dataclass(slots=True, frozen=True)
+class Scale:
+    """Tokens of one line; the line above ``limit_row`` lines is that of the limit, None where it is out of sight."""
+
+    unit: float
+    limit_row: int | None = None
+
+    def eighths(self, size: int) -> int:
+        return max(1 if size > 0 else 0, round(size / self.unit * EIGHTHS))
+
+    def row(self, size: int) -> int:
+        """The line that begins at this size."""
+        return round(size / self.unit)
+
+
+def scale_of(slots: Sequence[Slot], limit: int | None, height: int) -> Scale:
+    """The scale for ``height`` lines."""
+    peak = max(1, *(slot.total for slot in slots)) if slots else 1
+    if not limit or _far_off(peak, limit):
+        return Scale(peak / height)
+    if height == 1:
+        return Scale(max(peak, limit))
+    row = height - 1 if peak <= limit else min(height - 1, max(1, height * limit // peak))
+    return Scale(max(limit / row, peak / height), row)
+
+
+def ticks(scale: Scale, height: int) -> Iterator[tuple[int, int]]:
+    """Round numbers for the axis, with the lines they stand at."""
+    least, step = scale.unit * TICK_ROWS, 1
+    while step < least:
+        step = next((step * by for by in (2, 4, 5) if step * by >= least), step * 10)
+    for number in range(1, int(height * scale.unit / step) + 1):
+        row = scale.row(number * step)
+        clear = scale.limit_row is None or abs(row - scale.limit_row) > 1
+        if row < height and clear:
+            yield row, number * step
+
+
+Look = tuple[str | None, str | None, bool]
+"""Names of the colour in front and behind, and whether it is bold."""
+NO_LOOK: Look = (None, None, False)
+
+
+@dataclass(slots=True)
+class Grid:
+    """Cells of ``width`` × ``height``, the highest line first."""
+
+    width: int
+    height: int
+    lines: list[list[tuple[str, Look]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.lines = [[(" ", NO_LOOK)] * self.width for _ in range(self.height)]
+
+    def put(self, x: int, y: int, text: str, look: Look) -> None:
+        """Text from a cell on, as far as it is inside; what stands behind its cells stays."""
+        for place, char in enumerate(text, x):
+            if 0 <= place < self.width and 0 <= y < self.height:
+                back = self.lines[y][place][1][1]
+                self.lines[y][place] = (char, (look[0], look[1] or back, look[2]))
+
+    def free(self, x: int, y: int, count: int) -> bool:
+        """True where nothing stands in these cells, and in the one before and behind them."""
+        if x < 0 or x + count > self.width or not 0 <= y < self.height:
+            return False
+        line = self.lines[y]
+        return all(line[place][0] in FREE for place in range(max(0, x - 1), min(self.width, x + count + 1)))
+
+
+FREE = " ·▁"
+"""What words may stand on: blanks, the dots of the axis. The limit's line is the lowest block."""
+
+
+def bands(slot: Slot, scale: Scale) -> list[tuple[str, int, int]]:
+    """What a column is made of, with where it begins and ends in eighths of a line."""
+    found: list[tuple[str, int, int]] = []
+    whole, size, below = scale.eighths(slot.total), 0, 0
+    for name, part in slot.stack:
+        size += part
+        top = whole if size >= slot.total else min(whole, round(size / scale.unit * EIGHTHS))
+        if top > below:
+            found.append((name, below, top))
+            below = top
+    return found
+
+
+def cell_of(found: Sequence[tuple[str, int, int]], row: int) -> tuple[str, str, str | None] | None:
+    """A line of a column: its block, the kind in front, and the kind behind it; None where it is empty."""
+    low = row * EIGHTHS
+    here = [
+        (name, max(0, start - low), min(EIGHTHS, end - low))
+        for name, start, end in found
+        if end > low and start < low + EIGHTHS
+    ]
+    if not here:
+        return None
+    filled = here[-1][2]
+    if filled < EIGHTHS or len(here) == 1:
+        return BLOCKS[filled], max(here, key=lambda part: part[2] - part[1])[0], None
+    # Two colours have room in a cell: the split that shows most of what is there.
+    best = max(
+        range(1, len(here)),
+        key=lambda at: max(e - s for _, s, e in here[:at]) + max(e - s for _, s, e in here[at:]),
+    )
+    lower = max(here[:best], key=lambda part: part[2] - part[1])
+    upper = max(here[best:], key=lambda part: part[2] - part[1])
+    return BLOCKS[here[best][1]], lower[0], upper[0]
+
+
+def color_of(name: str) -> str:
+    kind = ROW_KINDS.get(name)
+    return FREE_SPACE.variable if kind is None else kind.variable
+
+
+def pattern_of(name: str) -> str:
+    kind = ROW_KINDS.get(name)
+    return "░" if kind is None else kind.pattern
+
+
+@dataclass(slots=True, frozen=True)
+class Drawing:
+    """What a picture is drawn with. ``patterns``: colours alone do not tell the parts apart."""
+
+    patterns: bool = False
+    cache: bool = True
+    cost: bool = False
+
+
+def draw(course: Course, slots: Sequence[Slot], width: int, height: int, how: Drawing) -> Grid:
+    """The picture: columns in ``height`` lines, the numbers of the steps, and the strips."""
+    grid = Grid(width, height + 1 + how.cache + how.cost)
+    scale = scale_of(slots, course.limit, height)
+    for row, number in ticks(scale, height):
+        y = height - 1 - row
+        grid.put(LABEL, y, ("·" + " " * 3) * (width // 4 + 1), ("line", None, False))
+        grid.put(0, y, tokens(number, False).rjust(LABEL - 1), ("faint", None, False))
+    line = scale.limit_row
+    if line is not None and course.limit is not None:
+        y = height - 1 - line
+        grid.put(LABEL, y, "▁" * width, ("warning", None, False))
+        grid.put(0, y, tokens(course.limit, False).rjust(LABEL - 1), ("warning", None, False))
+    for slot in slots:
+        _column(grid, slot, scale, height, how, _is_marked(slot, course.marked))
+    if line is not None:
+        _word(grid, height - 1 - line, "limit", ("warning", None, False))
+    elif course.limit is not None:
+        text = f"limit {tokens(course.limit, False)} ↑"
+        if grid.free(x := width - len(text), 0, len(text)):
+            grid.put(x, 0, text, ("faint", None, False))
+    for place in range(len(slots) - 1, -1, -1):
+        column = slots[place].column
+        if column is not None and column.folds:
+            _say_folds(grid, slots, place, scale, height)
+    _axis(grid, slots, height, course.marked)
+    if how.cache:
+        _strip(grid, slots, height + 1, "cache", how)
+    if how.cost:
+        _strip(grid, slots, height + 1 + how.cache, "cost", how)
+    return grid
+
+
+def _is_marked(slot: Slot, marked: int) -> bool:
+    column = slot.column
+    if column is None:
+        return False
+    return column.number == NOW if marked == NOW else column.number != NOW and column.first <= marked <= column.last
+
+
+def _column(grid: Grid, slot: Slot, scale: Scale, height: int, how: Drawing, marked: bool) -> None:
+    found = bands(slot, scale)
+    for row in range(height):
+        y, made = height - 1 - row, cell_of(found, row)
+        if made is None:
+            if marked and not how.patterns:
+                for x in range(slot.x, slot.x + slot.width):
+                    char, (front, _, bold) = grid.lines[y][x + LABEL]
+                    grid.lines[y][x + LABEL] = (char, (front, "panel", bold))
+            continue
+        char, front, back = made
+        if how.patterns:
+            char, back = (pattern_of(front), None) if char == BLOCKS[-1] or back else (char, None)
+        behind = color_of(back) if back is not None else "panel" if marked and not how.patterns else None
+        grid.put(slot.x + LABEL, y, char * slot.width, (color_of(front), behind, False))
+
+
+def _word(grid: Grid, y: int, text: str, look: Look) -> None:
+    """A word on a line, at its beginning or its end, where it covers nothing."""
+    for x in (LABEL, grid.width - len(text)):
+        if grid.free(x, y, len(text)):
+            grid.put(x, y, text + " " * (x + len(text) < grid.width), look)
+            return
+
+
+def _say_folds(grid: Grid, slots: Sequence[Slot], place: int, scale: Scale, height: int) -> None:
+    """What was compacted, in the room above the cliff; shorter, or only a mark, where it would cover a column."""
+    slot = slots[place]
+    assert slot.column is not None
+    folds = slot.column.folds
+    before = slots[place - 1] if place else slot
+    top = min(height - 1, (scale.eighths(before.total) - 1) // EIGHTHS)
+    own = (scale.eighths(slot.total) - 1) // EIGHTHS + 1
+    rows = [*range(top, own - 1, -1), *range(top + 1, height)]
+    crowded = sum(slot.column is not None and bool(slot.column.folds) for slot in slots) > CROWDED
+    for text in fold_texts(folds)[: 2 if crowded else 3]:
+        for row in rows:
+            size = cell_len(text)
+            for x in (slot.x + LABEL, grid.width - size) if row <= top else (slot.x + LABEL - size // 2,):
+                if (row > top or x >= slot.x + LABEL) and grid.free(x, height - 1 - row, size):
+                    grid.put(x, height - 1 - row, text, ("context-summary", None, len(text) > 1))
+                    return
+
+
+def fold_texts(folds: Sequence[Folded]) -> list[str]:
+    """What is said of compactions at one place, the longest first."""
+    fold = max(folds, key=lambda each: each.before - each.after)
+    sizes = f"{tokens(fold.before, fold.rough)} → {tokens(fold.after, True)}"
+    times = "" if len(folds) == 1 else f" {len(folds)} times"
+    undone = ", undone" if fold.undone else ""
+    return [f"▼ compacted{times} {sizes}{undone}", f"▼ {sizes}{undone}", "▼"]
+
+
+def _axis(grid: Grid, slots: Sequence[Slot], y: int, marked: int) -> None:
+    """The numbers of the steps: the marked one, the first, and round ones where there is room; the turns ahead."""
+    grid.put(0, y, "step".rjust(LABEL - 1), ("faint", None, False))
+    named: list[tuple[int, str, Look]] = []
+    steps: list[tuple[int, str, Look]] = []
+    every = _stride([slot.column for slot in slots if slot.column is not None], slots)
+    for slot in slots:
+        column = slot.column
+        if column is None:
+            continue
+        if _is_marked(slot, marked):
+            text = "now" if marked == NOW else f"{marked:,}"
+            named.insert(0, (slot.middle, text, ("accent", None, True)))
+        elif column.number == NOW:
+            named.append((slot.middle, "now", ("muted", None, False)))
+        elif column.first == 1 or (number := column.last // every * every) >= column.first:
+            text = f"{1 if column.first == 1 else number:,}"
+            steps.append((slot.middle, text, ("faint", None, False)))
+    last = slots[-1] if slots else None
+    if last is not None and last.turn:
+        text = f"+{last.turn:,} turn{'s' * (last.turn > 1)}"
+        named.append((last.x + last.width - len(text) // 2, text, ("faint", None, False)))
+    taken = [False] * (grid.width + 1)
+    for middle, text, look in [*named, *steps]:
+        x = max(LABEL, min(grid.width - len(text), LABEL + middle - len(text) // 2))
+        if x + len(text) <= grid.width and not any(taken[max(LABEL, x - 1) : x + len(text) + 1]):
+            taken[x : x + len(text)] = [True] * len(text)
+            grid.put(x, y, text, look)
+
+
+def _stride(columns: Sequence[Column], slots: Sequence[Slot]) -> int:
+    """Every so many steps one is named: as often as there is room for."""
+    count = max((column.last for column in columns), default=1)
+    cells = (slots[-1].x + slots[-1].width) / max(1, len(slots)) * len(columns) / max(1, count) if slots else 1.0
+    step = 1
+    while step * cells < len(f"{count:,}") + 2:
+        step = next((step * by for by in (2, 5) if step * by * cells >= len(f"{count:,}") + 2), step * 10)
+    return step
+
+
+def _strip(grid: Grid, slots: Sequence[Slot], y: int, name: str, how: Drawing) -> None:
+    """One line of small columns: the share read from the cache, or the cost beside the highest."""
+    grid.put(0, y, name.rjust(LABEL - 1), ("faint", None, False))
+    columns = [(slot, column) for slot in slots if (column := slot.column) is not None]
+    values = [column.read if name == "cache" else column.cost for _, column in columns]
+    most = 1.0 if name == "cache" else max((value for value in values if value), default=0.0)
+    for (slot, column), value in zip(columns, values, strict=True):
+        if value is None or not most:
+            continue
+        color = "faint" if column.left or column.number == NOW else "success" if name == "cache" else "secondary"
+        block = BLOCKS[max(1, min(EIGHTHS, round(value / most * EIGHTHS)))]
+        grid.put(slot.x + LABEL, y, block * slot.width, (color if value else "line", None, False))
+
+
+def sparkline(course: Course, width: int) -> list[tuple[str, Look]]:
+    """All columns in one line, where there is no room for more."""
+    ends = (f"{course.timeline.count:,} steps ", " now")
+    room = width - len(ends[0]) - len(ends[1])
+    if room < EIGHTHS:
+        ends, room = ("", ""), width
+    slots = slots_of(course, max(1, room))
+    scale = scale_of(slots, course.limit, 1)
+    line: list[tuple[str, Look]] = [(" ", NO_LOOK)] * room
+    for slot in slots:
+        marked = _is_marked(slot, course.marked)
+        block = BLOCKS[min(EIGHTHS, scale.eighths(slot.total))]
+        name = "line" if slot.turn or (slot.column is not None and slot.column.left) else "context-messages"
+        for x in range(slot.x, min(room, slot.x + slot.width)):
+            line[x] = (block, ("accent" if marked else name, "panel" if marked else None, marked))
+    used = max((slot.x + slot.width for slot in slots if not slot.turn), default=0)
+    first = [(char, ("faint", None, False)) for char in ends[0]]
+    last: list[tuple[str, Look]] = [(char, ("faint", None, False)) for char in ends[1]]
+    if any(slot.turn for slot in slots) or course.marked != NOW:
+        last = []
+    return [*first, *line[: max(used, len(line) if not last else used)], *last]
+
+
+class TimelineView(Lines):
+    """The timeline. A click goes to the step of a column."""
+
+    DEFAULT_CSS = "TimelineView { padding: 0 1; }"
+
+    @dataclass
+    class Picked(Message):
+        """A click on a column: the number of its step, 0 for now."""
+
+        number: int
+
+    def __init__(self) -> None:
+        super().__init__(id="timeline")
+        self._slots: list[Slot] = []
+        self._lines: list[list[tuple[str, Look]]] = []
+        self._label = 0
+
+    def show(self, course: Course | None, width: int, height: int, how: Drawing) -> int:
+        """The picture in ``width`` cells, its columns in ``height`` lines: none for nothing, one for a sparkline.
+        Returns how many lines it takes in all. Only lines that are others now are drawn again."""
+        lines: list[list[tuple[str, Look]]] = []
+        if course is None or height < 1 or width < 1:
+            self._slots = []
+        elif height == 1 or width <= 3 * LABEL:
+            lines = [sparkline(course, width)]
+            self._slots = []
+        else:
+            self._slots = slots_of(course, width - LABEL)
+            lines = draw(course, self._slots, width, height, how).lines
+        old, self._lines = self._lines, lines
+        if len(lines) != self.line_count:
+            self.set_height(len(lines))
+        elif self.is_mounted:
+            changed = [y for y, (one, two) in enumerate(zip(old, lines, strict=False)) if one != two]
+            if changed:
+                self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+        return len(lines)
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        if y >= len(self._lines):
+            return []
+        pieces: list[Piece] = []
+        plain = self.app.no_color
+        text, look = "", NO_LOOK
+        for char, other in self._lines[y]:
+            if other != look and text:
+                pieces.append((text, _style(look, paint, plain)))
+                text = ""
+            text, look = text + char, other
+        return [*pieces, (text, _style(look, paint, plain))]
+
+    def on_click(self, event: events.Click) -> None:
+        x = event.x - 1 - LABEL
+        for slot in self._slots:
+            if slot.column is not None and slot.x <= x <= slot.x + slot.width:
+                event.stop()
+                self.post_message(self.Picked(slot.column.number))
+                return
+
+
+def _style(look: Look, paint: Paint, plain: bool):  # type: ignore[no-untyped-def]
+    front, back, bold = look
+    return paint(bold=bold) if plain else paint(front, back, bold=bold)

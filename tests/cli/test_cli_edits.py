@@ -1,0 +1,76 @@
+"""``agent-tui context drop|restore|pin|undo``: the context edited from a shell."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agent_tui.store.store import Store
+from tests.support.cli import Cli
+
+
+@pytest.fixture
+def session(cli: Cli) -> str:
+    (cli.project / "notes.txt").write_text("a line\n" * 200)
+    cli.run("-m", "demo", "-p", "read notes.txt")
+    return str(cli.run("-m", "demo", "-c", "-p", "why?", "--output-format", "json").json["session_id"])
+
+
+def ids(text: str) -> dict[str, str]:
+    """Who said it, by id."""
+    return dict(re.findall(r"^  (\d{6}) (you|model|tool):", text, re.MULTILINE))
+
+
+def test_a_result_is_dropped_restored_and_brought_back_by_an_undo(cli: Cli, session: str) -> None:
+    before = cli.run("context", "--rows").out
+    result = next(id for id, who in ids(before).items() if who == "tool")
+    told = cli.run("context", "drop", "--dry-run", result).out
+    assert re.fullmatch(r"Drops 2 messages: [\d,.k±~ ]+ tokens less in every request\. .+\n", told)
+    assert cli.run("context", "--rows").out == before
+    assert cli.run("context", "drop", result, "--session", session).out.startswith("Dropped 2 messages: ")
+    dropped = cli.run("context", "--rows").out
+    assert "Dropped: 2 messages, not sent." in dropped
+    assert ids(dropped.partition("Messages, by id:")[2]).keys() == ids(before).keys() - {
+        result,
+        *ids(dropped.partition("Dropped:")[2].partition("Sum of")[0]),
+    }
+    data = cli.run("context", "--json").json
+    assert [(edit["kind"], edit["in_force"]) for edit in data["session"]["edits"]] == [("drop", True)]
+    assert data["session"]["compactions_made"] == []
+    assert cli.run("context", "restore", result).out.startswith("Restored 2 messages: ")
+    assert cli.run("context", "undo").out.startswith("Restored messages are dropped again")
+    assert cli.run("context", "undo").out.startswith("Dropped messages are back")
+    assert cli.run("context", "--rows").out == before
+
+
+def test_a_range_goes_with_its_calls(cli: Cli, session: str) -> None:
+    first, *_, last = ids(cli.run("context", "--rows").out)
+    assert cli.run("context", "drop", f"{first}..{last}").out.startswith("Dropped 6 messages")
+    assert "Messages, by id:" in cli.run("context", "--rows").out
+    assert cli.run("export", session).json["compactions"][0]["kind"] == "drop"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["drop", "999999"], "No message of this conversation has the id 999999."),
+        (["drop", "123456.."], "A range is two ids"),
+        (["restore", "999999"], "No message of this conversation has the id 999999."),
+        (["undo"], "There is no edit to undo."),
+        (["drop", "\x1b[31m"], "No message of this conversation has the id"),
+    ],
+)
+def test_an_error_is_one_line(cli: Cli, session: str, arguments: list[str], says: str) -> None:
+    outcome = cli.run("context", *arguments)
+    assert outcome.code == 2 and says in outcome.error and "\x1b" not in outcome.error
+
+
+def test_a_session_that_is_open_elsewhere_is_left_alone(cli: Cli, session: str) -> None:
+    first = next(iter(ids(cli.run("context", "--rows").out)))
+    with Store.open(cli.paths.database) as store:
+        lock = store.locks.take(session)
+        outcome = cli.run("context", "drop", first)
+        lock.release()
+    assert outcome.code == 2 and "open in another window" in outcome.error
+    assert cli.run("context", "--json").json["session"]["edits"] == []
