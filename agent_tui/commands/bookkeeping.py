@@ -58,11 +58,10 @@ def panel(report: ContextReport) -> list[Entry]:
     shown = [Entry("Session", session_line(usage, report.records))]
     if usage.why and (usage.held or usage.would_compact or usage.limit is None):
         shown.append(Entry("Compaction", _decision(usage)))
-    proof, holds = _proof(report)
     if usage.misfit:
         shown.append(Entry("Rows", SCALED, "quiet"))
-    elif not holds:
-        shown.append(Entry("Proof", proof, "bad"))
+    elif not adds_up(usage):
+        shown.append(Entry("Proof", _proof(report)[0], "bad"))
     return shown + _warnings(report)
 
 
@@ -78,7 +77,7 @@ def fold(report: ContextReport) -> Entry:
     parts += ["read-only"] if report.read_only else []
     if usage.misfit:
         parts.append("rows scaled to what was measured")
-    elif not _proof(report)[1]:
+    elif not adds_up(usage):
         return Entry("", f"the rows do not add up to {usage.total:,}: w", "bad")
     wrong = bool(usage.warnings or report.read_only)
     return Entry("", " · ".join(parts), "warning" if wrong else "quiet")

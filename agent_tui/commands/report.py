@@ -231,6 +231,7 @@ def with_answer(usage: ContextUsage, in_flight: int) -> ContextUsage:
             row,
             tokens=row.tokens + in_flight,
             estimated_tokens=row.estimated_tokens + in_flight,
+            approximate=True,
             children=[*(row.children or ([replace(row)] if row.tokens else [])), answer],
         )
         for row in usage.rows

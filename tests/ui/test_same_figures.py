@@ -32,7 +32,8 @@ from tests.support.usages import row, sample_usage
 
 TOP = ("system", "environment", "memory", "skills", "tools", "documents", "messages")
 LINE = re.compile(
-    r"(?P<label>row [\d.]+|Free|Reserve|Over the limit) +(?P<tokens>~?−?[\d,]+)(?: +(?P<share><?−?[\d.]+ %))?"
+    r"(?P<label>row [\d.]+|Free|Reserve|Over the limit) +(?:[●◐○] +)?"
+    r"(?P<tokens>~?−?[\d,]+)(?: +(?P<share><?−?[\d.]+ %))?"
 )
 
 Figures = dict[str, tuple[str, str]]

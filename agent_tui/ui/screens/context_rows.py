@@ -353,8 +353,9 @@ class ContextRows(RowList):
         usage = moment.whole
         line = self.shown[self.cursor] if self.cursor < len(self.shown) else None
         key = line.key if line is not None else ""
+        same = self._moment is not None and self._moment.title == moment.title
         self._moment, self._usage = moment, usage
-        self.order.held = line is not None and bool(line.depth or line.open)
+        self.order.held = same and line is not None and bool(line.depth or line.open)
         # The column of the changes has its place before they are known.
         compared = moment.before is not None or bool(moment.steps)
         self.columns = columns(width - SCROLL, compared, bool(usage.window))

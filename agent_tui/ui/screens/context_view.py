@@ -31,6 +31,8 @@ WIDE = 120
 """From so many columns on the bookkeeping stands beside the rows."""
 TALL = 30
 """From so many lines on it stands below them; on lower screens it is one line of proof, limit and why."""
+FEW = 2
+"""So many words have no column of their own: they stand below."""
 LOW = 10
 """Below so many lines there are only rows and keys."""
 LEAST_ROWS = 12
@@ -85,7 +87,7 @@ class Placed:
 def place(entries: Sequence[Entry], fold: list[Line], width: int, height: int, room: int) -> Placed:
     """The place on a screen of ``width`` × ``height`` with ``room`` lines for rows and it: where all is seen, else
     folded."""
-    if width >= WIDE:
+    if width >= WIDE and len(entries) > FEW:
         side = min(SIDE[1], max(SIDE[0], width * 3 // 10))
         lines = beside(entries, side - 4)
         if len(lines) <= room:
