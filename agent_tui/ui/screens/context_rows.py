@@ -26,7 +26,7 @@ from agent_tui.ui.screens.context_head import wrapped
 from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.rows import RowList
 
-TOKENS, CHANGE, SHARE, KNOWN, CACHED, COST = 10, 10, 8, 2, 13, 12
+TOKENS, CHANGE, SHARE, KNOWN, CACHED, COST = 10, 10, 8, 3, 13, 12
 LEAST_LABEL, LABEL, WIDE_LABEL = 10, 28, 40
 LEAST_BAR, BAR = 6, 24
 """Cells of the bars, beside labels of at least ``BESIDE`` cells."""
@@ -57,7 +57,7 @@ def columns(width: int, compared: bool, shares: bool = True) -> Columns:
     money = left >= WIDE_LABEL + LEAST_BAR + CACHED + COST
     cached, cost = (CACHED, COST) if money else (0, 0)
     left -= cached + cost
-    bar = min(BAR, max(LEAST_BAR, (left - BESIDE) // 2)) + 1 if left >= BESIDE + LEAST_BAR + 1 else 0
+    bar = min(BAR, max(LEAST_BAR, (left - LABEL) // 2)) + 1 if left >= BESIDE + LEAST_BAR + 1 else 0
     label = max(LEAST_LABEL, min(WIDE_LABEL if money else LABEL, left - bar))
     return Columns(label, known, change, share, bar, cached, cost, max(0, left - bar - label))
 
@@ -400,7 +400,7 @@ class ContextRows(RowList):
         pieces = self._label(line, paint)
         main = not line.depth and line.kind == "row"
         if cells.known:
-            pieces.append((f"{KNOWN_BY[row.basis] if row is not None else ' '} ", paint("faint")))
+            pieces.append((f" {KNOWN_BY[row.basis] if row is not None else ' '} ", paint("faint")))
         pieces.append((fit(self._count(line), TOKENS, right=True), paint("foreground", bold=main)))
         if cells.change:
             pieces.append(_change(line, cells.change, paint))
