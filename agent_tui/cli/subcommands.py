@@ -221,6 +221,7 @@ def _context(values: argparse.Namespace) -> None:
     from agent_tui.bootstrap import make_agent
     from agent_tui.commands.bookkeeping import report_text
     from agent_tui.commands.context import rows_text
+    from agent_tui.commands.context_texts import course_text
     from agent_tui.commands.edits import message_lines
     from agent_tui.commands.past_words import past_json, past_text, past_view
     from agent_tui.commands.report import ContextReport
@@ -252,9 +253,9 @@ def _context(values: argparse.Namespace) -> None:
                 if values.rows:
                     terminal_output.say("\n".join([rows_text(agent), "", *message_lines(agent, usage)]))
                 elif values.json:
-                    terminal_output.say_json(context_json(report))
+                    terminal_output.say_json(context_json(report, {message.id for message in agent.conversation.path}))
                 else:
-                    terminal_output.say(report_text(report))
+                    terminal_output.say(report_text(report, course_text(agent)))
         finally:
             await agent.close()
 

@@ -268,11 +268,12 @@ def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, boo
     return f"{text} {'✓' if holds else '✗'}", holds
 
 
-def report_text(report: ContextReport) -> str:
-    """All numbers of the context screen as plain text."""
+def report_text(report: ContextReport, course: Sequence[str] = ()) -> str:
+    """All numbers of the context screen as plain text; ``course`` says how the session came there."""
     usage, shares = report.usage, report.shares
     lines = [
         report.in_words(),
+        *course,
         report.facts(),
         *report.changes(),
         "",

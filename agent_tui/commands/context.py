@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.bookkeeping import entries, why
-from agent_tui.commands.context_texts import ADDED, operations, part_text, row_facts, sent_text
+from agent_tui.commands.context_texts import ADDED, course_text, operations, part_text, row_facts, sent_text
 from agent_tui.commands.edits import EDITS, dropped_lines, edited, named
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
@@ -130,7 +130,7 @@ async def compact(agent: Agent, args: str) -> CommandResult:
     undo restores what the newest compaction replaced, exactly.
     """
     if args == "preview":
-        return Text(await agent.compaction.preview())
+        return Text((await agent.compaction.preview()).say)
     what, _, number = args.partition(" ")
     if what == "show" and (not number or number.strip().isdecimal()):
         return OpenScreen("compact", numbered_compaction(agent, int(number or 1)).id)
@@ -263,6 +263,7 @@ def rows_text(agent: Agent) -> str:
     return "\n".join(
         [
             report.in_words(),
+            *course_text(agent),
             report.facts(),
             *report.changes(),
             "",
@@ -393,7 +394,8 @@ async def export_line(agent: Agent, words: str, cwd: Path) -> str:
     first, _, rest = words.partition(" ")
     number = int(first) if first.isdecimal() and len(first) < 8 else None
     where = words if number is None else rest.strip()
-    data = context_json(ContextReport.compared(agent)) if number is None else past_json(_past(agent, number))
+    path = {message.id for message in agent.conversation.path}
+    data = context_json(ContextReport.compared(agent), path) if number is None else past_json(_past(agent, number))
     text = json.dumps(data, indent=2) + "\n"
     if where:
         return f"Written to {await write_told(text, cwd / Path(where).expanduser())}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from agent_tui.commands.report import ContextReport, ReportRow
 from agent_tui.context.cache_forecast import whole
 from agent_tui.context.past_reasons import pairs
+from agent_tui.context.timeline import Timeline, timeline_json
 from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextRow, KindTotals, SessionTotals
 from agent_tui.models.steps import STANDS, CacheEntry, CacheForecast, CompactionRecord, MissSum, StepKind
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
     from agent_tui.context.compaction.regret import Regret
 
 
-def context_json(report: ContextReport) -> dict[str, Any]:
+def context_json(report: ContextReport, path: Container[str] | None = None) -> dict[str, Any]:
     """A JSON-able dict of a report, with what the session's steps read from the cache. Absent numbers are None, never
     0. A ``share`` is in percent of the window, to one digit, as it is shown elsewhere: those of one level add up to the
-    one above."""
+    one above. ``path`` are the ids of the conversation's messages as it is now: with them there is its timeline."""
     usage, shares = report.usage, report.shares
     calculation, accuracy, session = usage.calculation, usage.accuracy, usage.session
     return {
@@ -68,6 +69,7 @@ def context_json(report: ContextReport) -> dict[str, Any]:
             "intervals": accuracy.intervals,
             "inside": accuracy.inside,
         },
+        "timeline": None if path is None else timeline_json(Timeline(report.steps, report.records), usage, path),
         "cache": cache_json(report),
         "session": {
             **counts_json(session.usage),

@@ -7,15 +7,16 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
-from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.inputs import ContextInputs, edited_view
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.plan import message_tokens
-from agent_tui.context.compaction.worth import expected_read
+from agent_tui.context.compaction.notices import cancelled_text, fold_text
+from agent_tui.context.compaction.plan import CompactionPlan, expected_message, message_tokens, records_of
+from agent_tui.context.compaction.worth import PlanPrice, expected_read
 from agent_tui.context.tokens import estimate_message, family_of, round_up
-from agent_tui.context.view import build_view, dropped_ids, for_model
+from agent_tui.context.view import build_view, dropped_ids, for_model, summaries_in_force
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.runner import Runner
@@ -167,6 +168,10 @@ class Edits:
             self._context.tell()
             return "Nothing waits to be dropped any more."
         newest = self._newest()
+        if newest.kind == "summary" and newest not in summaries_in_force(
+            conversation.path, conversation.records, conversation.summaries
+        ):
+            raise AgentError("A later summary stands for what was folded: /compact undo takes that back first.")
         before = self._state.runtime.usage().total
         conversation.deactivate(newest.operation_id)
         self._told()
@@ -189,6 +194,43 @@ class Edits:
             for m in conversation.path
             if m.id in gone or m.id in waiting
         ]
+
+    async def plan_fold(self, first: str, last: str, focus: str = "") -> EditPlan:
+        """Returns what folding the range between two messages into a summary would do, without a model call; summaries
+        have ids as well. Raises AgentError."""
+        if self._state.run.now is not RunState.LOOKING:
+            self._state.conversation.require_writable()
+        compaction = self._state.binding.compaction
+        plan, price = await compaction.plan_fold(self._fold_of(first, last), focus, self._context.usage())
+        return await asyncio.to_thread(_fold_plan, plan, price)
+
+    async def fold(self, first: str, last: str, focus: str = "") -> str:
+        """Folds the range between two messages into a summary, which a model writes; returns the line for the user.
+        While a turn runs that is done at the end of its step. Raises AgentError."""
+        conversation, compaction = self._state.conversation, self._state.binding.compaction
+        conversation.require_writable()
+        wanted = self._fold_of(first, last)
+        if self._state.run.in_turn:
+            self._state.events.publish(Notice("info", "That is done at the end of this step.", "edit_waits"))
+            waiting = compaction.fold_later(wanted, focus)
+            both: list[asyncio.Future[Any]] = [waiting, asyncio.create_task(self._runner.join(), name="fold")]
+            try:
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                begun = not compaction.forget_fold(waiting)
+                both[-1].cancel()
+            if begun:
+                return await waiting
+        result = await self._runner.exclusively(
+            compaction.compact("edit", self._state.events.publish, focus, fold=wanted), "fold", RunState.COMPACTING
+        )
+        self._told()
+        return cancelled_text(0, False, "edit") if result is None else result.text
+
+    def _fold_of(self, first: str, last: str) -> tuple[str, str]:
+        """The messages with these ids, short or long, summaries among them. Raises AgentError."""
+        named = {i: each for each in self._state.conversation.summaries for i in (each, recall_id(each))}
+        return named.get(first) or self._named(first).id, named.get(last) or self._named(last).id
 
     def range(self, first: str, last: str) -> list[str]:
         """The ids of all messages from one to another, both included. Raises AgentError."""
@@ -273,8 +315,10 @@ class Edits:
         runtime, conversation = self._state.runtime, self._state.conversation
         inputs = runtime.inputs().as_now()
         records = [*inputs.records, record]
-        view = build_view(conversation.path, records, conversation.summaries)
-        return replace(inputs, records=records, view=for_model(view, runtime.info))
+        path, summaries = conversation.path, conversation.summaries
+        view = for_model(build_view(path, records, summaries), runtime.info)
+        edited = edited_view(view, path, records, summaries, inputs.steps, runtime.info)
+        return replace(inputs, records=records, view=view, edited=edited)
 
     def _before_first(self, usage: ContextUsage, gone: set[str]) -> int:
         """Tokens of the next request that stand before the first of these messages."""
@@ -387,6 +431,27 @@ def _units(path: Sequence[Message]) -> Iterator[list[Message]]:
             yield [message]
     if unit:
         yield unit
+
+
+def _fold_plan(plan: CompactionPlan, price: PlanPrice) -> EditPlan:
+    assert plan.summary is not None
+    message = expected_message(plan.summary, record_id := new_id("rec"))
+    records = records_of(plan, 0.0, "", record_id, message)
+    after, lost = plan.usage_after(records, message), plan.lost(records, message)
+
+    def whole(more: float | None) -> float | None:
+        return None if more is None or price.call is None else price.call + more
+
+    return EditPlan(
+        plan.summary.message_ids,
+        plan.before - after.total,
+        after.spread,
+        0 if lost is None else lost.tokens,
+        price.behind,
+        whole(price.anew),
+        whole(price.cold),
+        fold_text(plan, after, price, lost),
+    )
 
 
 def _count(ids: Sequence[str]) -> str:

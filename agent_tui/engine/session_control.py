@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.context.anchor import branches, on_branch
 from agent_tui.context.cache_forecast import moment_of
-from agent_tui.context.compaction.plan import CompactionReason
+from agent_tui.context.compaction.plan import CompactionReason, Picture
 from agent_tui.context.compaction.worth import COMPACT_WHEN, NO_WORTH
 from agent_tui.context.tokens import family_of
 from agent_tui.context.view import build_view, for_model
@@ -255,6 +255,8 @@ class SessionControl:
         if conversation.read_only:
             publish(Notice("warning", READ_ONLY, "read_only"))
         self.tell_missing()
+        for line in conversation.links():
+            publish(Notice("info", line, "handoff"))
         if conversation.info.state.going is not None and not conversation.read_only:
             publish(Notice("warning", CUT_OFF, "branch_cut_off"))
 
@@ -353,9 +355,9 @@ class CompactionControl:
             return NO_WORTH
         return f"{worth.explanation()}\n{COMPACT_WHEN[when]}"
 
-    async def preview(self, focus: str = "") -> str:
+    async def preview(self, focus: str = "") -> Picture:
         """Returns what ``now`` would do, with numbers and without a model call."""
-        return await self._state.binding.compaction.preview(focus)
+        return await self._state.binding.compaction.preview(focus, self._context.usage())
 
     async def ledger(self, operation_id: str) -> Ledger:
         """Returns where each fact stands now that a compaction took out of what is sent."""

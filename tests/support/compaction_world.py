@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.folding import plan_fold
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, facts_of, undo_target
-from agent_tui.context.compaction.planning import plan_compaction
+from agent_tui.context.compaction.planning import plan_compaction, plan_fold
 from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.compaction.summary import MODEL_SECTIONS
 from agent_tui.context.incremental import Incremental

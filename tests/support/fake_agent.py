@@ -16,6 +16,7 @@ from agent_tui.config import PermissionMode, Settings
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.compaction.ledger import Ledger
+from agent_tui.context.compaction.plan import Picture
 from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.past import History, Session
 from agent_tui.context.tokens import TokenCounterMetrics
@@ -357,8 +358,8 @@ class FakeCompaction(Part, CompactionControl):
     async def ledger(self, operation_id: str) -> Ledger:
         return Ledger()
 
-    async def preview(self, focus: str = "") -> str:
-        return "Would summarise 12 messages."
+    async def preview(self, focus: str = "") -> Picture:
+        return Picture(self._agent.usage, None, "Would summarise 12 messages.")
 
     async def undo(self) -> None:
         self._agent.calls.append(("compact_undo", None))

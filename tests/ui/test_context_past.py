@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.context.past import History, Session
+from agent_tui.context.timeline import Timeline
 from agent_tui.models.events import CompactionEnded, SessionChanged, TurnEnded
 from agent_tui.paths import user_paths
 from agent_tui.ui.screens.context_screen import ContextScreen
@@ -123,6 +124,16 @@ async def test_what_was_shown_is_made_again_after_a_restart(home: Home) -> None:
         moments = [history.moment(number) for number in range(history.count, 0, -1)]
         assert len(moments) == 8
         assert [(m.problem, m.differs) for m in moments] == [("", 0)] * 8
+        timeline = Timeline(content.steps, content.records)
+        path = {content.steps[-1].message_id or "", *(message.id for message in moments[0].path)}
+        columns = {column.number: column for column in timeline.columns(8, path)}
+        for moment in moments:
+            assert moment.usage is not None
+            column = columns[moment.number]
+            assert (column.total, dict(column.stack)) == (moment.usage.total, moment.usage.stack())
+        told = [(each.what, each.step, each.undone) for each in timeline.folds()]
+        assert told == [("compacted", 6, True)]
+        assert [number for number, column in columns.items() if column.left] == [7]
 
 
 async def test_what_happens_now_does_not_move_a_step_of_the_past(home: Home) -> None:
@@ -182,3 +193,18 @@ async def test_on_a_small_screen_a_step_tells_what_was_billed_what_changed_and_w
         await chat.shows("user messages: question 2", "1 message of yours, 1 answer came")
         await chat.press("escape", "left")
         await chat.shows("Step 2 of 3", "Since step 1 +")
+
+
+async def test_a_click_on_a_column_goes_to_its_step(home: Home) -> None:
+    answers(home, 3)
+    async with home.chat(size=(100, 30)) as chat:
+        for number in range(3):
+            await ask(chat, f"question {number}")
+        await chat.say("/context")
+        await chat.shows("step", "now")
+        axis = next(y for y, line in enumerate(chat.screen().splitlines()) if line.startswith("   step"))
+        line = chat.screen().splitlines()[axis]
+        await chat.pilot.click(offset=(line.index("2"), axis - 1))
+        await chat.shows("Step 2 of 3")
+        await chat.pilot.click(offset=(line.index("now"), axis - 1))
+        await chat.hides("Step 2 of 3")

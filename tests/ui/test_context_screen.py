@@ -144,7 +144,7 @@ async def test_context_export_is_the_shared_json(tmp_path: Path) -> None:
         path = run.agent.paths.exports / "context-ses_1.json"
         await run.until(path.exists)
         await run.until(lambda: "Written to" in run.shown())
-        assert json.loads(path.read_text()) == context_json(ContextReport(run.agent.usage))
+        assert json.loads(path.read_text()) == context_json(ContextReport(run.agent.usage), ())
         path.write_text("mine")
         await run.pilot.press("e")
         await run.until(path.with_stem("context-ses_1-2").exists)

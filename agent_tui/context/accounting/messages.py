@@ -18,6 +18,7 @@ from agent_tui.context.accounting.tally import (
     weigh,
 )
 from agent_tui.context.anchor import differences, share_at
+from agent_tui.context.view import is_gone
 from agent_tui.models.calibration import Calibration, Content
 from agent_tui.models.context import Basis
 from agent_tui.models.messages import Message
@@ -185,7 +186,8 @@ def _shares_at(ground: Ground, anchor: Step) -> dict[str, float] | None:
     for item in ground.view[: anchor.sent_count]:
         if item.message.id in results.mentioned:
             state = results.state(anchor.prune_ids, item.message.id)
-            then.append(SentMessage(*results.sent(item.stored or item.message, state)))
+            made = SentMessage(*results.sent(item.stored or item.message, state))
+            then += [] if is_gone(made.key) else [made]
         else:
             then.append(item)
     fixed = anchor.fixed_fingerprint or inputs.fixed_fingerprint
@@ -260,11 +262,11 @@ def measure_next(ground: Ground, measured: Measured) -> None:
 
 
 def removed(ground: Ground, measured: Measured) -> Change:
-    """Known cost of what was cleared or clipped since the anchor, less what stands in its place."""
+    """Known cost of what was cleared, clipped or dropped since the anchor, less what stands in its place."""
     anchor = ground.anchor
     if anchor is None:
         return NO_CHANGE
-    return _removed_from(ground, measured, anchor.sent_count, anchor.prune_ids, None, ground.calibration)
+    return _removed_from(ground, measured, end_of(anchor), anchor.prune_ids, None, ground.calibration)
 
 
 def _add_answer(ground: Ground, measured: Measured, step: Step, reading: Reading) -> None:
@@ -273,6 +275,13 @@ def _add_answer(ground: Ground, measured: Measured, step: Step, reading: Reading
     usage = step.counted
     output = usage.output if usage is not None else 0
     tokens, reported = reasoning_of(ground, weighed.message)
+    if weighed.message.id in ground.results.mentioned:
+        words, rough = output - tokens, reasoning_content(ground, weighed.message, 1.0).rough
+        tally.values[weighed.message.id] = (words, weighed.message.id, Content(rough=rough))
+    if is_gone(weighed.key):
+        tally.end = index + 1
+        measured.turn.append(weighed.message.id)
+        return
     counted = round(tokens * ground.reasoning.counted(weighed.message.id))
     value = output - tokens + counted
     rest: list[tuple[MessageRowId, int]] = [(kind, weight) for kind, weight in weighed.weights if kind != "reasoning"]

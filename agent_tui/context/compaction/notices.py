@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from agent_tui.context.accounting.lost import LostReasoning, lost_text, lost_words
 from agent_tui.context.accounting.next_input import min_output, over_limit, room_for_answer
-from agent_tui.context.compaction.plan import UNDO, UNDO_EDIT, CompactionPlan, CompactionReason, records_of
+from agent_tui.context.compaction.plan import (
+    UNDO,
+    UNDO_EDIT,
+    CompactionPlan,
+    CompactionReason,
+    Picture,
+    expected_message,
+    records_of,
+    stays_whole,
+)
 from agent_tui.context.compaction.summary import facts_text, kept_text, sizes_text
 from agent_tui.context.tokens import char_tokens, round_up
 from agent_tui.models.context import ContextUsage
@@ -12,6 +23,9 @@ from agent_tui.models.messages import new_id
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Cost
 from agent_tui.text.numbers import duration, interval, money, percent, plural, tokens, whole_percent
+
+if TYPE_CHECKING:
+    from agent_tui.context.compaction.worth import PlanPrice
 
 WARNING_SHARE = 0.8
 """Of the limit; from here on the user is told once."""
@@ -216,24 +230,41 @@ def _does_not_fit(usage: ContextUsage, model: str) -> str:
     return f"The conversation ({_total(usage)}) does not fit {model} (limit {limit} of {window})"
 
 
+def fold_text(plan: CompactionPlan, after: ContextUsage, price: PlanPrice, lost: LostReasoning | None) -> str:
+    """The line before a fold: what it takes away, what it leaves, and its price."""
+    count = plural(len(plan.summary.message_ids) if plan.summary is not None else 0, "message")
+    freed = f"{tokens(plan.before - after.total, True)} tokens less in every request"
+    parts = [f"Folds {count} ({tokens(plan.folded_tokens, True)}) into a summary: {freed}"]
+    parts += [said] if (said := price.line()) else []
+    return f"{' · '.join(parts)}. {lost_text(lost, would=True)}".rstrip()
+
+
 def preview_text(plan: CompactionPlan, by: str = "") -> str:
-    """Returns the preview of a plan: what goes, what stays, and the expected numbers; for ``/compact preview``. ``by``
+    """Returns ``preview_of`` without its numbers."""
+    return preview_of(plan, plan.usage_after((), None), by).say
+
+
+def preview_of(plan: CompactionPlan, usage: ContextUsage, by: str = "", price: PlanPrice | None = None) -> Picture:
+    """Returns what a plan would do: what goes, what stays, and the expected numbers; for ``/compact preview``. ``by``
     says that and how the provider compacts by itself."""
     if plan.action in ("nothing", "not_worth_it") or plan.expected_after is None:
         head = "Nothing to compact" if plan.action == "nothing" else "Not worth it"
         if plan.stuck:
             head = "No compaction can make room"
-        return f"{head}: {plan.why}."
+        return Picture(usage, None, f"{head}: {plan.why}.")
     limit = f" (limit {tokens(plan.limit, False)})" if plan.limit is not None else ""
     now, afterwards = tokens(plan.before, plan.before_estimated), tokens(plan.expected_after, True)
     lines = [f"Now {now}, afterwards expected {afterwards}{limit}."]
+    if price is not None and (said := price.line()):
+        lines.append(f"Costs: {said}.")
     if plan.pruning.cleared:
         lines.append(f"Goes: {plural(len(plan.pruning.cleared), 'old tool result')}, sent as a placeholder.")
     if plan.pruning.clips:
         lines.append(f"Goes: the middle of {plural(len(plan.pruning.clips), 'large tool result')}, cut to size.")
     summary, record_id = plan.summary, new_id("rec")
-    message = summary.message({}, record_id, 0.0) if summary is not None else None
+    message = expected_message(summary, record_id) if summary is not None else None
     records = records_of(plan, 0.0, "", record_id, message)
+    whole = stays_whole(plan.view_after(records, message))
     if summary is not None:
         earlier = " and the previous summary" if summary.previous is not None else ""
         if summary.left_out:
@@ -241,7 +272,7 @@ def preview_text(plan: CompactionPlan, by: str = "") -> str:
         else:
             lines.append(f"Goes: {plural(len(summary.fresh), 'message')}{earlier}, replaced by one summary.")
             lines += [by] if by else []
-        lines.append(f"Stays word for word: the newest {plural(len(summary.kept), 'message')}.")
+        lines.append(f"Stays word for word: {'' if summary.fold else 'the newest '}{plural(whole, 'message')}.")
         if summary.user_messages:
             own = len(summary.user_messages)
             total = plural(own + bool(summary.user_cut) + summary.user_left_out, "message")
@@ -262,9 +293,9 @@ def preview_text(plan: CompactionPlan, by: str = "") -> str:
     if summary is None or summary.left_out:
         lines.append("No model call is needed.")
     if summary is None:
-        lines.append("Stays: every message and every tool call.")
+        lines.append(f"Stays: every message and every tool call, {plural(whole, 'message')} word for word.")
     lost = lost_text(plan.lost(records, message), would=True)
     if lost:
         lines.append(lost)
     lines.append(f"Nothing is deleted; {UNDO} takes it back.")
-    return "\n".join(lines)
+    return Picture(usage, plan.usage_after(records, message), "\n".join(lines))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.inputs import ContextInputs, edited_view
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.answers import DONE, model_sections
@@ -17,7 +17,17 @@ from agent_tui.context.tokens import char_tokens, round_up
 from agent_tui.context.view import CLEARED_SUFFIX, INTERRUPTED_SUFFIX, build_view, for_model
 from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.messages import APPROVED, RECALL_TOOL, Message, OwnItems, Part, SummaryPart, TextPart, new_id
+from agent_tui.models.messages import (
+    APPROVED,
+    RECALL_TOOL,
+    Message,
+    OwnItems,
+    Part,
+    SummaryPart,
+    TextPart,
+    new_id,
+    summary_text,
+)
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.records import dataclass
@@ -208,6 +218,12 @@ class SummaryPlan:
             made.provider_metadata = {"own": to_dict(replace(own, beside=beside, counted=counted))}
         return Message(new_id("sum"), "user", [made, *carried], created=created)
 
+    def goes(self, view: Sequence[SentMessage]) -> list[str]:
+        """Ids of what is sent now and would not be with this summary, earlier summaries included."""
+        kept, ids = frozenset(self.kept_ids), frozenset(self.message_ids)
+        ours = (item.message for item in view if item.message.id not in kept)
+        return [m.id for m in ours if m.id in ids or any(isinstance(part, SummaryPart) for part in m.parts)]
+
     def with_facts(self, facts: tuple[Fact, ...], view: Sequence[SentMessage], tokens: float) -> SummaryPlan:
         """The plan with the facts of the messages that go and, of those in ``view``, the ones that stay; ``tokens`` are
         for what is added."""
@@ -312,7 +328,7 @@ class CompactionPlan:
 
     def usage_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextUsage:
         """The calculator's answer for the conversation with these further records."""
-        return calculate_context_usage(self._inputs_after(records, summary))
+        return calculate_context_usage(self.inputs_after(records, summary))
 
     def lost(self, records: Sequence[CompactionRecord], summary: Message | None) -> LostReasoning | None:
         """The reasoning that is no longer sent with these further records."""
@@ -321,11 +337,38 @@ class CompactionPlan:
             UNDO_EDIT if self.reason == "edit" else UNDO, replace(self.inputs, records=[*self.inputs.records, *undone])
         )
         turn_open = self.reason in ("auto", "overflow")
-        return lost_reasoning(self.inputs, self._inputs_after(records, summary), way, turn_open=turn_open)
+        return lost_reasoning(self.inputs, self.inputs_after(records, summary), way, turn_open=turn_open)
 
-    def _inputs_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextInputs:
+    def inputs_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextInputs:
+        """What the calculator is given for it."""
         every, view = [*self.inputs.records, *records], self.view_after(records, summary)
-        return replace(self.inputs, view=view, records=every)
+        summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
+        edited = edited_view(view, self.whole, every, summaries, self.inputs.steps, self.inputs.model)
+        return replace(self.inputs, view=view, records=every, edited=edited)
+
+
+def expected_message(summary: SummaryPlan, record_id: str) -> Message:
+    """The summary as far as it is known before a model wrote its sections, as long as it is with their budget."""
+    message = summary.message({}, record_id, 0.0)
+    message.raw_tokens = int(char_tokens(summary_text(message))) + summary.tokens
+    return message
+
+
+@dataclass(slots=True, frozen=True)
+class Picture:
+    """A compaction, made or only planned: the next input before it and ``after`` it, and what there is to ``say``.
+    Without ``after`` it changes nothing, or is not known any more."""
+
+    before: ContextUsage
+    after: ContextUsage | None
+    say: str
+
+
+def stays_whole(view: Sequence[SentMessage]) -> int:
+    """Returns how many of the messages that are sent are so word for word: no summary, and nothing cleared or cut."""
+    return sum(
+        item.stored is None and not any(isinstance(part, SummaryPart) for part in item.message.parts) for item in view
+    )
 
 
 def assembled_text(summary: Message) -> str:

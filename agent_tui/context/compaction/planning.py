@@ -21,18 +21,20 @@ from agent_tui.context.compaction.plan import (
     Pruning,
     ReadFacts,
     SummaryPlan,
+    cut_at_or_before,
+    expected_message,
     facts_of,
     plan_clearing,
     pruned_just_now,
     records_of,
 )
 from agent_tui.context.compaction.situation import USER_SHARE, Situation
-from agent_tui.context.tokens import char_tokens
 from agent_tui.context.view import plan_clips
+from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.messages import Message, new_id, pinned_text, summary_text
+from agent_tui.models.messages import Message, new_id, pinned_text
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.text.numbers import percent, tokens
+from agent_tui.text.numbers import percent, plural, tokens
 
 WORTH_SUMMARISING = 0.10
 """A call is the better means only where what it would summarise takes at least this share of the limit."""
@@ -74,7 +76,7 @@ def plan_without_model(
     summaries = {**plan.summaries, **({summary.id: summary} if summary is not None else {})}
     inputs = replace(plan.inputs, records=every)
     if records:
-        inputs = replace(inputs, view=plan.view_after(records, summary))
+        inputs = plan.inputs_after(records, summary)
     usage = calculate_context_usage(inputs)
     made = plan_compaction(inputs, usage, plan.whole, summaries, reason=plan.reason, without_model=True, read=plan.read)
     earlier = next((r for r in records if r.kind == "prune"), None)
@@ -215,9 +217,7 @@ class _Planner:
         record_id = new_id("rec")
         message = None
         if summary is not None:
-            message = summary.message({}, record_id, 0.0)
-            # What is known of its text, plus the budget of the sections that a model will write.
-            message.raw_tokens = int(char_tokens(summary_text(message))) + summary.tokens
+            message = expected_message(summary, record_id)
         records = records_of(plan, 0.0, "", record_id, message)
         after = plan.usage_after(records, message)
         return replace(plan, expected_after=after.total, fits=s.fits(after), why=self._why(after.total), read=s.read)
@@ -274,3 +274,72 @@ class _Planner:
             after, limit = tokens(best.expected_after or 0, True), tokens(s.usage.limit or 0, False)
             why = f"{after} would be left, still over the limit of {limit}"
         return replace(self._plan("not_worth_it", why), expected_after=best.expected_after)
+
+
+UNKNOWN = "No message {id} is in this conversation: it may be of another session, or of a branch that was left."
+OPEN = "The model has not answered that yet: what it is working on cannot be folded."
+
+
+def fold_range(situation: Situation, first_id: str, last_id: str) -> tuple[int, int]:
+    """Returns where the range between two messages begins and ends (the place behind its last), in either order. The
+    messages may be summaries that are sent. It is made as much larger as it takes to part no call from its result, and
+    no summary from a part of what it stands for; what is still open stays outside. Raises AgentError."""
+    s = situation
+    stands = {record.summary_id: record for record in s.force}
+    places = {message.id: place for place, message in enumerate(s.path)}
+    found: list[int] = []
+    for message_id in (first_id, last_id):
+        ids = stands[message_id].message_ids if message_id in stands else [message_id]
+        if unknown := [i for i in ids if i not in places]:
+            raise AgentError(UNKNOWN.format(id=unknown[0]))
+        found += [places[i] for i in ids]
+    start, end = min(found), max(found) + 1
+    if start >= s.tail:
+        raise AgentError(OPEN)
+    grown = None
+    while grown != (start, end):
+        grown = start, end
+        start = cut_at_or_before(s.cuts, start)
+        end = min(s.tail, next(place for place in range(end, len(s.cuts)) if s.cuts[place]))
+        for record in s.force:
+            inside = [places[i] for i in record.message_ids]
+            if any(start <= place < end for place in inside):
+                start, end = min(start, *inside), max(end, max(inside) + 1)
+    return start, end
+
+
+def plan_fold(situation: Situation, first_id: str, last_id: str, focus: str = "") -> CompactionPlan:
+    """Returns the plan of a fold of the range between two messages; raises AgentError where there is nothing to gain,
+    and as ``fold_range``."""
+    s = situation
+    start, end = fold_range(s, first_id, last_id)
+    summary = s.fold(start, end)
+    sent = summary.goes(s.inputs.view)
+    part = sum(s.tokens.get(i, 0) for i in {*sent, *summary.message_ids})
+    if not summary.fresh or (len(sent) == 1 and sent[0] in {record.summary_id for record in s.force}):
+        raise AgentError("These messages are a summary already.")
+    plan = CompactionPlan(
+        "summary",
+        "edit",
+        "asked for",
+        s.before,
+        None,
+        s.usage.limit,
+        Pruning(),
+        summary,
+        s.inputs,
+        s.path,
+        s.summaries,
+        s.whole,
+        focus,
+        before_estimated=s.usage.approximate,
+        read=s.read,
+        folded_tokens=part,
+    )
+    record_id = new_id("rec")
+    message = expected_message(summary, record_id)
+    after = plan.usage_after(records_of(plan, 0.0, "", record_id, message), message)
+    if after.total >= s.before:
+        count = plural(len(summary.message_ids), "message")
+        raise AgentError(f"A summary of {count} would be no shorter than the {tokens(part, True)} they take.")
+    return replace(plan, expected_after=after.total)

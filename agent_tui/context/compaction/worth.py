@@ -270,3 +270,55 @@ def expected_length(plan: CompactionPlan) -> int:
     most = plan.summary.tokens if plan.summary is not None else 0
     made = [step.counted.output for step in plan.inputs.steps if step.kind == "compaction" and step.counted is not None]
     return min(most, round(statistics.median(made[-RECENT:]))) if made else most
+
+
+def _about(usd: float) -> str:
+    said = money(usd)
+    return said if said.startswith("<") else f"~{said}"
+
+
+@dataclass(slots=True, frozen=True)
+class PlanPrice:
+    """Dollars that a plan is expected to cost: ``call`` for the summary; ``anew`` more (or, below 0, less) for the next
+    request, as what is behind the change is read anew, ``cold`` the same where nothing is in the cache anyway;
+    ``saved`` by each later step. None where no price is known. ``behind``: tokens that are read anew."""
+
+    call: float | None
+    anew: float | None
+    cold: float | None
+    saved: float | None
+    behind: int
+
+    def line(self) -> str:
+        """``~$0.02 for the summary · ~30.2k behind it are read anew, $0.01 more · each later step $0.003 less``; what
+        does not apply is left out."""
+        parts = [f"{_about(self.call)} for the summary"] if self.call else []
+        if self.behind:
+            more = "" if not self.anew or self.anew < 0 else f", {_about(self.anew)} more"
+            parts.append(f"{tokens(self.behind, True)} behind it are read anew{more}")
+        if self.saved and self.saved > 0:
+            parts.append(f"each later step {_about(self.saved)} less")
+        return " · ".join(parts)
+
+
+def plan_price(plan: CompactionPlan, usage: ContextUsage, prices: Prices, call: float | None, hour: bool) -> PlanPrice:
+    """Returns the price of a plan that does something. ``usage`` is the calculator's answer as things are, ``call`` the
+    expected price of the summary."""
+    after = usage.total if plan.expected_after is None else plan.expected_after
+    costs, read = message_tokens(usage), expected_read(usage)
+    changed = {*plan.pruning.cleared, *plan.pruning.clips}
+    changed.update(() if plan.summary is None else plan.summary.goes(plan.inputs.view))
+    before = sum(row.tokens for row in usage.rows if row.id != MESSAGES.id)
+    for item in plan.inputs.view:
+        if item.message.id in changed:
+            break
+        before += costs.get(item.message.id, 0)
+
+    def more(then: int, now: int) -> float | None:
+        first = priced_call(prices, after, min(after, then), 0, hour).usd
+        second = priced_call(prices, usage.total, min(usage.total, now), 0, hour).usd
+        return None if first is None or second is None else first - second
+
+    later = more(after, usage.total)
+    behind = max(0, after - before) if read > before else 0
+    return PlanPrice(call, more(min(read, before), read), more(0, 0), None if later is None else -later, behind)

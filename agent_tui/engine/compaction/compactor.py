@@ -24,9 +24,8 @@ from agent_tui.context.compaction.answers import (
     with_unknown_paths,
 )
 from agent_tui.context.compaction.facts import FactReader
-from agent_tui.context.compaction.folding import plan_fold
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, SummaryPlan, message_tokens, records_of
-from agent_tui.context.compaction.planning import plan_compaction, plan_without_model
+from agent_tui.context.compaction.planning import plan_compaction, plan_fold, plan_without_model
 from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.tokens import char_tokens, message_text_for_count
 from agent_tui.context.view import DROPPED_SUFFIX
@@ -51,7 +50,6 @@ from agent_tui.models.requests import Counter, ModelInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import NO_COST
 from agent_tui.providers.catalog import own_compaction
-from agent_tui.providers.dialects.shared import is_summary
 from agent_tui.records import dataclass
 from agent_tui.text.clean import printable_line
 
@@ -446,10 +444,7 @@ class OwnCompactions:
             costs = message_tokens(plan.usage_after((), None))
             staying = sum(costs.get(message_id, 0) for message_id in summary.kept_ids)
             answer = max(summary.tokens, MIN_SUMMARY_OUTPUT)
-            gone = {sent.message.id for sent in plan.inputs.view if is_summary(sent.message)}.difference(
-                summary.kept_ids
-            )
-            return own_call(runtime, gone.union(summary.message_ids), plan.before - staying, answer)
+            return own_call(runtime, summary.goes(plan.inputs.view), plan.before - staying, answer)
         if why and why not in self._told and emit is not None:
             self._told.add(why)
             emit(Notice("info", notices.own_not_used_text(why), "native_compaction"))

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from agent_tui.context.accounting.lost import lost_reasoning, lost_text
 from agent_tui.context.accounting.spending import first_broken
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.folding import FoldPrice, fold_price
-from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_text, undone_text
-from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, assembled_text, undo_target
+from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_of, undone_text
+from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, Picture, assembled_text, undo_target
 from agent_tui.context.compaction.worth import (
+    PlanPrice,
     Worth,
     cheaper_form,
-    expected_read,
     hopeless,
     pace_of,
+    plan_price,
     summary_call,
     worth_of,
 )
@@ -85,6 +85,7 @@ class CompactionService:
         self._waited_for = self._refused = False
         self._early_plan: CompactionPlan | None = None
         self._planning = Planning(runtime.conversation)
+        self._folds: dict[asyncio.Future[str], tuple[tuple[str, str], str]] = {}
         self._own = OwnCompactions(runtime)
 
     def turn_started(self, emit: Emit) -> None:
@@ -102,6 +103,8 @@ class CompactionService:
         """Compacts while the numbers say so; returns why the step cannot be sent, or None when it can. What there is
         to say of that waits for ``tell``."""
         self._line = None
+        while self._folds:
+            await self._fold_next()
         while True:
             usage = self._runtime.usage()
             decision = self.auto.before_step(usage)
@@ -127,6 +130,27 @@ class CompactionService:
         line, self._line = self._line, None
         if line is not None and not (refused and line.code == "not_compacted" and self.auto.broke_budget):
             self._emit(line)
+
+    def fold_later(self, fold: tuple[str, str], focus: str) -> asyncio.Future[str]:
+        """Folds a range before the next step; the future is for the line that the user is told."""
+        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._folds[done] = fold, focus
+        return done
+
+    def forget_fold(self, done: asyncio.Future[str]) -> bool:
+        """Takes back what ``fold_later`` was asked for; False where it has begun."""
+        return self._folds.pop(done, None) is not None
+
+    async def _fold_next(self) -> None:
+        done, (fold, focus) = next(iter(self._folds.items()))
+        del self._folds[done]
+        try:
+            result = await self.compact("edit", self._emit, focus, fold=fold)
+            done.set_result(result.text)
+        except AgentError as error:
+            done.set_exception(error)
+        finally:
+            done.cancel()
 
     async def after_overflow(self, said: str) -> str | None:
         """The provider said the request was too long (``said``): one compaction a step, then None when a retry makes
@@ -409,22 +433,31 @@ class CompactionService:
         self.offers.settle(self.point, done=done)
         self._save_state()
 
-    async def preview(self, focus: str = "") -> str:
-        """Returns what ``/compact`` would do now, without a model call."""
-        plan = await self._planning.plan(self._runtime.inputs(), self._runtime.usage(), focus=focus)
+    async def preview(self, focus: str = "", known: ContextUsage | None = None) -> Picture:
+        """Returns what ``/compact`` would do now. ``known`` is the calculator's answer with its forecast."""
+        usage = known or self._runtime.usage()
+        plan = await self._planning.plan(self._runtime.inputs(), usage, focus=focus)
         if plan is None:
-            return "Planning it was cancelled."
-        return await asyncio.to_thread(preview_text, plan, self._own.preview(plan))
+            return Picture(usage, None, "Planning it was cancelled.")
+        price = await self._price_of(plan, usage)
+        return await asyncio.to_thread(preview_of, plan, usage, self._own.preview(plan), price)
 
-    async def plan_fold(self, first: str, last: str, focus: str = "") -> tuple[CompactionPlan, FoldPrice]:
-        """Returns what folding the range between two messages would do now, and its price, without a model call. Raises
-        AgentError where it cannot be folded."""
-        runtime, usage = self._runtime, self._runtime.usage()
-        plan = await self._planning.plan(runtime.inputs(), usage, "edit", focus, fold=(first, last))
+    async def plan_fold(
+        self, fold: tuple[str, str], focus: str, usage: ContextUsage
+    ) -> tuple[CompactionPlan, PlanPrice]:
+        """Returns what folding a range would do now, and its price, without a model call. Raises AgentError."""
+        plan = await self._planning.plan(self._runtime.inputs(), usage, "edit", focus, fold=fold)
         if plan is None:
             raise AgentError("Planning it was cancelled.")
-        call = self._price(self._writer(plan, usage), plan, usage)
-        return plan, fold_price(plan, usage, runtime.info.prices, expected_read(usage), call)
+        return plan, await self._price_of(plan, usage)
+
+    async def _price_of(self, plan: CompactionPlan, usage: ContextUsage) -> PlanPrice:
+        """What a plan costs, and what it saves."""
+        info, model = self._runtime.info, await self._configured_model(_unheard)
+        hour = info.spec.cache_ttl == "1h"
+        writer = self._runtime if model is not None else self._writer(plan, usage)
+        call = self._price(writer, plan, usage) if model is None else summary_call(plan, usage, model.prices, hour).usd
+        return plan_price(plan, usage, info.prices, call, hour)
 
     async def ledger(self, operation_id: str) -> Ledger:
         """Returns where each fact of the messages that a compaction replaced stands in what is sent now."""

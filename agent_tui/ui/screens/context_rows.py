@@ -80,7 +80,7 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 def bar_of(part: int, whole: int, cells: int) -> str:
     """``part`` of ``whole`` as a bar of at most ``cells`` cells, to the eighth of one; what is not nothing is seen."""
-    eighths = max(1 if part > 0 else 0, min(8 * cells, round(8 * cells * part / whole))) if whole > 0 else 0
+    eighths = min(8 * cells, max(1 if part > 0 else 0, round(8 * cells * part / whole))) if whole > 0 else 0
     full, rest = divmod(max(0, eighths), 8)
     return EIGHTHS[8] * full + (EIGHTHS[rest] if rest else "")
 

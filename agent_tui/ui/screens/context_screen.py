@@ -262,7 +262,7 @@ class ContextScreen(Guarded, Screen[None]):
         if self._is_past():
             return
         try:
-            self._read("What a compaction would do", await self.agent.compaction.preview())
+            self._read("What a compaction would do", (await self.agent.compaction.preview()).say)
         except AgentError as error:
             self.view.say(str(error))
 
@@ -288,7 +288,10 @@ class ContextScreen(Guarded, Screen[None]):
 
         at = self.travel.at
         data = (
-            context_json(replace(self.view.moment, steps=self.agent.conversation.steps))
+            context_json(
+                replace(self.view.moment, steps=self.agent.conversation.steps),
+                {message.id for message in self.agent.conversation.path},
+            )
             if at is None
             else past_json(self.travel.view())
         )

@@ -193,7 +193,7 @@ def _key(key: str, what: str, paint: Paint) -> list[Piece]:
 LEAST_WIDTH = 3
 LEAST_STEPS = 2
 """Steps from which on there is a timeline: before, one bar shows what there is."""
-CHART = ((50, 16), (40, 12), (36, 10), (30, 7), (24, 6), (22, 5))
+CHART = ((60, 26), (50, 20), (40, 12), (36, 10), (30, 7), (24, 6), (22, 5))
 """Lines of a screen, and how many of them are the timeline's columns; one line of it on lower screens."""
 
 

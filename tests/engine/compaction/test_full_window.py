@@ -106,7 +106,7 @@ async def test_the_preview_is_what_is_carried_out(tmp_path: Path) -> None:
         await agent.context.ready()
         for number in range(6):
             await turn(agent, f"{number}: " + said(300), seen)
-        preview = await agent.compaction.preview()
+        preview = (await agent.compaction.preview()).say
         await agent.compaction.now()
         (ended,) = [e for e in seen.of(CompactionEnded) if e.outcome == "done"][-1:]
         kept = ended.records[-1].kept_messages

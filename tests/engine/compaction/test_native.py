@@ -422,7 +422,7 @@ async def test_a_cancelled_one_changes_nothing_and_its_step_is_kept(tmp_path: Pa
 @BOTH
 async def test_the_preview_says_who_compacts_and_asks_nobody(tmp_path: Path, maker: str) -> None:
     async with talked(tmp_path, maker) as (agent, _, server):
-        assert f"Compacted by {maker} itself (native)" in await agent.compaction.preview()
+        assert f"Compacted by {maker} itself (native)" in (await agent.compaction.preview()).say
         assert not server.asked
 
 

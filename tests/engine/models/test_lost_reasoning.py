@@ -175,7 +175,7 @@ async def test_a_compaction_loses_what_undoing_it_brings_back(worker: WorkerClie
         for _ in range(5):
             await w.talk()
         expected = await w.talk()
-        preview = next(line for line in (await w.agent.compaction.preview()).splitlines() if "reasoning" in line)
+        preview = next(line for line in (await w.agent.compaction.preview()).say.splitlines() if "reasoning" in line)
         assert "would no longer be sent; /compact undo would bring them back." in preview
         await w.agent.compaction.now()
         [done] = [e for e in w.seen.of(CompactionEnded) if e.outcome == "done"]
