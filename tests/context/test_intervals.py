@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_tui.commands.report import ContextReport, accuracy_line
+from agent_tui.commands.bookkeeping import accuracy_line, report_text
+from agent_tui.commands.report import ContextReport
 from agent_tui.commands.report_json import context_json
 from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.accounting.usage import calculate_context_usage
@@ -37,7 +38,7 @@ def test_what_is_measured_is_exact_and_all_that_is_added_makes_it_less_sure() ->
     conversation = measured()
     usage = conversation.usage()
     assert (usage.low, usage.total, usage.high) == (5_050, 5_050, 5_050)
-    assert "±" not in ContextReport(usage).text()
+    assert "±" not in report_text(ContextReport(usage))
     before = 0
     for _ in range(5):
         conversation.say(raw=400)
