@@ -359,7 +359,12 @@ class FakeCompaction(Part, CompactionControl):
         return Ledger()
 
     async def preview(self, focus: str = "") -> Picture:
-        return Picture(self._agent.usage, None, "Would summarise 12 messages.")
+        return Picture(
+            "Would summarise 12 messages.",
+            {"tools": 900, "messages": 8_000},
+            {"tools": 900, "messages": 1_200, "summary": 700},
+            9_000,
+        )
 
     async def undo(self) -> None:
         self._agent.calls.append(("compact_undo", None))
