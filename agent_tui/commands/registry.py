@@ -114,9 +114,9 @@ class Completion:
 
 
 ORDER = (
-    *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy", "status"),
-    *("usage", "budget", "permissions", "trust", "pin", "pins", "unpin", "picture", "thinking", "theme"),
-    *("vim", "config", "init", "queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
+    *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "handoff", "export"),
+    *("copy", "status", "usage", "budget", "permissions", "trust", "pin", "pins", "unpin", "picture", "thinking"),
+    *("theme", "vim", "config", "init", "queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
 )
 """The names in the order of the help."""
 

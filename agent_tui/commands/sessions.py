@@ -202,6 +202,23 @@ async def fork(agent: Agent, args: str) -> CommandResult:
     )
 
 
+@command("handoff", args="GOAL")
+async def handoff(agent: Agent, args: str) -> CommandResult:
+    """Goes on in a new session, with a brief of this one that you read first.
+
+    The model writes what the goal needs; your rules, what else was said and decided and the files that were used are
+    added from the conversation itself. Nothing is sent before you press Enter, and this session stays as it is.
+    """
+    from agent_tui.commands.mentions import unnamed
+
+    if not args:
+        return Text("What is the new session for? /handoff GOAL", error=True)
+    own = "\n".join([args, *(message.text for message in agent.conversation.path if message.role == "user")])
+    brief = await agent.handoff.begin(args)
+    text = args + await asyncio.to_thread(unnamed, brief.text.removeprefix(args), own, agent.cwd)
+    return Text(brief.line, then=text)
+
+
 EXPORTS = {
     "json": "everything, with provider metadata, steps and compactions",
     "md": "the conversation as Markdown",

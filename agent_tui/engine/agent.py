@@ -12,6 +12,7 @@ from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.draft import Drafting
 from agent_tui.engine.edits import Edits
 from agent_tui.engine.extensions import Trusting
+from agent_tui.engine.handoff import Handoff
 from agent_tui.engine.model_control import ModeControl, ModelControl
 from agent_tui.engine.pins import Pins
 from agent_tui.engine.questions import PermissionDesk, QuestionDesk
@@ -64,6 +65,7 @@ class Agent:
         self.draft = Drafting(state, context, self.waiting, relay)
         """How much what is written and not sent yet will take."""
         self.sessions = SessionControl(state, binder, context, self.waiting, self.turns, self.toolbox, self.background)
+        self.handoff = Handoff(state, context, self.turns, self.sessions)
         self.compaction = CompactionControl(state, context, self.turns)
         self.branches = BranchControl(state, context, self.turns, self.toolbox)
         self.models = ModelControl(state, binder, context, self.turns)

@@ -351,6 +351,20 @@ class Conversation:
         if not self.read_only:
             self.save_info()
 
+    def links(self) -> list[str]:
+        """Returns a line for each session that this one goes on from with a brief, or that goes on from it so."""
+        state, sessions = self.info.state, self.store.sessions
+        ways = [("from", "goes back there", state.handed_from or "")]
+        ways += [("to", "goes on there", session_id) for session_id in state.handed_to]
+        lines = []
+        for way, goes, session_id in ways:
+            # One that was left before its brief was sent is gone.
+            if sessions.exists(session_id):
+                info = sessions.get(session_id)
+                name = printable_line(info.title or info.preview, 80) or "a new session"
+                lines.append(f"Handed off {way} “{name}”: /resume {session_id} {goes}.")
+        return lines
+
     def keep_state(self, state: SessionState) -> None:
         """The same where that works now; else it is stored with what is stored next, and the log says why."""
         if state != self.info.state:

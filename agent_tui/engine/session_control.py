@@ -255,6 +255,8 @@ class SessionControl:
         if conversation.read_only:
             publish(Notice("warning", READ_ONLY, "read_only"))
         self.tell_missing()
+        for line in conversation.links():
+            publish(Notice("info", line, "handoff"))
         if conversation.info.state.going is not None and not conversation.read_only:
             publish(Notice("warning", CUT_OFF, "branch_cut_off"))
 

@@ -54,6 +54,10 @@ class SessionState:
     """Those the user named; they and what was read outside tell what may leave the machine unasked."""
     read_outside: tuple[str, ...] = ()
     """What of outside the project was read, in words."""
+    handed_from: str | None = None
+    """The session that this one goes on from with a brief."""
+    handed_to: tuple[str, ...] = ()
+    """Those that go on from this one so, the newest last."""
     newer: Mapping[str, JSON] = field(default_factory=lambda: _NOTHING, hash=False)
     """What a later version keeps beside these, written back as it was found."""
 

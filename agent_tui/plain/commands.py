@@ -241,8 +241,10 @@ class Commands:
                 self._sender.problem(text)
             case registry.Text(text, foreign=True):
                 self._writer.quote(text, indent="  ")
-            case registry.Text(text):
+            case registry.Text(text, then=then):
                 self._writer.say(text)
+                if "\n" in then:
+                    self._sender.give_back(then)
             case OpenScreen():
                 await self._open(result)
             case registry.Copy(text, what):

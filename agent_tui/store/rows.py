@@ -219,6 +219,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "going": (str, type(None)),
     "named_hosts": (list,),
     "read_outside": (list,),
+    "handed_from": (str, type(None)),
+    "handed_to": (list,),
 }
 """Every key with the types its value may have; each is a field of ``SessionState``."""
 
@@ -267,6 +269,8 @@ def _fits(key: str, value: JSON) -> bool:
         return False
     match key:
         case "pinned" | "pinned_messages" | "drops_waiting" | "named_hosts" | "read_outside" | "compaction_asked":
+            return all(isinstance(text, str) for text in value)
+        case "handed_to":
             return all(isinstance(text, str) for text in value)
         case "compaction_failures" | "compaction_unanswered":
             return bool(value >= 0)

@@ -25,6 +25,8 @@ FULL = SessionState(
     going="msg_2",
     named_hosts=("example.org",),
     read_outside=("/etc/hosts", "/p/\ud800"),
+    handed_from="ses_1",
+    handed_to=("ses_2", "ses_3"),
     newer={"later": {"x": [1]}},
 )
 
@@ -44,6 +46,8 @@ WRONG: dict[str, list[JSON]] = {
     "going": [1, False, ["msg"], {}],
     "named_hosts": [None, "example.org", 1, {}, ["example.org", 1]],
     "read_outside": [None, "/etc/hosts", 1, {}, ["/etc/hosts", None]],
+    "handed_from": [1, False, ["ses"], {}],
+    "handed_to": [None, "ses", {}, [1]],
 }
 
 

@@ -242,7 +242,7 @@ class SummaryCall:
             asked = warm(f"{_question(plan)} {line}".rstrip(), output)
             if asked is None or _dearer(asked.expected, priced_call(model.prices, apart, 0, output, hour)):
                 break
-            second = await self._call(asked.request, model, asked.expected, asked.record)
+            second = await self.call(asked.request, model, asked.expected, asked.record)
             second.judge()
             second.warm = True
             if answer is None or second.why is None:
@@ -257,7 +257,7 @@ class SummaryCall:
 
     async def own(self, model: ModelInfo, asked: WarmCall) -> tuple[SummaryAnswer, OwnItems | None]:
         """Asks the provider for its own compaction; None where there is none in its answer, which then says why."""
-        answer = await self._call(asked.request, model, asked.expected)
+        answer = await self.call(asked.request, model, asked.expected)
         compaction = own_compaction(model)
         if answer.failure is not None or not answer.items or compaction is None:
             why = f"the answer ended ({answer.finish}) without one"
@@ -290,7 +290,7 @@ class SummaryCall:
         if warm is not None and first.warm:
             asked = warm(f"{_question(plan)}\n\n{text}", max(length, MIN_SUMMARY_OUTPUT))
         if asked is not None:
-            answer = await self._call(asked.request, model, asked.expected, asked.record)
+            answer = await self.call(asked.request, model, asked.expected, asked.record)
         else:
             request = self._request(plan, model, text, _system(plan, _words_in(length)), session_id)
             answer = await self._apart(request, model, length)
@@ -359,9 +359,9 @@ class SummaryCall:
         asked to have at most."""
         size, output = request_tokens(request), min(length, request.max_output or length)
         expected = priced_call(model.prices, size, 0, output, model.spec.cache_ttl == "1h")
-        return await self._call(request, model, expected)
+        return await self.call(request, model, expected)
 
-    async def _call(
+    async def call(
         self,
         request: ModelRequest,
         model: ModelInfo,

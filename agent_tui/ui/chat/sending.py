@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 READ_ONLY_HINT = "Read-only: this session is open elsewhere. /fork continues a copy."
 
 
-LONG_COMMANDS = ("compact",)
+LONG_COMMANDS = ("compact", "handoff")
 """Commands that keep the agent busy: what is sent meanwhile waits in the agent's queue, where it can be seen."""
 
 
@@ -193,12 +193,17 @@ class Sender(Part):
         from agent_tui.commands import registry
         from agent_tui.commands.registry import run
 
-        view = self._view
+        view, handoff = self._view, registry.split(line)[0].lower() == "handoff"
+        if handoff and not agent.turns.busy:
+            view.activity.begin("Writing the brief", "Esc to cancel")
         try:
             result = await run(agent, line)
         except AgentError as problem:
             view.say("error", str(problem))
             return
+        finally:
+            if handoff and not agent.turns.busy:
+                view.activity.end()
         match result:
             case registry.Submit(text):
                 # The user's own words alone name files and hosts: the command's text is from a file or a server.
@@ -214,8 +219,8 @@ class Sender(Part):
                     view.transcript.add_block(one_line(line, 80), text, markdown=markdown)
                 else:
                     view.say("info", text)
-                if result.then and not view.prompt.text:
-                    view.prompt.set_text(result.then)
+                if result.then:
+                    view.prompt.offer(result.then)
             case registry.OpenScreen(name, data):
                 view.app.open_screen(name, data)
                 return

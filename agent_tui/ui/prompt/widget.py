@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from agent_tui.completion import Query, query_at
-from agent_tui.ui.prompt.placeholders import Placeholders
+from agent_tui.ui.prompt.placeholders import Placeholders, is_long
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.textual_private.terminal import action_of, wait_after_escape
 
@@ -139,6 +139,17 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         """Empties the prompt (undoable); ↑ shows what stood there, then what was sent last."""
         self.history_file.set_aside(self.whole_text)
         self.set_text("")
+
+    def offer(self, text: str) -> None:
+        """Puts in what the user may want to send next. A short text gives way to what is typed; a long one is there to
+        be read: whole and from its beginning, before what is typed."""
+        typed = self.text
+        if not is_long(text):
+            if not typed:
+                self.set_text(text)
+            return
+        self.replace(f"{text}\n\n{typed}" if typed else text, (0, 0), self.document.end)
+        self.move_cursor((0, 0))
 
     def type_here(self, character: str) -> None:
         """A character that was typed while something else had the focus."""

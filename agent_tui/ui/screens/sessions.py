@@ -252,6 +252,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
             "on another branch (/rewind goes there)" if entry.left_behind else "",
             one_line(info.model, 60),
             "a fork of another session" if info.copied else "",
+            "handed off from another session" if info.state.handed_from else "",
             plural(info.messages, "message") + branches,
             info.id,
             unread,

@@ -1,0 +1,179 @@
+"""A session goes on in a new one, with a brief that the user reads and sends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from agent_tui.commands.mentions import mentions, unnamed
+from agent_tui.commands.registry import Text, run
+from agent_tui.engine.agent import Agent
+from agent_tui.errors import AgentError
+from agent_tui.models.events import Notice
+from agent_tui.models.failure import Failure
+from agent_tui.models.requests import Failed, ModelRequest, StreamItem
+from agent_tui.providers.demo import DemoProvider
+from agent_tui.tools.permissions.reach import hosts_in
+from tests.support.agents import Recorder, parts_for, running
+
+SCRIPT = """
+window = 60_000
+[[step]]
+text = "We decided to use SQLite instead of Postgres because of the single file. See src/store.py."
+[[step]]
+text = "Done."
+"""
+
+GOAL = "Write the migration for the new table"
+
+
+class Failing(DemoProvider):
+    """Answers turns, and fails whatever else it is asked."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        if request.kind == "turn":
+            async for item in super().stream(request):
+                yield item
+        else:
+            yield Failed(Failure("connection", "No connection to the provider."))
+
+
+async def talk(agent: Agent, *texts: str) -> None:
+    for text in texts:
+        agent.turns.submit(text)
+        await agent.turns.join()
+
+
+def notices(recorder: Recorder) -> list[str]:
+    return [notice.text for notice in recorder.of(Notice) if notice.code == "handoff"]
+
+
+RULE = "Never touch the vendor folder, and always run the tests with -x."
+
+
+async def test_the_brief_has_goal_model_rules_and_files_and_both_sessions_name_each_other(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "notes.md").write_text("notes\n")
+    async with running(parts_for(tmp_path / "home", project, script=SCRIPT)) as (agent, recorder):
+        await talk(agent, RULE, "What about the store?")
+        agent.context.pin("notes.md")
+        before = agent.conversation.info.id
+        result = await run(agent, f"/handoff {GOAL}")
+        assert isinstance(result, Text)
+        assert result.then.startswith(f"{GOAL}\n\nThis goes on from an earlier session, “")
+        assert RULE in result.then
+        assert before in result.then
+        assert "SQLite instead of Postgres" in result.then
+        assert agent.conversation.info.id != before
+        assert not agent.conversation.path, "nothing is sent before the user does"
+        assert agent.conversation.info.state.handed_from == before
+        assert not agent.conversation.info.copied
+        assert agent.context.pinned == [str(project / "notes.md")]
+        assert any(row.id == "documents" and row.tokens for row in agent.context.usage().rows)
+        calls = [step for step in agent.store.steps.all(before) if step.kind == "compaction"]
+        assert len(calls) == 1, "one call, on the old session's bill"
+        fresh = agent.conversation.info.id
+        await talk(agent, result.then)
+        await agent.sessions.resume(before)
+        await recorder.until(lambda: any(line.startswith("Handed off to “Write the mig") for line in notices(recorder)))
+        assert agent.conversation.info.state.handed_to == (fresh,)
+        await agent.sessions.resume(fresh)
+        await recorder.until(lambda: any(line.startswith("Handed off from “") for line in notices(recorder)))
+
+
+async def test_without_a_model_the_facts_alone_are_the_brief_and_that_is_said(tmp_path: Path) -> None:
+    parts = parts_for(
+        tmp_path / "home", tmp_path / "project", script=SCRIPT, provider=lambda counter: Failing(counter, pace=0.0)
+    )
+    async with running(parts) as (agent, recorder):
+        await talk(agent, RULE)
+        brief = await agent.handoff.begin(GOAL)
+        assert RULE in brief.text
+        assert any("facts alone" in line and "No connection" in line for line in notices(recorder))
+
+
+async def test_esc_while_it_is_written_changes_nothing(tmp_path: Path) -> None:
+    reached = asyncio.Event()
+
+    class Silent(DemoProvider):
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+            if request.kind == "turn":
+                async for item in super().stream(request):
+                    yield item
+            else:
+                reached.set()
+                await asyncio.Event().wait()
+
+    parts = parts_for(
+        tmp_path / "home", tmp_path / "project", script=SCRIPT, provider=lambda counter: Silent(counter, pace=0.0)
+    )
+    async with running(parts) as (agent, _):
+        await talk(agent, RULE)
+        info, path = agent.conversation.info.id, list(agent.conversation.path)
+        work = asyncio.create_task(agent.handoff.begin(GOAL))
+        await reached.wait()
+        assert agent.turns.interrupt()
+        with pytest.raises(AgentError, match="nothing has changed"):
+            await work
+        assert (agent.conversation.info.id, agent.conversation.path) == (info, path)
+        assert agent.conversation.info.state.handed_to == ()
+        assert not agent.turns.busy
+
+
+async def test_what_cannot_be_handed_off_is_said(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "project", script=SCRIPT)) as (agent, _):
+        no_goal = await run(agent, "/handoff")
+        assert isinstance(no_goal, Text)
+        assert no_goal.error
+        with pytest.raises(AgentError, match="nothing to hand off"):
+            await agent.handoff.begin(GOAL)
+        agent.turns.submit("hello")
+        with pytest.raises(AgentError, match="while the model works"):
+            await agent.handoff.begin(GOAL)
+        await agent.turns.join()
+
+
+async def test_a_budget_that_is_spent_leaves_the_facts(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "project", script=SCRIPT)) as (agent, recorder):
+        await talk(agent, RULE)
+        agent.budget.set("tokens", 1)
+        brief = await agent.handoff.begin(GOAL)
+        assert RULE in brief.text
+        assert any("facts alone" in line for line in notices(recorder))
+        old = agent.conversation.info.state.handed_from
+        assert old is not None
+        assert not [step for step in agent.store.steps.all(old) if step.kind == "compaction"]
+
+
+async def test_a_session_that_was_left_before_its_brief_was_sent_is_not_named(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "project", script=SCRIPT)) as (agent, recorder):
+        await talk(agent, RULE)
+        before = agent.conversation.info.id
+        await agent.handoff.begin(GOAL)
+        told = len(notices(recorder))
+        await agent.sessions.resume(before)
+        await asyncio.sleep(0)
+        assert len(notices(recorder)) == told or "Handed off to" not in notices(recorder)[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("read @notes.md and @gone.md", "read notes.md and @gone.md"),
+        ("ask @server:thing", "ask server:thing"),
+        ("mail me@example.com, see https://evil.io/x?q=1", "mail me@example.com, see hxxps://evil[.]io/x?q=1"),
+        ("or www.Evil.dev and http://localhost:80/", "or evil[.]dev and hxxp://localhost:80/"),
+        ("see https://known.dev/a", "see https://known.dev/a"),
+    ],
+)
+def test_what_a_model_wrote_names_no_file_and_no_host(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "notes.md").touch()
+    own = "go to https://known.dev"
+    made = unnamed(text, own, tmp_path)
+    assert made == said
+    assert set(hosts_in(made)) <= {"known.dev"}
+    assert all(not (tmp_path / mention.path).exists() for mention in mentions(made))
