@@ -142,8 +142,9 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
         if before is not None and after is not None and after < before:
             prices = inputs.model.prices
             costs = [priced_call(prices, size, size, 0).usd for size in (before, after)]
-            saved = f", ~{money(costs[0] - costs[1])} of its price" if costs[0] and costs[1] is not None else ""
-            about.append(f"Each later step: {tokens(before - after, True)} tokens less{saved}")
+            if costs[0] and costs[1] is not None:
+                saved = f"{tokens(before - after, True)} tokens less, {money(costs[0] - costs[1])} at the cache's price"
+                about.append(f"Each later step: {saved}")
         stacks: list[dict[str, int]] = [{}, {}]
         if len(usages) == 2 and usages[1].total < usages[0].total:
             about.append(f"Stayed word for word: {plural(stays_whole(moments[1].view), 'message')}")

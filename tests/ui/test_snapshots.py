@@ -141,6 +141,9 @@ class TestScreens:
 
         picture(snap_compare, tmp_path, size, look)
 
+    def test_compaction_preview(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        picture(snap_compare, tmp_path, size, opening("compact", data="preview"))
+
     def test_help(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("help"))
 

@@ -49,7 +49,7 @@ class Bars(Lines):
         """Takes at most ``room`` lines of ``width`` cells; returns how many."""
         self._thick = 2 if room >= THICK else 1
         self._legend = _lines_of(changes_of(self.picture), width - LABEL)
-        bars = len(self._bars) * self._thick
+        bars = self._bars_high
         most = max(0, room - LEAST_TEXT - bars - 1)
         if len(self._legend) > most:
             self._legend = self._legend[:most]
@@ -57,11 +57,19 @@ class Bars(Lines):
         self.refresh()
         return self.line_count
 
+    @property
+    def _bars_high(self) -> int:
+        """With a blank line between them where they are high."""
+        return len(self._bars) * self._thick + (self._thick > 1) * max(0, len(self._bars) - 1)
+
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        bars = len(self._bars) * self._thick
+        bars, apart = self._bars_high, self._thick + (self._thick > 1)
         if y < bars:
-            label, stack, number = self._bars[y // self._thick]
-            first = y % self._thick == 0
+            place, row = divmod(y, apart)
+            if row >= self._thick:
+                return []
+            label, stack, number = self._bars[place]
+            first = row == 0
             said = [(f"{label:<{LABEL}}" if first else " " * LABEL, paint("muted"))]
             pieces = [*said, *self._bar(stack, max(4, width - LABEL - NUMBER), paint)]
             return [*pieces, (f" {number}", paint("foreground", bold=True))] if first else pieces
