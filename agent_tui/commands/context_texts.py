@@ -126,21 +126,19 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
     from agent_tui.context.accounting.usage import calculate_context_usage
     from agent_tui.context.compaction.ledger import ledger_text
     from agent_tui.context.compaction.plan import Picture, stays_whole
-    from agent_tui.context.past import around
 
     conversation = agent.conversation
     summary = agent.store.messages.summaries(conversation.info.id).get(record.summary_id or "")
     ledger = await asyncio.to_thread(ledger_text, await agent.compaction.ledger(record.operation_id))
     came_back = agent.compaction.came_back().get(record.operation_id)
-    inputs, path, summaries = agent.runtime.inputs().as_now(), list(conversation.path), dict(conversation.summaries)
+    moments = agent.context.around(record.operation_id)
 
     def draw() -> Picture:
-        moments = around(inputs, path, summaries, record.operation_id)
         usages = [calculate_context_usage(moment) for moment in moments]
         before, after = record.before_tokens, record.after_tokens
         about: list[str] = []
-        if before is not None and after is not None and after < before:
-            prices = inputs.model.prices
+        if moments and before is not None and after is not None and after < before:
+            prices = moments[0].model.prices
             costs = [priced_call(prices, size, size, 0).usd for size in (before, after)]
             if costs[0] and costs[1] is not None:
                 saved = f"{tokens(before - after, True)} tokens less, {money(costs[0] - costs[1])} at the cache's price"

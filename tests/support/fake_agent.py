@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_tui.config import PermissionMode, Settings
+from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.compaction.ledger import Ledger
@@ -198,6 +199,9 @@ class FakeContext(ContextControl):
 
     def part_text(self, fingerprint: str) -> str | None:
         return self.texts.get(fingerprint)
+
+    def around(self, operation_id: str) -> list[ContextInputs]:
+        return []
 
     def history(self) -> History:
         return History(Session({}, [], [], {}))

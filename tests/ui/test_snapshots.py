@@ -70,9 +70,9 @@ def picture(
     assert compare(app, terminal_size=size, run_before=prepare)
 
 
-def opening(name: Opened, *keys: str) -> Look:
+def opening(name: Opened, *keys: str, data: str = "") -> Look:
     async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
-        app.open_screen(name)
+        app.open_screen(name, data)
         async with asyncio.timeout(8):
             while len(app.screen_stack) < 2 or not app.screen.query("#rows"):
                 await pilot.pause()
