@@ -13,7 +13,7 @@ from agent_tui.context.accounting.next_input import output_room
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.answers import FRUITLESS, check_text, with_unknown_paths
 from agent_tui.context.compaction.facts import Fact, FactReader
-from agent_tui.context.compaction.ledger import appended, standing
+from agent_tui.context.compaction.ledger import RULES, appended, standing
 from agent_tui.context.compaction.summary import INPUT_SAFETY, SummaryInput, render_messages, rough_tokens
 from agent_tui.context.compaction.summary_parts import collect_files, file_lines, within
 from agent_tui.context.compaction.worth import cheaper_form
@@ -202,15 +202,18 @@ class Handoff:
         body = pictured(redact(with_unknown_paths({"": said}, known)[""]))
         pinned = [m.text.strip() for m in path if m.id in conversation.info.state.pinned_messages and m.text.strip()]
         own = user_message("\n\n".join([goal, *pinned]))
+        facts = [fact for fact in facts if fact.kind != "path"]  # The files say more.
         lines = appended(standing(facts, body, [own]), most[0])
-        files = within(collect_files(path), most[1])
+        files, root = file_lines(within(collect_files(path), most[1])), self._state.parts.cwd
         name = one_line(conversation.info.title or conversation.info.preview, SHOWN)
         blocks = [
             goal,
             f"This goes on from an earlier session, “{name}” ({conversation.info.id}). What matters of it:",
             body,
             "\n".join(["Pinned by me, word for word:", *map(redact, pinned)]) if pinned else "",
-            "\n".join(lines),
-            "\n".join(["Files that were used there, as they were then:", *file_lines(files)]) if files else "",
+            "\n".join("My rules, which still hold:" if line == RULES else line for line in lines),
+            "\n".join(["Files that were used there:", *(line.replace(f"- {root}/", "- ", 1) for line in files)])
+            if files
+            else "",
         ]
         return "\n\n".join(filter(None, blocks))
