@@ -139,7 +139,7 @@ class Handoff:
         asked = self._asked(goal)
         usd = asked.expected.usd
         price = f"{money(usd)} expected" if usd else f"{tokens(asked.expected.input, True)} tokens"
-        self._publish("info", f"The model writes a brief for the new session, {price}. Esc cancels.")
+        self._publish("info", f"The model writes a brief for the new session, {price}.")
         calls = PaidCalls(runtime, self._state.events.publish)
         call = SummaryCall(calls.stream, time.time, calls.payer)
         try:
@@ -151,8 +151,8 @@ class Handoff:
             why = answer.failure.message.rstrip(".") if answer.failure is not None else "its answer was of no use"
             self._publish("warning", f"The brief has the facts alone, no model wrote any of it: {one_line(why, 300)}.")
         text = await asyncio.to_thread(self._assembled, goal, said, facts)
-        spent = f" ({money(sum((step.cost for step in call.steps), NO_COST))})" if call.steps else ""
-        return Brief(text, f"The brief{spent} is in the prompt: read it, change it, Enter sends it.")
+        spent = f" It cost {money(sum((step.cost for step in call.steps), NO_COST))}." if call.steps else ""
+        return Brief(text, f"Read the brief, change it, send it.{spent}")
 
     def _publish(self, level: str, text: str) -> None:
         self._state.events.publish(Notice("warning" if level == "warning" else "info", text, "handoff"))

@@ -93,7 +93,7 @@ async def test_a_brief_stands_in_the_prompt_to_be_read_and_sent(
         await chat.until(lambda: chat.prompt.startswith("Write the migration\n\nThis goes on from"))
         assert "Never touch the vendor folder." in chat.prompt
         assert chat.app.prompt.cursor_location == (0, 0)
-        await chat.shows("Handed off from “Never touch the vendor folder.”", "Enter sends it")
+        await chat.shows("Handed off from “Never touch the vendor folder.”", "Read the brief, change it, send it.")
         await chat.until(lambda: " + " in chat.status)
         await chat.press("enter")
         added = await chat.seen.next(MessageAdded, lambda event: event.message.role == "user")
