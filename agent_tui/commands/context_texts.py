@@ -107,6 +107,16 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
     return compaction_details(record, summary, now, ledger, came_back)
 
 
+def course_text(agent: Agent) -> list[str]:
+    """How the context came to what it is, in a line; none before anything was sent."""
+    from agent_tui.context.timeline import Timeline, in_words
+
+    conversation = agent.conversation
+    timeline = Timeline(conversation.steps, conversation.own_records)
+    line = in_words(timeline, agent.context.usage().total, {message.id for message in conversation.path})
+    return [line] if line else []
+
+
 def row_facts(row: ContextRow) -> str:
     """All that is known of a row, a line each."""
     facts = [f"{'~' if estimated(row) else ''}{plural(row.tokens, 'token')}, {row.basis}"]

@@ -12,7 +12,14 @@ from dataclasses import field, replace
 from typing import TypeVar
 
 from agent_tui.context.tokens import Family, estimate_message
-from agent_tui.context.view import active_prune_ids, prune_states, treated
+from agent_tui.context.view import (
+    GONE_SUFFIX,
+    active_prune_ids,
+    drop_states,
+    dropped_by,
+    prune_states,
+    treated,
+)
 from agent_tui.models.messages import EMPTY, Message, extend
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.session import Branch
@@ -156,15 +163,20 @@ def common_prefix(old: list[T], new: list[T]) -> int:
 
 
 class ResultStates:
-    """``mentioned`` are the ids in any prune record, in force or not. A state is the suffix of the message's key."""
+    """``mentioned`` are the ids in any prune record, in force or not, and of what was ever dropped of ``whole``. A
+    state is the suffix of the message's key."""
 
-    def __init__(self, records: Sequence[CompactionRecord]) -> None:
-        self._records = {r.id: r for r in records if r.kind == "prune"}
+    def __init__(self, records: Sequence[CompactionRecord], whole: Sequence[SentMessage] = ()) -> None:
+        self._records = {r.id: r for r in records if r.kind != "summary"}
+        self._whole = whole
         self._active = active_prune_ids(records)
         self._states: dict[tuple[str, ...], dict[str, str]] = {}
         self.mentioned: set[str] = set()
         for record in self._records.values():
-            self.mentioned.update(record.message_ids, record.clips)
+            if record.kind == "prune":
+                self.mentioned.update(record.message_ids, record.clips)
+        dropped = {i for record in self._records.values() if record.kind == "drop" for i in record.message_ids}
+        self.mentioned.update(drop_states(whole, dropped))
 
     def same(self, then: list[str], now: list[str] | None = None) -> bool:
         """Returns whether two sets of records are the same; None stands for those in force."""
@@ -176,17 +188,79 @@ class ResultStates:
 
     def state(self, record_ids: list[str] | None, message_id: str) -> str:
         """Returns how the message is sent under these records; None stands for those in force."""
+        return self.states(record_ids).get(message_id, "")
+
+    def states(self, record_ids: list[str] | None) -> dict[str, str]:
+        """The states of all messages that have one."""
         key = tuple(self._active if record_ids is None else record_ids)
         known = self._states.get(key)
         if known is None:
-            known = prune_states([self._records[i] for i in key if i in self._records])
+            held = [record for i, record in self._records.items() if i in key]
+            known = {**prune_states(held), **drop_states(self._whole, dropped_by(held))}
             self._states[key] = known
-        return known.get(message_id, "")
+        return known
 
     def sent(self, stored: Message, state: str) -> tuple[Message, str]:
         """The stored message as sent in a state, and its key."""
+        if state == GONE_SUFFIX:
+            return stored, stored.id + state
         sent = treated(stored, state)
         return (stored, stored.id) if sent is stored else (sent, stored.id + state)
+
+
+def edits_since(path: Sequence[Message], records: Sequence[CompactionRecord], steps: Sequence[Step]) -> bool:
+    """Returns whether the user dropped or restored messages since the conversation's newest answer."""
+    edits = {r.id: r.active for r in records if not r.compacts}
+    if not edits:
+        return False
+    answers = {message.id for message in path if message.role == "assistant"}
+    newest = next((s for s in reversed(steps) if s.message_id in answers and s.status == "complete"), None)
+    held = () if newest is None else newest.prune_ids
+    return newest is not None and {i for i, active in edits.items() if active} != edits.keys() & set(held)
+
+
+def aligned(steps: Iterable[Step], whole: SentPrefixes, results: ResultStates) -> list[Step]:
+    """The steps as if they had sent, at no cost, what had been dropped then: ``whole`` has all of it in its place.
+    Those that sent something else are left out."""
+    ways: dict[tuple[str, ...], _Way] = {}
+    found: list[Step] = []
+    for step in steps:
+        held = tuple(step.prune_ids)
+        if held not in ways:
+            ways[held] = _Way(whole, results.states(step.prune_ids))
+        if (moved := ways[held].moved(step)) is not None:
+            found.append(moved)
+    return found
+
+
+class _Way:
+    """What of a whole view was sent while some of it was dropped: ``places`` are the indexes of that."""
+
+    def __init__(self, whole: SentPrefixes, states: Mapping[str, str]) -> None:
+        self._whole = whole
+        gone = {i for i, state in states.items() if state == GONE_SUFFIX}
+        self._places = [place for place, id in enumerate(whole.ids) if id not in gone]
+        self._is_whole = len(self._places) == len(whole.ids)
+        self._gone = [p for p, id in enumerate(whole.ids) if id in gone and whole.view[p].message.role == "assistant"]
+        self._rolling = [EMPTY]
+        for place in self._places:
+            self._rolling.append(extend(self._rolling[-1], whole.ids[place]))
+
+    def moved(self, step: Step) -> Step | None:
+        count, places = step.sent_count, self._places
+        if count >= len(self._rolling) or self._rolling[count] != step.sent_fingerprint:
+            return None
+        if self._is_whole:
+            return step
+        if step.kind == "turn" and count < len(places):
+            end = places[count]
+        else:
+            end = places[count - 1] + 1 if count else 0
+        runs = step.sent_reasoning
+        if runs is not None:
+            moved = [(places[start] if start < len(places) else end, share, sent) for start, share, sent in runs]
+            runs = without(moved, [place for place in self._gone if place < end], end)
+        return replace(step, sent_count=end, sent_fingerprint=self._whole.at(end), sent_reasoning=runs)
 
 
 def runs_of(view: Sequence[SentMessage], plan: ReplayPlan, family: str) -> list[SentRun]:

@@ -21,6 +21,7 @@ from agent_tui.context.accounting.inputs import (
     end_of,
     ended,
     fixed_scale_at,
+    ground_of,
     order,
     rule_of,
     surest,
@@ -43,7 +44,7 @@ from agent_tui.context.accounting.next_input import Sizes, estimated_fixed
 from agent_tui.context.accounting.reports import Errors
 from agent_tui.context.accounting.spending import Sums
 from agent_tui.context.accounting.tally import Tally
-from agent_tui.context.accounting.usage import usage_of
+from agent_tui.context.accounting.usage import calculate_context_usage, usage_of
 from agent_tui.context.anchor import ResultStates, SentPrefixes, common_prefix, extend_chain
 from agent_tui.context.tokens import Family, MessageEstimate, estimate_message, family_seen
 from agent_tui.models.context import ContextUsage
@@ -353,7 +354,10 @@ class Incremental:
         self._dropped: _Kept[Change] | None = None
 
     def usage(self, inputs: ContextInputs) -> ContextUsage:
-        """Returns what ``calculate_context_usage`` gives for these inputs."""
+        """Returns what ``calculate_context_usage`` gives for these inputs. Nothing is kept from an edit to the next
+        answer: that is measured with it."""
+        if inputs.compared is not inputs.view:
+            return calculate_context_usage(inputs)
         ground = self._ground(inputs)
         return usage_of(ground, self._sizes(ground), self._split_head, self._sums.follow, self._errors_of)
 
@@ -364,6 +368,8 @@ class Incremental:
 
     def rule(self, inputs: ContextInputs) -> ReplayRule:
         """The rule the next request is sent with, as the calculator sees it."""
+        if inputs.compared is not inputs.view:
+            return ground_of(inputs).rule
         return self._ground(inputs).rule
 
     def _ground(self, inputs: ContextInputs) -> Ground:
@@ -414,7 +420,9 @@ class Incremental:
         return measured
 
     def _new_messages(self, ground: Ground) -> Tally:
-        key = ground.measured, ground.calibration.factors, ground.coverage.read is not None
+        newest = list(ground.answered.values())[-1:]
+        told = [step.id for step in newest if step.counted is not None and step.counted.anchors]
+        key = ground.measured, ground.calibration.factors, ground.coverage.read is not None, *told
         kept = self._new
         new = kept.value.copy() if kept is not None and kept.key == key else Tally(ground.measured, ground.measured)
         estimate_rest(ground, new)

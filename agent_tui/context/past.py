@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, get_args
 
-from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs, edited_view
 from agent_tui.context.accounting.next_input import compact_at_of
 from agent_tui.context.anchor import SentPrefixes, made_on, on_branch
 from agent_tui.context.incremental import Incremental
@@ -117,9 +117,11 @@ class Rebuilder:
             view = self._builder.build(self.path, records, session.summaries)
             if self._is_sent(view, step):
                 given = given_again(step, session.settings)
+                sent, steps = for_model(view, given["model"], then=True), session.steps[:index]
                 return ContextInputs(
-                    view=for_model(view, given["model"], then=True),
-                    steps=session.steps[:index],
+                    view=sent,
+                    edited=edited_view(sent, self.path, records, session.summaries, steps, given["model"]),
+                    steps=steps,
                     records=records,
                     fixed=step.fixed,
                     fixed_fingerprint=step.fixed_fingerprint,

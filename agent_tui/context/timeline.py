@@ -20,15 +20,17 @@ Stack = tuple[tuple[str, int], ...]
 
 @dataclass(slots=True, frozen=True)
 class Folded:
-    """A compaction; ``step`` is the number of the first step after it, one more than there are where none came yet."""
+    """A compaction, or what the user dropped, folded or restored. ``step`` is the number of the first step after it,
+    one more than there are where none came yet; sizes are None where they were not stored."""
 
     operation: str
     step: int
-    before: int
-    after: int
+    before: int | None
+    after: int | None
     """Always an estimate; ``before`` where ``rough`` says so."""
     rough: bool = True
     undone: bool = False
+    what: str = "compacted"
 
 
 @dataclass(slots=True, frozen=True)
@@ -146,12 +148,11 @@ class Timeline:
         for operation, records in by_operation.items():
             before = next((r.before_tokens for r in records if r.before_tokens is not None), None)
             after = next((r.after_tokens for r in reversed(records) if r.after_tokens is not None), None)
-            if before is None or after is None:
-                continue
             created = records[0].created
             step = bisect.bisect_left(self._times, created) + 1
             undone = not any(record.active for record in records)
-            found.append((created, Folded(operation, step, before, after, records[0].before_estimated, undone)))
+            rough = records[0].before_estimated
+            found.append((created, Folded(operation, step, before, after, rough, undone, _done(records))))
         return [fold for _, fold in sorted(found, key=lambda pair: pair[0])]
 
     def now(self, usage: ContextUsage, in_flight: int = 0) -> Column:
@@ -171,6 +172,13 @@ class Timeline:
             None if forecast is None else forecast.usd,
             folds=tuple(fold for fold in self.folds() if fold.step > count),
         )
+
+
+def _done(records: Sequence[CompactionRecord]) -> str:
+    """What one operation did, in a word."""
+    if any(record.compacts for record in records):
+        return "folded" if records[0].reason == "edit" else "compacted"
+    return "dropped" if any(record.kind == "drop" for record in records) else "restored"
 
 
 def stack_of(sizes: Mapping[str, int]) -> Stack:
@@ -230,32 +238,29 @@ def projected(usage: ContextUsage, in_flight: int = 0) -> list[int]:
     return [round(usage.total + in_flight + turn * usage.growth) for turn in range(1, usage.turns_left + 1)]
 
 
-def in_words(columns: Sequence[Column], now: int, folds: Sequence[Folded]) -> str:
-    """``It rose from 2.1k to 13.7k over 12 steps, compacted once, and is 5.1k now.`` ``columns`` are single steps;
-    those of branches that were left are not told of. Empty where nothing was sent."""
+def in_words(timeline: Timeline, now: int, path: Container[str]) -> str:
+    """``The context rose from 2.1k to 13.7k over 12 steps, compacted once, and is 5.1k now.`` Branches that were left
+    are not told of. Empty where nothing was sent."""
+    columns = timeline.columns(timeline.count, path)
     totals = [column.total for column in columns if column.total is not None and not column.left]
     if not totals:
         return ""
-    first, peak = totals[0], max(*totals, now)
-    steps = plural(len(totals), "step")
-    held = sum(not fold.undone for fold in folds)
+    peak = max(*totals, now)
+    held = sum(fold.what == "compacted" and not fold.undone for fold in timeline.folds())
     times = {0: "", 1: ", compacted once", 2: ", compacted twice"}.get(held, f", compacted {held:,} times")
-    start, top, end = tokens(first, False), tokens(peak, False), tokens(now, False)
+    over = f"over {plural(len(totals), 'step')}{times}"
+    start, top, end = (tokens(size, False) for size in (totals[0], peak, now))
     if top == start:
-        return (
-            f"It stayed at {start} over {steps}{times}."
-            if end == start
-            else f"It fell from {start} to {end} over {steps}{times}."
-        )
-    words = f"It rose from {start} to {top} over {steps}{times}"
-    return f"{words}." if end == top else f"{words}, and is {end} now."
+        how = f"stayed at {start}" if end == start else f"fell from {start} to {end}"
+        return f"The context {how} {over}."
+    return f"The context rose from {start} to {top} {over}{'' if end == top else f', and is {end} now'}."
 
 
 def timeline_json(timeline: Timeline, usage: ContextUsage, path: Container[str]) -> dict[str, Any]:
     """Every step by itself, the compactions, and how it is expected to go on."""
     columns, folds = timeline.columns(timeline.count, path), timeline.folds()
     return {
-        "text": in_words(columns, usage.total, folds) or None,
+        "text": in_words(timeline, usage.total, path) or None,
         "steps": [
             {
                 "step": column.number,
@@ -270,6 +275,7 @@ def timeline_json(timeline: Timeline, usage: ContextUsage, path: Container[str])
         "compactions": [
             {
                 "operation": fold.operation,
+                "what": fold.what,
                 "before_step": fold.step,
                 "before_tokens": fold.before,
                 "after_tokens": fold.after,

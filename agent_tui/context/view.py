@@ -7,7 +7,7 @@ without its call; nothing is empty and nothing is still streaming.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import is_
 
@@ -96,6 +96,8 @@ RECALL_SUFFIX = "+recall"
 """Behind one of the two: what is sent names the id by which ``recall`` brings the rest back."""
 DROPPED_SUFFIX = "#dropped"
 """A message of the user's that was dropped and leaves ``DROPPED_MESSAGE`` in its place."""
+GONE_SUFFIX = "#gone"
+"""A message that was dropped, where what is sent is compared with what was."""
 DROPPED_MESSAGE = "[Message dropped]"
 DROPPED_RAW = 11
 TRIMMED_SUFFIX = "#trimmed"
@@ -136,43 +138,73 @@ def _whole(
 
 def dropped_ids(records: Sequence[CompactionRecord]) -> frozenset[str]:
     """The messages that the user dropped and did not restore, by the records in force."""
+    return dropped_by([record for record in records if record.active])
+
+
+def dropped_by(records: Iterable[CompactionRecord]) -> frozenset[str]:
+    """The same by all of these records, in the order in which they were made."""
     gone: set[str] = set()
     for record in records:
-        if record.active and record.kind == "drop":
+        if record.kind == "drop":
             gone.update(record.message_ids)
-        elif record.active and record.kind == "restore":
+        elif record.kind == "restore":
             gone.difference_update(record.message_ids)
     return frozenset(gone)
 
 
-def without(view: Sequence[SentMessage], gone: Set[str]) -> list[SentMessage]:
-    """The view without these messages: results go with the answer that made their calls, and with nothing else. Where
-    an answer would stand at the beginning, or behind another one, what the user asked before it leaves a placeholder:
-    many models refuse that."""
-    if not gone:
-        return list(view)
-    sent: list[SentMessage] = []
-    asked: SentMessage | None = None
+def drop_states(view: Sequence[SentMessage], gone: Set[str]) -> dict[str, str]:
+    """How the messages of a view are sent without these, by id: not at all, or as a placeholder. Results go with the
+    answer that made their calls, and with nothing else. Where an answer would stand at the beginning, or behind another
+    one, what the user asked before it leaves the placeholder: many models refuse that."""
+    states: dict[str, str] = {}
+    before: Message | None = None
+    asked = ""
     calls_gone = False
-    for item in view:
+    for item in view if gone else ():
         message = item.message
-        if message.role == "tool":
-            if not calls_gone:
-                sent.append(item)
-        elif message.role == "assistant":
+        if message.role == "assistant":
             calls_gone = message.id in gone
-            if calls_gone:
-                continue
-            if asked is not None and (not sent or _is_last_word(sent[-1].message)):
-                sent.append(dropped_message(asked))
-            sent.append(item)
-            asked = None
-        elif message.id in gone:
-            asked = item
-        else:
-            sent.append(item)
-            asked = None
-    return sent
+        if calls_gone if message.role != "user" else message.id in gone:
+            states[message.id] = GONE_SUFFIX
+            asked = message.id if message.role == "user" else asked
+            continue
+        if message.role == "assistant" and asked and (before is None or _is_last_word(before)):
+            states[asked] = DROPPED_SUFFIX
+        if message.role != "tool":
+            asked = ""
+        before = message
+    return states
+
+
+def without(view: Sequence[SentMessage], gone: Set[str]) -> list[SentMessage]:
+    """The view without these messages."""
+    states = drop_states(view, gone)
+    if not states:
+        return list(view)
+    kept = (item for item in view if states.get(item.message.id) != GONE_SUFFIX)
+    return [dropped_message(item) if item.message.id in states else item for item in kept]
+
+
+def whole_view(
+    path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+) -> list[SentMessage]:
+    """The view with what the user dropped in its place, marked by its key (``is_gone``): not to be sent."""
+    whole = _whole(path, records, summaries)
+    states = drop_states(whole, dropped_ids(records))
+    return [_marked(item, states[item.message.id]) if item.message.id in states else item for item in whole]
+
+
+def _marked(item: SentMessage, state: str) -> SentMessage:
+    if state != GONE_SUFFIX:
+        return dropped_message(item)
+    # An answer that was trimmed would be sent so again; a result by the records that hold then.
+    stored = item.message if item.message.role == "assistant" else item.stored or item.message
+    return SentMessage(item.message, item.message.id + GONE_SUFFIX, stored)
+
+
+def is_gone(key: str) -> bool:
+    """Returns whether this is the key of a message that was dropped, in a view that has it all the same."""
+    return key.endswith(GONE_SUFFIX)
 
 
 def _is_last_word(message: Message) -> bool:
@@ -181,8 +213,12 @@ def _is_last_word(message: Message) -> bool:
 
 def dropped_message(item: SentMessage) -> SentMessage:
     """What stands in the place of a message of the user's that had to leave something."""
-    left = replace(item.message, parts=[TextPart(DROPPED_MESSAGE)], raw_tokens=DROPPED_RAW, counts=None)
-    return SentMessage(left, item.message.id + DROPPED_SUFFIX, item.stored or item.message)
+    stored = item.stored or item.message
+    return SentMessage(_placeholder(stored), stored.id + DROPPED_SUFFIX, stored)
+
+
+def _placeholder(message: Message) -> Message:
+    return replace(message, parts=[TextPart(DROPPED_MESSAGE)], raw_tokens=DROPPED_RAW, counts=None)
 
 
 def maker_of(model: ModelInfo) -> list[str]:
@@ -272,10 +308,12 @@ def active_prune_ids(records: Sequence[CompactionRecord]) -> list[str]:
 
 
 def treated(message: Message, state: str) -> Message:
-    """The tool message as it is sent in one of the states of ``prune_states``; one that a clip would not make shorter
-    stays itself."""
+    """The message as it is sent in one of the states of ``prune_states`` or ``drop_states``; one that a clip would not
+    make shorter stays itself."""
     recall = recall_id(message.id) if state.endswith(RECALL_SUFFIX) else ""
     state = state.removesuffix(RECALL_SUFFIX)
+    if state == DROPPED_SUFFIX:
+        return _placeholder(message)
     if state.startswith(CLEARED_SUFFIX):
         return cleared_message(message, recall)
     if state.startswith(CLIP_SUFFIX):

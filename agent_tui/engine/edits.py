@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.inputs import ContextInputs, edited_view
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, fold_text
@@ -315,8 +315,10 @@ class Edits:
         runtime, conversation = self._state.runtime, self._state.conversation
         inputs = runtime.inputs().as_now()
         records = [*inputs.records, record]
-        view = build_view(conversation.path, records, conversation.summaries)
-        return replace(inputs, records=records, view=for_model(view, runtime.info))
+        path, summaries = conversation.path, conversation.summaries
+        view = for_model(build_view(path, records, summaries), runtime.info)
+        edited = edited_view(view, path, records, summaries, inputs.steps, runtime.info)
+        return replace(inputs, records=records, view=view, edited=edited)
 
     def _before_first(self, usage: ContextUsage, gone: set[str]) -> int:
         """Tokens of the next request that stand before the first of these messages."""

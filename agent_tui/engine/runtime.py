@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import BudgetConfig, Settings
 from agent_tui.context.accounting.believed import Verdict, believe
-from agent_tui.context.accounting.inputs import DEFAULT_RESERVE, CompactionSettings, ContextInputs
+from agent_tui.context.accounting.inputs import (
+    DEFAULT_RESERVE,
+    CompactionSettings,
+    ContextInputs,
+    EditedView,
+    edited_view,
+)
 from agent_tui.context.accounting.reports import after_step
 from agent_tui.context.accounting.spending import (
     SETTINGS,
@@ -303,6 +309,7 @@ class Runtime:
     """Tokens that the request that goes out next will find in the provider's cache at most; None: not known."""
     _sent_log: SentLog | None = None
     _sent_view: tuple[object, ModelInfo, Sequence[SentMessage]] | None = None
+    _edited_view: tuple[object, tuple[int, str], EditedView | None] | None = None
 
     @property
     def sent_log(self) -> SentLog:
@@ -442,9 +449,11 @@ class Runtime:
 
     def inputs(self, model: ModelInfo | None = None) -> ContextInputs:
         """Everything the calculator reads, as it stands now; for another ``model`` as well."""
+        view = self.view() if model is None else for_model(self.conversation.view(), model)
         return ContextInputs(
             model=model or self.info,
-            view=self.view() if model is None else for_model(self.conversation.view(), model),
+            view=view,
+            edited=self._edited(view, model or self.info),
             steps=self.conversation.steps,
             records=self.conversation.records,
             fixed=self.request_prefix.fixed,
@@ -456,6 +465,14 @@ class Runtime:
             inherited=self.conversation.inherited,
             pinned=self.conversation.info.state.pinned_messages,
         )
+
+    def _edited(self, view: Sequence[SentMessage], model: ModelInfo) -> EditedView | None:
+        c, known = self.conversation, self._edited_view
+        key = (len(c.steps), c.steps[-1].status if c.steps else "")
+        if known is None or known[0] is not view or known[1] != key:
+            made = edited_view(view, c.path, c.records, c.summaries, c.steps, model)
+            self._edited_view = known = view, key, made
+        return known[2]
 
     def view(self) -> Sequence[SentMessage]:
         """The conversation as it would be sent to the model now."""

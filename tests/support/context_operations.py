@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from hypothesis import strategies as st
 
 from agent_tui.models.messages import Part, ReasoningPart, SummaryPart
@@ -20,7 +22,7 @@ TARGETS = [
 ]
 OPERATIONS = [
     "say", "turn", "loop", "parallel", "stop", "fail", "missing", "count", "model", "tool", "prompt", "prune", "clip",
-    "summary", "undo", "redo", "rewind", "uncounted",
+    "summary", "undo", "redo", "rewind", "uncounted", "drop", "drop", "restore",
 ]  # fmt: skip
 tokens = st.integers(0, 60_000)
 usages = st.builds(
@@ -84,6 +86,11 @@ def compact(conversation: Conversation, name: str, size: int) -> None:
         records.append(
             CompactionRecord(f"r{number}", f"o{number}", "summary", ids, created=number, summary_id=message.id)
         )
+    elif name in ("drop", "restore") and path:
+        start = size % len(path)
+        ids = [m.id for m in path[start : start + 1 + size % 4]]
+        kind: Literal["drop", "restore"] = "drop" if name == "drop" else "restore"
+        records.append(CompactionRecord(f"r{number}", f"o{number}", kind, ids, created=number, reason="edit"))
     elif name in ("undo", "redo") and records:
         records[size % number].active = name == "redo"
     elif name == "rewind" and path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs, edited_view
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import family_of
@@ -125,9 +125,10 @@ class Conversation:
         calibration: Calibration | None = None,
         effort: Effort = "medium",
     ) -> ContextInputs:
+        view, known = self.view(), model(self.target, limits)
         return ContextInputs(
-            model(self.target, limits),
-            self.view(),
+            known,
+            view,
             self.steps,
             self.records,
             self.fixed,
@@ -135,6 +136,7 @@ class Conversation:
             calibration,
             self.fixed_fingerprint,
             effort,
+            edited=edited_view(view, self.path, self.records, self.summaries, self.steps, known),
         )
 
     def usage(self, accounts: Incremental | None = None, **options: object) -> ContextUsage:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.context.past import History, Session
+from agent_tui.context.timeline import Timeline
 from agent_tui.models.events import CompactionEnded, SessionChanged, TurnEnded
 from agent_tui.paths import user_paths
 from agent_tui.ui.screens.context_screen import ContextScreen
@@ -56,7 +57,10 @@ async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) 
     async with home.chat(size=(120, 40)) as chat:
         await lived(chat)
         await chat.say("/context")
-        await chat.shows("how known")
+        await chat.shows("Reserve")
+        live = chat.app.screen
+        assert isinstance(live, ContextScreen)
+        await chat.until(lambda: live.view.moment.before is not None)
         now = chat.screen()
         total = chat.app.screen.view.moment.usage.total  # type: ignore[attr-defined]
         await chat.press("left")
@@ -74,7 +78,7 @@ async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) 
         await chat.shows("Step 1 of 8", "Expected", "billed")
         await chat.press("left")
         await chat.shows("This is the first step.")
-        await chat.press("p")
+        await chat.press("v")
         await chat.shows("This step is past.")
         await chat.press("right", "escape")
         await chat.hides("Step ")
@@ -84,7 +88,7 @@ async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) 
         await chat.press("right")
         await chat.shows("This is now.")
         await chat.press("escape")
-        await chat.hides("how known")
+        await chat.hides("Reserve")
 
 
 async def test_a_step_of_the_past_can_be_read_and_exported(home: Home) -> None:
@@ -94,7 +98,7 @@ async def test_a_step_of_the_past_can_be_read_and_exported(home: Home) -> None:
         (home.project / "AGENTS.md").write_text("Be brief.", "utf-8")
         await ask(chat, "question 1")
         await chat.say("/context")
-        await chat.shows("how known")
+        await chat.shows("Reserve")
         await chat.press("left", "w")
         await chat.shows("Since step 1", "Came:", "1 message of yours, 1 answer came")
         await chat.press("escape", "e")
@@ -120,6 +124,16 @@ async def test_what_was_shown_is_made_again_after_a_restart(home: Home) -> None:
         moments = [history.moment(number) for number in range(history.count, 0, -1)]
         assert len(moments) == 8
         assert [(m.problem, m.differs) for m in moments] == [("", 0)] * 8
+        timeline = Timeline(content.steps, content.records)
+        path = {content.steps[-1].message_id or "", *(message.id for message in moments[0].path)}
+        columns = {column.number: column for column in timeline.columns(8, path)}
+        for moment in moments:
+            assert moment.usage is not None
+            column = columns[moment.number]
+            assert (column.total, dict(column.stack)) == (moment.usage.total, moment.usage.stack())
+        told = [(each.what, each.step, each.undone) for each in timeline.folds()]
+        assert told == [("compacted", 6, True)]
+        assert [number for number, column in columns.items() if column.left] == [7]
 
 
 async def test_what_happens_now_does_not_move_a_step_of_the_past(home: Home) -> None:
@@ -128,7 +142,7 @@ async def test_what_happens_now_does_not_move_a_step_of_the_past(home: Home) -> 
         await ask(chat, "question 0")
         await ask(chat, "question 1")
         await chat.say("/context")
-        await chat.shows("how known")
+        await chat.shows("Reserve")
         await chat.press("left", "left")
         await chat.shows("Step 1 of 2")
         screen = chat.app.screen
@@ -151,11 +165,11 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
         # Before the screen is there: it makes moments of the past when it has time.
         agent.conversation.steps[0].sent_fingerprint, agent.conversation.steps[1].estimated_input = "another", 1
         await chat.say("/context")
-        await chat.shows("how known")
+        await chat.shows("Reserve")
         screen = chat.app.screen
         assert isinstance(screen, ContextScreen)
         await chat.press("left")
-        await chat.shows("Step 2 of 2", "Shown then: 1 token. Made again it is +", "✗")
+        await chat.shows("Step 2 of 2", "Shown then: 1 token. Made again it is +")
         assert "(+" not in chat.screen()
         await chat.press("left")
         await chat.shows("Step 1 of 2", "This moment cannot be shown")
@@ -179,3 +193,18 @@ async def test_on_a_small_screen_a_step_tells_what_was_billed_what_changed_and_w
         await chat.shows("user messages: question 2", "1 message of yours, 1 answer came")
         await chat.press("escape", "left")
         await chat.shows("Step 2 of 3", "Since step 1 +")
+
+
+async def test_a_click_on_a_column_goes_to_its_step(home: Home) -> None:
+    answers(home, 3)
+    async with home.chat(size=(100, 30)) as chat:
+        for number in range(3):
+            await ask(chat, f"question {number}")
+        await chat.say("/context")
+        await chat.shows("step", "now")
+        axis = next(y for y, line in enumerate(chat.screen().splitlines()) if line.startswith("   step"))
+        line = chat.screen().splitlines()[axis]
+        await chat.pilot.click(offset=(line.index("2"), axis - 1))
+        await chat.shows("Step 2 of 3")
+        await chat.pilot.click(offset=(line.index("now"), axis - 1))
+        await chat.hides("Step 2 of 3")

@@ -17,8 +17,17 @@ from agent_tui.context.accounting.fixed import (
     is_scaled,
     measured_changes,
 )
-from agent_tui.context.anchor import ResultStates, SentPrefixes, chain_of, left_out, prefixes_of
+from agent_tui.context.anchor import (
+    ResultStates,
+    SentPrefixes,
+    aligned,
+    chain_of,
+    edits_since,
+    left_out,
+    prefixes_of,
+)
 from agent_tui.context.tokens import Family, MessageEstimate, char_tokens, estimate_message, family_seen
+from agent_tui.context.view import for_model, is_gone, whole_view
 from agent_tui.models.calibration import Calibration, Content
 from agent_tui.models.messages import RECALL_TOOL, Message, ReasoningPart
 from agent_tui.models.requests import Effort, ModelInfo, ReplayRule, SentMessage, Target
@@ -45,6 +54,28 @@ class CompactionSettings:
 
 
 @dataclass(slots=True, frozen=True)
+class EditedView:
+    """A view (``sent``) and the same with what the user dropped in its place (``context.view.whole_view``)."""
+
+    sent: Sequence[SentMessage]
+    whole: Sequence[SentMessage]
+
+
+def edited_view(
+    sent: Sequence[SentMessage],
+    path: Sequence[Message],
+    records: Sequence[CompactionRecord],
+    summaries: Mapping[str, Message],
+    steps: Sequence[Step],
+    model: ModelInfo,
+) -> EditedView | None:
+    """That of a conversation of which ``sent`` is the view; None where nothing was edited since its newest answer."""
+    if not sent or not edits_since(path, records, steps):
+        return None
+    return EditedView(sent, for_model(whole_view(path, records, summaries), model))
+
+
+@dataclass(slots=True, frozen=True)
 class ContextInputs:
     """The calculator's only arguments."""
 
@@ -67,6 +98,13 @@ class ContextInputs:
     """Leading steps of the session that this one was forked from: they measure, and cost nothing here."""
     pinned: Sequence[str] = ()
     """Messages whose words a compaction carries: of matter for its plan alone."""
+    edited: EditedView | None = None
+    """Where messages were dropped or restored since the newest answer."""
+
+    @property
+    def compared(self) -> Sequence[SentMessage]:
+        """What is compared with what steps sent: ``view``, or that with what was dropped of it."""
+        return self.view if self.edited is None or self.edited.sent is not self.view else self.edited.whole
 
     @property
     def recall(self) -> bool:
@@ -300,7 +338,7 @@ class Ground:
 
     @property
     def view(self) -> Sequence[SentMessage]:
-        return self.inputs.view
+        return self.inputs.compared
 
     @property
     def target(self) -> Target:
@@ -317,6 +355,11 @@ class Ground:
         return self.chain[0].sent_count if self.chain else 0
 
     @property
+    def heads(self) -> int:
+        """Those of them that are sent."""
+        return sum(not is_gone(item.key) for item in self.view[: self.head])
+
+    @property
     def measured(self) -> int:
         """Messages up to the anchor, its own answer included."""
         return end_of(self.chain[-1]) if self.chain else 0
@@ -325,7 +368,7 @@ class Ground:
 def _changes(inputs: ContextInputs) -> list[Difference]:
     """What reports measured of parts that came or went, by steps of this conversation: a copy of it must show the same
     numbers."""
-    view, records = inputs.view, inputs.records
+    view, records = inputs.compared, inputs.records
     if not [s for s in inputs.steps if s.estimated_change is not None]:
         return []
     steps = [s for s in inputs.steps if s.estimated_change is None or _in_conversation(s, view, records)]
@@ -339,7 +382,7 @@ WORTH_LEAVING = 100
 def surest(inputs: ContextInputs, chain: Sequence[Step], family: Family, estimate: Estimate) -> Sequence[Step]:
     """The chain up to the step that the next input is built on: the newest, unless prefix parts came or went since
     whose size nobody measured. Then an older one may be surer, with more messages to estimate, or none at all."""
-    now, view, known = inputs.fixed, inputs.view, inputs.calibration or family.beginning
+    now, view, known = inputs.fixed, inputs.compared, inputs.calibration or family.beginning
     if not chain or not differ(now, chain[-1].fixed):
         return chain
     changes = _changes(inputs)
@@ -372,10 +415,15 @@ def surest(inputs: ContextInputs, chain: Sequence[Step], family: Family, estimat
 
 def ground_of(inputs: ContextInputs) -> Ground:
     """The ground of one calculation, from nothing."""
-    model, view, steps = inputs.model, inputs.view, inputs.steps
-    target, family = model.target, family_seen(model)
-    prefixes, results = prefixes_of(view), ResultStates(inputs.records)
-    rule = rule_of(inputs, prefixes, results)
+    model, view, steps = inputs.model, inputs.compared, inputs.steps
+    target, family, whole = model.target, family_seen(model), view is not inputs.view
+    prefixes, results = prefixes_of(view), ResultStates(inputs.records, view if whole else ())
+    rule = rule_of(inputs, prefixes_of(inputs.view) if whole else prefixes, results)
+    comparable = aligned(steps, prefixes, results) if whole else steps
+    reasoning = reasoning_now(inputs.view, target, inputs.fixed_fingerprint, inputs.effort, rule)
+    if whole:
+        asked = (place for place in range(len(view) - 1, -1, -1) if view[place].message.role == "user")
+        reasoning = replace(reasoning, turn_start=next((p for p in asked if not is_gone(view[p].key)), 0))
 
     def estimate(message: Message, key: str, first: bool) -> MessageEstimate:
         return estimate_message(message, family, first)
@@ -385,12 +433,12 @@ def ground_of(inputs: ContextInputs) -> Ground:
         inputs=inputs,
         family=family,
         prefixes=prefixes,
-        chain=surest(inputs, chain_of(steps, prefixes, target, model.limits.window), family, estimate),
+        chain=surest(inputs, chain_of(comparable, prefixes, target, model.limits.window), family, estimate),
         answered={s.message_id: s for s in steps if s.message_id is not None},
         measured_scale=fixed_scale_of(steps, target, family, view, inputs.records, inputs.fixed, added),
         results=results,
         rule=rule,
-        reasoning=reasoning_now(view, target, inputs.fixed_fingerprint, inputs.effort, rule),
+        reasoning=reasoning,
         estimate=estimate,
     )
 

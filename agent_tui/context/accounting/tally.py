@@ -9,6 +9,7 @@ from dataclasses import field, replace
 from agent_tui.context.accounting.fixed import Reading, covered
 from agent_tui.context.accounting.inputs import Ground, reasoning_tokens
 from agent_tui.context.tokens import ROUGH, round_up
+from agent_tui.context.view import is_gone
 from agent_tui.models.calibration import MESSAGES, Calibration, Content
 from agent_tui.models.context import Basis, ContextRow
 from agent_tui.models.messages import (
@@ -100,6 +101,8 @@ def weigh(ground: Ground, index: int, state: str | None = None) -> Weighed:
     message, key = item.message, item.key
     if state is not None:
         message, key = ground.results.sent(item.stored or message, state)
+    if is_gone(key):
+        return Weighed(message, key, [])
     first = message.role != "tool" or index == 0 or view[index - 1].message.role != "tool"
     made = ground.estimate(message, key, first)
     weights, content, given = list(made.shares), made.content, made.media

@@ -117,7 +117,7 @@ def breakdown(ground: Ground, sizes: Sizes, total: int, split_head: SplitHead = 
 
 
 def _fit(ground: Ground, sizes: Sizes, total: int) -> _Fit:
-    tally, fixed, new, head = sizes.measured.tally, sizes.fixed.total, sizes.new.total, ground.head
+    tally, fixed, new, head = sizes.measured.tally, sizes.fixed.total, sizes.new.total, ground.heads
     absorb = min(max(0, -tally.misfit), tally.total)
     rest = total - fixed - (tally.total - absorb) - new
     wanted = sizes.head
@@ -193,7 +193,7 @@ def usage_of(
     room = budget(limits, settings, compact_at_of(model, settings))
     size = next_input(ground, sizes)
     made_of = breakdown(ground, sizes, size.total, split_head)
-    growth = turn_growth(inputs.view, ground.chain, size.total, active_prune_ids(records))
+    growth = turn_growth(ground.view, ground.chain, size.total, active_prune_ids(records))
     accuracy = errors(inputs.steps, ground.target).accuracy(ground.calibration, ground.family.beginning)
     usage = ContextUsage(
         model=ground.target.model,

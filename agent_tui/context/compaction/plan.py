@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.inputs import ContextInputs, edited_view
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.answers import DONE, model_sections
@@ -328,7 +328,7 @@ class CompactionPlan:
 
     def usage_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextUsage:
         """The calculator's answer for the conversation with these further records."""
-        return calculate_context_usage(self._inputs_after(records, summary))
+        return calculate_context_usage(self.inputs_after(records, summary))
 
     def lost(self, records: Sequence[CompactionRecord], summary: Message | None) -> LostReasoning | None:
         """The reasoning that is no longer sent with these further records."""
@@ -337,11 +337,14 @@ class CompactionPlan:
             UNDO_EDIT if self.reason == "edit" else UNDO, replace(self.inputs, records=[*self.inputs.records, *undone])
         )
         turn_open = self.reason in ("auto", "overflow")
-        return lost_reasoning(self.inputs, self._inputs_after(records, summary), way, turn_open=turn_open)
+        return lost_reasoning(self.inputs, self.inputs_after(records, summary), way, turn_open=turn_open)
 
-    def _inputs_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextInputs:
+    def inputs_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextInputs:
+        """What the calculator is given for it."""
         every, view = [*self.inputs.records, *records], self.view_after(records, summary)
-        return replace(self.inputs, view=view, records=every)
+        summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
+        edited = edited_view(view, self.whole, every, summaries, self.inputs.steps, self.inputs.model)
+        return replace(self.inputs, view=view, records=every, edited=edited)
 
 
 def expected_message(summary: SummaryPlan, record_id: str) -> Message:

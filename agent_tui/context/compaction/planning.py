@@ -76,7 +76,7 @@ def plan_without_model(
     summaries = {**plan.summaries, **({summary.id: summary} if summary is not None else {})}
     inputs = replace(plan.inputs, records=every)
     if records:
-        inputs = replace(inputs, view=plan.view_after(records, summary))
+        inputs = plan.inputs_after(records, summary)
     usage = calculate_context_usage(inputs)
     made = plan_compaction(inputs, usage, plan.whole, summaries, reason=plan.reason, without_model=True, read=plan.read)
     earlier = next((r for r in records if r.kind == "prune"), None)

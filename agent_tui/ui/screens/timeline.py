@@ -34,6 +34,7 @@ CROWDED = 6
 """More compactions than these are not marked one by one: the cliffs show them."""
 TICK_ROWS = 3
 """Lines between two numbers of the axis at least."""
+GHOST = "┊"
 AHEAD, LEFT = "ahead", "left"
 """What projected columns are made of, and those of branches that were left."""
 
@@ -170,11 +171,12 @@ class Grid:
         if x < 0 or x + count > self.width or not 0 <= y < self.height:
             return False
         line = self.lines[y]
-        return all(line[place][0] in FREE for place in range(max(0, x - 1), min(self.width, x + count + 1)))
+        return all(_is_free(*line[place]) for place in range(max(0, x - 1), min(self.width, x + count + 1)))
 
 
-FREE = " ·▁"
-"""What words may stand on: blanks, the dots of the axis. The limit's line is the lowest block."""
+def _is_free(char: str, look: Look) -> bool:
+    """Whether a word may stand on it: a blank, a dot of the axis, the limit's line, which is the lowest block."""
+    return char in " ·" or (char == "▁" and look[0] == "warning")
 
 
 def bands(slot: Slot, scale: Scale) -> list[tuple[str, int, int]]:
@@ -213,6 +215,12 @@ def cell_of(found: Sequence[tuple[str, int, int]], row: int) -> tuple[str, str, 
     return BLOCKS[here[best][1]], lower[0], upper[0]
 
 
+def most_of(found: Sequence[tuple[str, int, int]], row: int) -> str:
+    """What there is most of in a line of a column."""
+    low = row * EIGHTHS
+    return max(found, key=lambda part: min(part[2], low + EIGHTHS) - max(part[1], low))[0]
+
+
 def color_of(name: str) -> str:
     kind = ROW_KINDS.get(name)
     return FREE_SPACE.variable if kind is None else kind.variable
@@ -220,7 +228,7 @@ def color_of(name: str) -> str:
 
 def pattern_of(name: str) -> str:
     kind = ROW_KINDS.get(name)
-    return "░" if kind is None else kind.pattern
+    return GHOST if kind is None else kind.pattern
 
 
 @dataclass(slots=True, frozen=True)
@@ -277,14 +285,18 @@ def _column(grid: Grid, slot: Slot, scale: Scale, height: int, how: Drawing, mar
     for row in range(height):
         y, made = height - 1 - row, cell_of(found, row)
         if made is None:
-            if marked and not how.patterns:
+            if marked and how.patterns:
+                if not row or cell_of(found, row - 1) is not None:
+                    grid.put(slot.x + slot.width // 2 + LABEL, y, "▾", ("accent", None, True))
+            elif marked:
                 for x in range(slot.x, slot.x + slot.width):
                     char, (front, _, bold) = grid.lines[y][x + LABEL]
                     grid.lines[y][x + LABEL] = (char, (front, "panel", bold))
             continue
         char, front, back = made
-        if how.patterns:
-            char, back = (pattern_of(front), None) if char == BLOCKS[-1] or back else (char, None)
+        if how.patterns and (back is not None or char == BLOCKS[-1]):
+            front, back = most_of(found, row), None
+            char = pattern_of(front)
         behind = color_of(back) if back is not None else "panel" if marked and not how.patterns else None
         grid.put(slot.x + LABEL, y, char * slot.width, (color_of(front), behind, False))
 
@@ -307,7 +319,8 @@ def _say_folds(grid: Grid, slots: Sequence[Slot], place: int, scale: Scale, heig
     own = (scale.eighths(slot.total) - 1) // EIGHTHS + 1
     rows = [*range(top, own - 1, -1), *range(top + 1, height)]
     crowded = sum(slot.column is not None and bool(slot.column.folds) for slot in slots) > CROWDED
-    for text in fold_texts(folds)[: 2 if crowded else 3]:
+    texts = fold_texts(folds)
+    for text in texts[:2] if crowded else texts:
         for row in rows:
             size = cell_len(text)
             for x in (slot.x + LABEL, grid.width - size) if row <= top else (slot.x + LABEL - size // 2,):
@@ -318,11 +331,14 @@ def _say_folds(grid: Grid, slots: Sequence[Slot], place: int, scale: Scale, heig
 
 def fold_texts(folds: Sequence[Folded]) -> list[str]:
     """What is said of compactions at one place, the longest first."""
-    fold = max(folds, key=lambda each: each.before - each.after)
-    sizes = f"{tokens(fold.before, fold.rough)} → {tokens(fold.after, True)}"
-    times = "" if len(folds) == 1 else f" {len(folds)} times"
+    fold = max(folds, key=lambda each: (each.before or 0) - (each.after or 0))
+    same = sum(each.what == fold.what for each in folds)
+    times = "" if same == 1 else f" {same} times"
     undone = ", undone" if fold.undone else ""
-    return [f"▼ compacted{times} {sizes}{undone}", f"▼ {sizes}{undone}", "▼"]
+    if fold.before is None or fold.after is None:
+        return [f"▼ {fold.what}{times}{undone}", "▼", "▼"]
+    sizes = f"{tokens(fold.before, fold.rough)} → {tokens(fold.after, True)}"
+    return [f"▼ {fold.what}{times} {sizes}{undone}", f"▼ {sizes}{undone}", "▼"]
 
 
 def _axis(grid: Grid, slots: Sequence[Slot], y: int, marked: int) -> None:
@@ -345,10 +361,12 @@ def _axis(grid: Grid, slots: Sequence[Slot], y: int, marked: int) -> None:
             steps.append((slot.middle, text, ("faint", None, False)))
     last = slots[-1] if slots else None
     if last is not None and last.turn:
-        text = f"+{last.turn:,} turn{'s' * (last.turn > 1)}"
-        named.append((last.x + last.width - len(text) // 2, text, ("faint", None, False)))
+        for text in (f"+{last.turn:,} turn{'s' * (last.turn > 1)}", f"+{last.turn:,}"):
+            named.append((last.x + last.width - len(text) // 2, text, ("faint", None, False)))
     taken = [False] * (grid.width + 1)
     for middle, text, look in [*named, *steps]:
+        if text.startswith("+") and any(char == "+" for char, _ in grid.lines[y]):
+            continue
         x = max(LABEL, min(grid.width - len(text), LABEL + middle - len(text) // 2))
         if x + len(text) <= grid.width and not any(taken[max(LABEL, x - 1) : x + len(text) + 1]):
             taken[x : x + len(text)] = [True] * len(text)

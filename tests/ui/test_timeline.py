@@ -1,0 +1,140 @@
+"""The timeline as it is drawn: nothing is covered, nothing is out of bounds, and a click goes where it points."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_tui.commands.report import ContextReport
+from agent_tui.context.timeline import Timeline, projected
+from agent_tui.models.rows import ROW_KINDS
+from agent_tui.models.usage import TokenUsage
+from agent_tui.ui.screens.timeline import (
+    BLOCKS,
+    GHOST,
+    LABEL,
+    Course,
+    Drawing,
+    Scale,
+    TimelineView,
+    bands,
+    cell_of,
+    draw,
+    scale_of,
+    slots_of,
+    sparkline,
+)
+from tests.context.test_timeline import fold, grown
+from tests.support.app import shown
+from tests.support.usages import sample_usage
+from tests.ui.test_context_view import THEMES, Alone
+
+COLUMN = set(BLOCKS[2:]) | {GHOST} | {kind.pattern for kind in ROW_KINDS.values()} - {"·"}
+
+
+def course(sizes: list[int], limit: int | None = 168_000, folded: tuple[int, ...] = (), marked: int = 0) -> Course:
+    """A course with steps of these sizes; compactions after those named."""
+    usage = replace(sample_usage(), growth=20_000.0, turns_left=4, limit=limit)
+    steps = grown(sizes)
+    for step in steps[::2]:
+        step.usage, step.cost_usd = TokenUsage(100, 1, cache_read=80), 0.01
+    timeline = Timeline(steps, [fold(n, sizes[n - 1], 60_000) for n in folded])
+    path = {f"m{n}" for n in range(len(sizes) + 1)}
+    return Course(timeline, path, timeline.now(usage), projected(usage), limit, marked)
+
+
+def words(lines: list[list[tuple[str, object]]]) -> list[str]:
+    return ["".join(char for char, _ in line) for line in lines]
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.integers(0, 400_000), min_size=1, max_size=80),
+    st.sampled_from([None, 1, 16_000, 168_000, 10_000_000]),
+    st.integers(1, 130),
+    st.integers(1, 24),
+    st.booleans(),
+    st.data(),
+)
+def test_any_session_is_drawn_at_any_size(
+    sizes: list[int], limit: int | None, width: int, height: int, patterns: bool, data: st.DataObject
+) -> None:
+    marked = data.draw(st.integers(0, len(sizes)))
+    made = course(sizes, limit, tuple(data.draw(st.sets(st.integers(1, len(sizes)), max_size=4))), marked)
+    slots = slots_of(made, width)
+    assert slots[0].x == 0 and all(slot.width >= 1 for slot in slots[:width])
+    assert all(one.x + one.width <= two.x for one, two in pairwise(slots))
+    assert slots[-1].x + slots[-1].width <= width
+    grid = draw(made, slots, width + LABEL, height, Drawing(patterns, cost=True))
+    assert [len(line) for line in grid.lines] == [width + LABEL] * (height + 3)
+    scale = scale_of(slots, limit, height)
+    for slot in slots:
+        # What a column is made of is never hidden by a word.
+        filled = -(-min(height * 8, scale.eighths(slot.total)) // 8)
+        for y in range(height - filled, height):
+            assert grid.lines[y][slot.x + LABEL][0] in COLUMN | set(BLOCKS), (y, slot)
+    assert len(sparkline(made, width)) <= max(1, width)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["tools", "user", "messages"]), st.integers(1, 9_000)), max_size=3))
+def test_the_parts_of_a_column_add_up_to_its_height(stack: list[tuple[str, int]]) -> None:
+    (slot, *_) = slots_of(course([1_000]), 40)
+    slot = replace(slot, stack=tuple(stack), total=sum(size for _, size in stack))
+    scale = Scale(700.0)
+    found = bands(slot, scale)
+    assert all(one[2] == two[1] for one, two in pairwise(found))
+    assert (found[-1][2] if found else 0) == scale.eighths(slot.total)
+    assert cell_of(found, 999) is None
+
+
+@pytest.mark.parametrize("theme", ["agent-dark", "ansi"])
+def test_a_compaction_is_told_beside_its_cliff(theme: str) -> None:
+    made = course([20_000, 60_000, 100_000, 140_000, 165_000, 50_000, 60_000, 70_000, 80_000], folded=(5,))
+    slots = slots_of(made, 110)
+    lines = words(draw(made, slots, 117, 12, Drawing(theme == "ansi")).lines)  # type: ignore[arg-type]
+    (told,) = [line for line in lines if "compacted 165k → ~60k" in line]
+    assert told.index("▼") >= LABEL + slots[5].x
+    assert lines[0].startswith("  168k limit ▁▁")
+    assert "step    1" in lines[12] and "now" in lines[12] and "+4 turns" in lines[12]
+
+
+def test_where_the_limit_is_far_off_the_columns_have_the_whole_height() -> None:
+    made = course([2_000, 3_000, 4_000], limit=900_000)
+    made = replace(made, now=replace(made.now, total=4_000, stack=(("messages", 4_000),)))
+    slots = slots_of(made, 80)
+    assert not any(slot.turn for slot in slots), "nor is it drawn as near"
+    lines = words(draw(made, slots, 87, 8, Drawing()).lines)  # type: ignore[arg-type]
+    assert "limit 900k ↑" in lines[0] and "█" in lines[0]
+
+
+async def test_only_the_lines_that_changed_are_drawn_again() -> None:
+    app = Alone(ContextReport(sample_usage()))
+    app.view.course = course([20_000, 60_000, 100_000])
+    async with app.run_test(size=(100, 40)) as pilot:
+        await pilot.pause()
+        view = app.view.query_one(TimelineView)
+        asked: list[int] = []
+        view.refresh = lambda *regions, **more: asked.extend(region.y for region in regions)  # type: ignore[method-assign, assignment]
+        app.view.rebuild()
+        assert asked == []
+        app.view.course = course([20_000, 60_000, 100_000], marked=3)
+        app.view.rebuild()
+        assert asked and len(asked) < view.line_count
+
+
+@pytest.mark.parametrize("theme", sorted(THEMES))
+@pytest.mark.parametrize("size", [(8, 30), (1, 12), (30, 24), (60, 20), (80, 24), (120, 40), (200, 50)])
+async def test_it_stands_in_every_theme_and_size(theme: str, size: tuple[int, int]) -> None:
+    app = Alone(ContextReport(sample_usage()), theme)
+    app.view.course = course([20_000, 60_000, 100_000, 140_000, 50_000], folded=(4,))
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        assert size[0] < 60 or any(mark in shown(app) for mark in ("step", "5 steps"))
+        assert size[0] < 80 or "compacted" in shown(app)
+        await pilot.resize_terminal(90, 30)
+        await pilot.pause()
+        assert "168k limit" in shown(app)
