@@ -104,6 +104,11 @@ TRIMMED_SUFFIX = "#trimmed"
 INTERRUPTED_SUFFIX = "#interrupted"
 
 
+DROP_ID, RESTORE_ID = "drop", "back"
+"""How the ids of the records of these two kinds begin: steps tell them apart by that alone."""
+EDIT_IDS = (f"{DROP_ID}_", f"{RESTORE_ID}_")
+
+
 def build_view(
     path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
 ) -> list[SentMessage]:

@@ -16,7 +16,7 @@ from agent_tui.context.compaction.notices import cancelled_text, fold_text
 from agent_tui.context.compaction.plan import CompactionPlan, expected_message, message_tokens, records_of
 from agent_tui.context.compaction.worth import PlanPrice, expected_read
 from agent_tui.context.tokens import estimate_message, family_of, round_up
-from agent_tui.context.view import build_view, dropped_ids, for_model, summaries_in_force
+from agent_tui.context.view import DROP_ID, RESTORE_ID, build_view, dropped_ids, for_model, summaries_in_force
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.runner import Runner
@@ -308,7 +308,8 @@ class Edits:
         newest = max((record.created for record in self._state.conversation.every_record), default=0.0)
         # It sorts after all others even when the clock was set back.
         created = max(time.time(), newest + 0.001)
-        return CompactionRecord(new_id("rec"), new_id("op"), kind, list(ids), created=created, reason="edit")
+        name = DROP_ID if kind == "drop" else RESTORE_ID
+        return CompactionRecord(new_id(name), new_id("op"), kind, list(ids), created=created, reason="edit")
 
     def _inputs_with(self, record: CompactionRecord) -> ContextInputs:
         """What the calculator would be given with a further record."""
