@@ -99,7 +99,7 @@ DROPPED_SUFFIX = "#dropped"
 GONE_SUFFIX = "#gone"
 """A message that was dropped, where what is sent is compared with what was."""
 DROPPED_MESSAGE = "[Message dropped]"
-DROPPED_RAW = 11
+DROPPED_RAW = 4
 TRIMMED_SUFFIX = "#trimmed"
 INTERRUPTED_SUFFIX = "#interrupted"
 

@@ -122,7 +122,7 @@ class Edits:
         if later and not self._cold():
             state = self._state.conversation.info.state
             waiting = tuple(dict.fromkeys([*state.drops_waiting, *plan.message_ids]))
-            self._state.conversation.set_state(replace(state, drops_waiting=waiting))
+            self._state.conversation.set_state(replace(state, drops_waiting=waiting, drops_asked=time.time()))
             self._context.tell()
             return (
                 f"{_count(plan.message_ids)} ({tokens(plan.freed, True)} tokens) will be dropped when the provider's "
@@ -163,11 +163,11 @@ class Edits:
 
     def _undo(self) -> str:
         conversation = self._state.conversation
-        if waiting := self._waiting_ids():
+        newest = self._newest()
+        if (waiting := self._waiting_ids()) and conversation.info.state.drops_asked > newest.created:
             self._forget_waiting(waiting)
             self._context.tell()
             return "Nothing waits to be dropped any more."
-        newest = self._newest()
         if newest.kind == "summary" and newest not in summaries_in_force(
             conversation.path, conversation.records, conversation.summaries
         ):
