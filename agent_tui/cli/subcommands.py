@@ -219,6 +219,7 @@ def _chat_flags(flags: Sequence[str]) -> Path:
 
 def _context(values: argparse.Namespace) -> None:
     from agent_tui.bootstrap import make_agent
+    from agent_tui.commands.bookkeeping import report_text
     from agent_tui.commands.context import rows_text
     from agent_tui.commands.context_texts import course_text
     from agent_tui.commands.edits import message_lines
@@ -248,13 +249,13 @@ def _context(values: argparse.Namespace) -> None:
                 else:
                     terminal_output.say(past_text(view))
             else:
-                report = replace(ContextReport.of(agent), usage=usage, trigger=None, in_flight=0, read_only="")
+                report = replace(ContextReport.compared(agent), usage=usage, trigger=None, in_flight=0, read_only="")
                 if values.rows:
                     terminal_output.say("\n".join([rows_text(agent), "", *message_lines(agent, usage)]))
                 elif values.json:
                     terminal_output.say_json(context_json(report, {message.id for message in agent.conversation.path}))
                 else:
-                    terminal_output.say(report.text(course_text(agent)))
+                    terminal_output.say(report_text(report, course_text(agent)))
         finally:
             await agent.close()
 

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_tui.commands.bookkeeping import entries, why
 from agent_tui.commands.context_texts import ADDED, course_text, operations, part_text, row_facts, sent_text
 from agent_tui.commands.edits import EDITS, dropped_lines, edited, named
 from agent_tui.commands.past_words import past_json, past_text, past_view
@@ -258,12 +259,13 @@ CALLS = 20
 
 def rows_text(agent: Agent) -> str:
     """All rows as numbered sentences, and the sum that proves them."""
-    report = replace(ContextReport.of(agent), read_only="")
+    report = replace(ContextReport.compared(agent), read_only="")
     return "\n".join(
         [
             report.in_words(),
             *course_text(agent),
             report.facts(),
+            *report.changes(),
             "",
             *_row_sentences(report),
             *dropped_lines(agent),
@@ -317,7 +319,7 @@ def _proof_sentences(report: ContextReport) -> Iterator[str]:
     sign = "=" if whole == usage.total else "≠"
     if numbers:
         yield f"Sum of the rows: {' + '.join(map(grouped, numbers))} = {grouped(whole)} {sign} total."
-    for entry in report.entries():
+    for entry in entries(report):
         yield f"{entry.name}: {entry.text}"
 
 
@@ -347,7 +349,7 @@ def why_text(agent: Agent) -> str:
     """Returns the text about how the number was made, the proof, and why it compacts or does not."""
     report = replace(ContextReport.of(agent), read_only="")
     lines = [line for line in _proof_sentences(report) if not line.startswith("Compaction: ")]
-    return "\n".join([*lines, *([f"Compaction: {one_line(report.why, 2_000)}"] if report.why else [])])
+    return "\n".join([*lines, *([f"Compaction: {one_line(why(report.usage), 2_000)}"] if report.usage.why else [])])
 
 
 def step_text(agent: Agent, words: str) -> str:
@@ -393,7 +395,7 @@ async def export_line(agent: Agent, words: str, cwd: Path) -> str:
     number = int(first) if first.isdecimal() and len(first) < 8 else None
     where = words if number is None else rest.strip()
     path = {message.id for message in agent.conversation.path}
-    data = context_json(ContextReport.of(agent), path) if number is None else past_json(_past(agent, number))
+    data = context_json(ContextReport.compared(agent), path) if number is None else past_json(_past(agent, number))
     text = json.dumps(data, indent=2) + "\n"
     if where:
         return f"Written to {await write_told(text, cwd / Path(where).expanduser())}"

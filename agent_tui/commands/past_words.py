@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from agent_tui.commands.bookkeeping import report_text
 from agent_tui.commands.report import ContextReport, miss_words
 from agent_tui.commands.report_json import context_json
 from agent_tui.context.accounting.reports import DOUBTS
@@ -13,7 +14,6 @@ from agent_tui.context.past import History, PastMoment
 from agent_tui.context.past_reasons import Difference, Leaf, Reason, difference, pairs
 from agent_tui.errors import ConfigError
 from agent_tui.models.codec import to_dict
-from agent_tui.models.context import ContextRow
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.models.steps import Step
 from agent_tui.records import dataclass
@@ -47,7 +47,7 @@ def past_report(view: PastView, now: ContextReport) -> ContextReport:
     """The report of that moment; ``now`` is that of the session as it is."""
     moment, said = view.moment, honesty(view.moment)
     after = tuple(filter(None, (outcome(moment), since(view))))
-    then = replace(now, title=title(view, now.now), in_flight=0, read_only="", records=moment.records)
+    then = replace(now, title=title(view, now.now), before=None, in_flight=0, read_only="", records=moment.records)
     if moment.usage is None:
         nothing = replace(now.usage, rows=[], window=None)
         return replace(then, usage=nothing, records=(), told=after, problem=said)
@@ -194,7 +194,7 @@ def past_text(view: PastView) -> str:
     moment = view.moment
     lines = [title(view), outcome(moment), *([said] if (said := honesty(moment)) else []), ""]
     if moment.usage is not None:
-        lines += [ContextReport(moment.usage, title=title(view), records=moment.records).text(), ""]
+        lines += [report_text(ContextReport(moment.usage, title=title(view), records=moment.records)), ""]
     if view.before is None:
         return "\n".join([*lines, FIRST])
     return "\n".join([*lines, changes_text(view)])
@@ -241,9 +241,8 @@ def past_json(view: PastView) -> dict[str, Any]:
     what ``entered`` and ``left`` since. Without a moment that can be shown ``context`` is null."""
     moment, before, found = view.moment, view.before, view.difference
     step, usage = moment.step, moment.step.usage
-    context = None if moment.usage is None else context_json(ContextReport(moment.usage, steps=view.earlier))
-    if context is not None and moment.usage is not None and before is not None and before.usage is not None:
-        _add_deltas(context["rows"], moment.usage.rows, before.usage.rows)
+    then = before.usage if before is not None else None
+    context = None if moment.usage is None else context_json(ContextReport(moment.usage, then, steps=view.earlier))
     reported = usage is not None and usage.source == "provider"
     return {
         "step": {
@@ -277,12 +276,3 @@ def _leaf(leaf: Leaf) -> dict[str, Any]:
     row = leaf.leaf
     data = {"row": leaf.row, "kind": leaf.kind or None, "id": row.id, "label": row.label, "tokens": row.tokens}
     return {**data, "message_id": row.message_id, "why": leaf.why}
-
-
-def _add_deltas(data: list[dict[str, Any]], now: Sequence[ContextRow], before: Sequence[ContextRow]) -> None:
-    """Adds to each row its ``delta``, by how much it changed. What went has no row here, so the deltas of the children
-    may add up to more than that of their parent."""
-    for entry, pair in zip(data, (p for p in pairs(now, before) if p.now is not None), strict=True):
-        entry["delta"] = pair.change
-        if pair.now is not None:
-            _add_deltas(entry["children"], pair.now.children, pair.before.children if pair.before is not None else ())

@@ -5,30 +5,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from agent_tui.context.accounting.next_input import calculation_text, over_limit
+from agent_tui.context.accounting.next_input import over_limit
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import Shares, row_shares, window_shares
 from agent_tui.context.cache_forecast import cache_entries, expected_words, miss_sums
-from agent_tui.context.compaction.summary import sizes_text
+from agent_tui.context.past_reasons import pairs
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextRow, ContextUsage
-from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
+from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.models.steps import CacheDiagnosis, CacheEntry, CacheMiss, CompactionRecord, MissCause, MissSum, Step
 from agent_tui.models.usage import Prices
 from agent_tui.records import dataclass
-from agent_tui.text.clean import cut, one_line
+from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import (
     duration,
-    factor,
     grouped,
     interval,
     money,
-    percent,
     plural,
-    share,
     share_in,
+    signed,
     tokens,
     whole_percent,
 )
@@ -39,20 +37,8 @@ if TYPE_CHECKING:
     from agent_tui.models.events import ContextChanged
 
 
-CHILDREN_SHOWN = 40
-"""Children of a row in the plain text; the JSON has all."""
-
-
-Tone = Literal["plain", "good", "bad", "warning"]
-
-
-@dataclass(slots=True, frozen=True)
-class Entry:
-    """One line of the bookkeeping: how the number was made, and whether it holds."""
-
-    name: str
-    text: str
-    tone: Tone = "plain"
+CHANGES_SHOWN = 5
+"""Rows that are named with their change since the last step."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -86,7 +72,7 @@ class ContextReport:
 
     usage: ContextUsage
     before: ContextUsage | None = None
-    """The numbers of another moment: with them every row has its signed difference."""
+    """The numbers of another moment, mostly of the step before: with them every row has its signed difference."""
     title: str = ""
     """A line above all else, such as "Step 12 of 40"; empty for the session as it is now."""
     told: tuple[str, ...] = ()
@@ -106,6 +92,12 @@ class ContextReport:
     """The time (seconds since the epoch) that ages are counted from."""
     read_only: str = ""
     """Why nothing can be sent; empty where it can."""
+
+    @classmethod
+    def compared(cls, agent: Agent) -> ContextReport:
+        """The session as it is now, compared with what its last step sent."""
+        history = agent.context.history()
+        return replace(cls.of(agent), before=history.moment(history.count).usage if history.count else None)
 
     @classmethod
     def of(cls, agent: Agent, changed: ContextChanged | None = None, now: float = 0.0) -> ContextReport:
@@ -167,6 +159,23 @@ class ContextReport:
             parts.append(expected)
         return " · ".join(parts)
 
+    def changes(self) -> list[str]:
+        """A line with what changed most since the step before; none where that is not known."""
+        if self.before is None:
+            return []
+        changed = [pair for pair in pairs(list(_kinds(self.usage)), list(_kinds(self.before))) if pair.change]
+        changed.sort(key=lambda pair: -abs(pair.change))
+        rows = [(pair.now or pair.before, pair.change) for pair in changed[:CHANGES_SHOWN]]
+        said = [f"{one_line(row.label, 40)} {signed(change)}" for row, change in rows if row is not None]
+        more = [f"{plural(len(changed) - len(said), 'more row')}"] if len(changed) > len(said) else []
+        since = f"Since the last step {signed(self.usage.total - self.before.total)}"
+        return [f"{since}: {', '.join([*said, *more])}." if said else "Nothing changed since the last step."]
+
+    @property
+    def whole(self) -> ContextUsage:
+        """The usage with the answer under way as a row of its own, so that rows and headline are equal at all times."""
+        return with_answer(self.usage, self.in_flight)
+
     @property
     def shares(self) -> Shares | None:
         """Shares of the window; None where that is not known."""
@@ -184,66 +193,6 @@ class ContextReport:
     def misses(self) -> Mapping[MissCause, MissSum]:
         """What was paid anew although it had been sent before, by cause."""
         return miss_sums(self.steps)
-
-    def text(self, course: Sequence[str] = ()) -> str:
-        """All numbers of the context screen as plain text; ``course`` says how the session came there."""
-        usage, shares = self.usage, self.shares
-        lines = [self.in_words(), *course, self.facts(), "", f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip()]
-        for row in self.rows():
-            if shown(row.row):
-                lines += _lines(row)
-        if shares is not None:
-            mark = total_mark(usage)
-            reserve = _numbers(RESERVE.label, 0, "", usage.reserve or 0, shares.reserve)
-            if usage.over:
-                lines += [reserve, _numbers("Over the limit", 0, mark, -usage.over, -shares.over)]
-            else:
-                lines += [_numbers(FREE.label, 0, mark, usage.free or 0, shares.free), reserve]
-        return "\n".join([*lines, "", *(f"{entry.name:<12} {entry.text}" for entry in self.entries())])
-
-    def entries(self) -> list[Entry]:
-        """Returns the entries of the bookkeeping: how the number was made and how well such numbers were met so far,
-        the session's sums, the proof, and why it compacts or does not; none where there are no numbers."""
-        if self.problem:
-            return []
-        usage = self.usage
-        trigger = usage.total if self.trigger is None else self.trigger
-        proof, holds = proof_line(usage, trigger, adds_up(usage))
-        entries = [
-            Entry("Calculation", calculation_text(usage)),
-            Entry("Accuracy", accuracy_line(usage)),
-            Entry("Session", session_line(usage, self.records)),
-            Entry("Proof", proof, "good" if holds else "bad"),
-        ]
-        if usage.why:
-            entries.append(Entry("Compaction", one_line(usage.why.partition(". ")[0].rstrip(".") + ".", 400)))
-        entries += [Entry("Warning", one_line(warning, 400), "warning") for warning in usage.warnings]
-        return entries + ([Entry("Read-only", self.read_only, "warning")] if self.read_only else [])
-
-    @property
-    def why(self) -> str:
-        """Why it compacts, or does not, without the formula, which an entry of its own has."""
-        formula = calculation_text(self.usage)
-        return self.usage.why.replace(f" {formula[:1].upper()}{formula[1:]}.", "")
-
-    def folded(self, entries: Sequence[Entry]) -> Entry:
-        """These ``entries`` where there is no room for them: proof, limit and why, in one line."""
-        usage, holds = self.usage, all(entry.tone != "bad" for entry in entries)
-        parts = [f"✓ adds up to {usage.total:,}" if holds else f"✗ does not add up to {usage.total:,}"]
-        if usage.limit is None:
-            parts.append("no limit: unknown window")
-        else:
-            parts.append(f"limit {usage.limit:,}")
-            away = abs(usage.total - usage.limit)
-            side = "over" if usage.total > usage.limit else "below"
-            parts.append(f"{away:,} {side}{', compacts' if usage.would_compact else ''}")
-        if usage.held and not usage.would_compact:
-            parts.append(usage.held)
-        if usage.warnings:
-            parts.append(plural(len(usage.warnings), "warning"))
-        if self.read_only:
-            parts.append("read-only")
-        return Entry("", " · ".join(parts), "good" if holds else "bad")
 
 
 def row_notes(row: ContextRow) -> list[str]:
@@ -264,6 +213,35 @@ def row_notes(row: ContextRow) -> list[str]:
 
 def _numbered(rows: Sequence[ContextRow], shares: Sequence[int] | None, above: str = "") -> list[ReportRow]:
     return [ReportRow(row, f"{above}{at + 1}", None if shares is None else shares[at]) for at, row in enumerate(rows)]
+
+
+ANSWER = "answer"
+"""The row of the answer under way."""
+
+
+def with_answer(usage: ContextUsage, in_flight: int) -> ContextUsage:
+    """The usage with so many tokens of a running answer among its messages."""
+    if in_flight <= 0:
+        return usage
+    answer = ContextRow(ANSWER, "the answer under way", in_flight, "estimated", in_flight, approximate=True)
+    rows = [
+        row
+        if row.id != MESSAGES.id
+        else replace(
+            row,
+            tokens=row.tokens + in_flight,
+            estimated_tokens=row.estimated_tokens + in_flight,
+            approximate=True,
+            children=[*(row.children or ([replace(row)] if row.tokens else [])), answer],
+        )
+        for row in usage.rows
+    ]
+    total, limit = usage.total + in_flight, usage.limit
+    if limit is None:
+        return replace(usage, rows=rows, total=total)
+    free, over = max(0, limit - total), max(0, total - limit)
+    part = None if not usage.window else 100 * total / usage.window
+    return replace(usage, rows=rows, total=total, free=free, over=over, percent=part)
 
 
 def shown(row: ContextRow) -> bool:
@@ -358,94 +336,6 @@ def _compaction(usage: ContextUsage, in_flight: int, rough: bool) -> str:
         return f"{room} to the limit; {usage.held}."
     turns = f", about {plural(usage.turns_left, 'turn')}" if usage.turns_left else ""
     return f"Compaction in {room}{', probably in the next turn' if usage.turns_left == 0 else turns}."
-
-
-def _lines(part: ReportRow) -> Iterator[str]:
-    row, depth = part.row, part.depth
-    numbers = _numbers(one_line(row.label, 200), depth, part.mark, row.tokens, part.tenths)
-    yield f"{numbers}  {', '.join(row_notes(row))}"
-    below = part.below()
-    for child in below[-CHILDREN_SHOWN:]:
-        yield from _lines(child)
-    if earlier := below[:-CHILDREN_SHOWN]:
-        rest = None if part.tenths is None else sum(child.tenths or 0 for child in earlier)
-        mark = "~" if any(child.mark for child in earlier) else ""
-        count = sum(child.row.tokens for child in earlier)
-        yield _numbers(f"{len(earlier):,} earlier ones", depth + 1, mark, count, rest)
-
-
-def _numbers(label: str, depth: int, mark: str, count: int, tenths: int | None) -> str:
-    return f"{cut('  ' * depth + label, 44):<44} {mark + grouped(count):>12} {share(tenths, bool(count)):>10}"
-
-
-def adds_up(usage: ContextUsage) -> bool:
-    """Returns whether rows add up to the total, children to their parents, and everything to the window."""
-    if sum(row.tokens for row in usage.rows) != usage.total:
-        return False
-    parents = [row for row in usage.rows if row.children]
-    while parents:
-        row = parents.pop()
-        if sum([child.tokens for child in row.children]) != row.tokens:
-            return False
-        parents += [child for child in row.children if child.children]
-    if usage.window is None or usage.free is None or usage.reserve is None:
-        return True
-    return usage.total + usage.free + usage.reserve - (usage.over or 0) == usage.window
-
-
-def accuracy_line(usage: ContextUsage) -> str:
-    a = usage.accuracy
-    if not a.calls:
-        return f"no call to compare with yet · estimates × {factor(a.ratio)}"
-    held = f" · inside the ± {a.inside:,} of {a.intervals:,}" if a.intervals else ""
-    last = "?"
-    if a.last_error_percent is not None:
-        sign = f" ({a.last_error_tokens:+,})".replace("-", "−") if a.last_error_tokens is not None else ""
-        last = percent(a.last_error_percent, signed=True) + sign
-    median = percent(a.median_error_percent)
-    return f"last {last} · median {median} over {plural(a.calls, 'call')}{held} · estimates × {factor(a.ratio)}"
-
-
-def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> str:
-    s = usage.session
-    used = s.usage
-    read, wrote = (None, None) if used is None else (used.input, used.output)
-    parts = [f"in {tokens(read, False)}", f"out {tokens(wrote, False)}"]
-    if used is not None and used.reasoning is not None:
-        parts.append(f"reasoning {tokens(used.reasoning, False)}")
-    if s.cached is not None:
-        parts.append(f"cached so far {whole_percent(*s.cached)}")
-    parts.append(money(s.cost))
-    if s.doubted:
-        parts.append(f"{plural(s.doubted, 'report')} not believed")
-    newest = max((r for r in records if r.active and r.compacts), key=lambda r: r.created, default=None)
-    if s.compactions:
-        change = f" ({size})" if newest is not None and (size := sizes_text(newest)) else ""
-        change += f", {s.taken_back:,} taken back" if s.taken_back else ""
-        parts.append(f"{plural(s.compactions, 'compaction')} in force{change}")
-    elif s.taken_back:
-        parts.append(f"{plural(s.taken_back, 'compaction')}, taken back")
-    return " · ".join(parts)
-
-
-def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, bool]:
-    """The identities with their numbers, and whether they hold. ``sound``: every level of the rows adds up. Rows that
-    had to be scaled prove nothing by adding up, so the line says so and does not hold."""
-    rows = sum(row.tokens for row in usage.rows)
-    holds = rows == usage.total == trigger and sound and not usage.misfit
-    signs = ("=" if rows == usage.total else "≠", "=" if usage.total == trigger else "≠")
-    text = f"rows {rows:,} {signs[0]} total {usage.total:,} {signs[1]} trigger {trigger:,}"
-    if rows == usage.total == trigger:
-        text = f"rows = total = trigger = {rows:,}"
-    if usage.window is not None and usage.free is not None and usage.reserve is not None:
-        over = usage.over or 0
-        whole = usage.total + usage.free + usage.reserve - over
-        sign = "=" if whole == usage.window else "≠"
-        minus = " − over" if over else ""
-        text += f" · + free + reserve{minus} {sign} {usage.window:,}"
-    if usage.misfit:
-        text += f" · rows scaled: {plural(abs(usage.misfit), 'token')} of the provider's counts not in them"
-    return f"{text} {'✓' if holds else '✗'}", holds
 
 
 def miss_words(miss: CacheMiss) -> str:

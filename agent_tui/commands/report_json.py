@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from agent_tui.commands.report import ContextReport, ReportRow
 from agent_tui.context.cache_forecast import whole
+from agent_tui.context.past_reasons import pairs
 from agent_tui.context.timeline import Timeline, timeline_json
 from agent_tui.models.codec import to_dict
-from agent_tui.models.context import KindTotals, SessionTotals
+from agent_tui.models.context import ContextRow, KindTotals, SessionTotals
 from agent_tui.models.steps import STANDS, CacheEntry, CacheForecast, CompactionRecord, MissSum, StepKind
 from agent_tui.models.usage import cost_fields, counts_json
 
@@ -58,7 +59,7 @@ def context_json(report: ContextReport, path: Container[str] | None = None) -> d
         },
         "calculation_spreads": {f"{name}_tokens": value for name, value in to_dict(calculation.spreads).items()},
         "shares": None if shares is None else {name: getattr(shares, name) / 10 for name in _SHARES},
-        "rows": [_row(row) for row in report.rows()],
+        "rows": _rows(report),
         "accuracy": {
             "last_error_tokens": accuracy.last_error_tokens,
             "last_error_percent": accuracy.last_error_percent,
@@ -148,7 +149,23 @@ def _kind(totals: KindTotals) -> dict[str, Any]:
     }
 
 
+def _add_deltas(data: list[dict[str, Any]], now: Sequence[ContextRow], before: Sequence[ContextRow]) -> None:
+    """Adds to each row its ``delta``, by how much it changed. What went has no row here, so the deltas of the children
+    may add up to more than that of their parent."""
+    for entry, pair in zip(data, (p for p in pairs(now, before) if p.now is not None), strict=True):
+        entry["delta"] = pair.change
+        if pair.now is not None:
+            _add_deltas(entry["children"], pair.now.children, pair.before.children if pair.before is not None else ())
+
+
 _SHARES = ("total", "free", "reserve", "over")
+
+
+def _rows(report: ContextReport) -> list[dict[str, Any]]:
+    data = [_row(row) for row in report.rows()]
+    if report.before is not None:
+        _add_deltas(data, report.usage.rows, report.before.rows)
+    return data
 
 
 def _row(part: ReportRow) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+from agent_tui.commands.bookkeeping import report_text
 from agent_tui.commands.report import ContextReport
 from agent_tui.engine.agent import Agent
 from agent_tui.models.messages import user_message
@@ -122,7 +123,7 @@ async def test_tools_of_servers_are_those_of_the_newest_step(cli: Cli) -> None:
     }
     assert usage.calculation.fixed_delta == 0
     assert usage.total == alone
-    assert "files" in ContextReport(usage).text()
+    assert "files" in report_text(ContextReport(usage))
 
 
 def test_sessions_are_listed_newest_first(cli: Cli) -> None:

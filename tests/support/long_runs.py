@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent_tui.commands.report import ContextReport, adds_up, proof_line
+from agent_tui.commands.bookkeeping import adds_up, proof_line
+from agent_tui.commands.report import ContextReport
 from agent_tui.commands.report_json import context_json
 from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings, ToolsConfig
 from agent_tui.engine.agent import Agent

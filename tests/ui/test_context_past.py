@@ -57,7 +57,10 @@ async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) 
     async with home.chat(size=(120, 40)) as chat:
         await lived(chat)
         await chat.say("/context")
-        await chat.shows("how known")
+        await chat.shows("Reserve")
+        live = chat.app.screen
+        assert isinstance(live, ContextScreen)
+        await chat.until(lambda: live.view.moment.before is not None)
         now = chat.screen()
         total = chat.app.screen.view.moment.usage.total  # type: ignore[attr-defined]
         await chat.press("left")
@@ -75,7 +78,7 @@ async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) 
         await chat.shows("Step 1 of 8", "Expected", "billed")
         await chat.press("left")
         await chat.shows("This is the first step.")
-        await chat.press("p")
+        await chat.press("v")
         await chat.shows("This step is past.")
         await chat.press("right", "escape")
         await chat.hides("Step ")
@@ -85,7 +88,7 @@ async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) 
         await chat.press("right")
         await chat.shows("This is now.")
         await chat.press("escape")
-        await chat.hides("how known")
+        await chat.hides("Reserve")
 
 
 async def test_a_step_of_the_past_can_be_read_and_exported(home: Home) -> None:
@@ -95,7 +98,7 @@ async def test_a_step_of_the_past_can_be_read_and_exported(home: Home) -> None:
         (home.project / "AGENTS.md").write_text("Be brief.", "utf-8")
         await ask(chat, "question 1")
         await chat.say("/context")
-        await chat.shows("how known")
+        await chat.shows("Reserve")
         await chat.press("left", "w")
         await chat.shows("Since step 1", "Came:", "1 message of yours, 1 answer came")
         await chat.press("escape", "e")
@@ -139,7 +142,7 @@ async def test_what_happens_now_does_not_move_a_step_of_the_past(home: Home) -> 
         await ask(chat, "question 0")
         await ask(chat, "question 1")
         await chat.say("/context")
-        await chat.shows("how known")
+        await chat.shows("Reserve")
         await chat.press("left", "left")
         await chat.shows("Step 1 of 2")
         screen = chat.app.screen
@@ -162,11 +165,11 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
         # Before the screen is there: it makes moments of the past when it has time.
         agent.conversation.steps[0].sent_fingerprint, agent.conversation.steps[1].estimated_input = "another", 1
         await chat.say("/context")
-        await chat.shows("how known")
+        await chat.shows("Reserve")
         screen = chat.app.screen
         assert isinstance(screen, ContextScreen)
         await chat.press("left")
-        await chat.shows("Step 2 of 2", "Shown then: 1 token. Made again it is +", "✗")
+        await chat.shows("Step 2 of 2", "Shown then: 1 token. Made again it is +")
         assert "(+" not in chat.screen()
         await chat.press("left")
         await chat.shows("Step 1 of 2", "This moment cannot be shown")

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_tui.commands.bookkeeping import report_text, session_line
 from agent_tui.commands.registry import Text
-from agent_tui.commands.report import ContextReport, estimated, session_line, total_mark
+from agent_tui.commands.report import ContextReport, estimated, total_mark
 from agent_tui.commands.report_json import context_json
 from agent_tui.commands.usage import usage as usage_command
 from agent_tui.context.accounting.spending import expected_call, priced_call
@@ -31,7 +32,8 @@ from tests.support.usages import row, sample_usage
 
 TOP = ("system", "environment", "memory", "skills", "tools", "documents", "messages")
 LINE = re.compile(
-    r"(?P<label>row [\d.]+|Free|Reserve|Over the limit) +(?P<tokens>~?−?[\d,]+)(?: +(?P<share><?−?[\d.]+ %))?"
+    r"(?P<label>row [\d.]+|Free|Reserve|Over the limit) +(?:[●◐○] +)?"
+    r"(?P<tokens>~?−?[\d,]+)(?: +(?P<share><?−?[\d.]+ %))?"
 )
 
 Figures = dict[str, tuple[str, str]]
@@ -121,7 +123,7 @@ def from_json(usage: ContextUsage) -> Figures:
 
 def total_share(usage: ContextUsage) -> str:
     """The share of the window that all of it takes, as it is printed."""
-    found = re.search(r"(<?[\d.]+ %) of the window", ContextReport(usage).text())
+    found = re.search(r"(<?[\d.]+ %) of the window", report_text(ContextReport(usage)))
     assert found is not None
     return found[1]
 
@@ -133,7 +135,7 @@ def tenths(shown: str) -> int:
 @given(st.integers(0, 10**6))
 def test_text_json_and_screen_agree(seed: int) -> None:
     usage = random_usage(seed)
-    plain = from_lines(ContextReport(usage).text())
+    plain = from_lines(report_text(ContextReport(usage)))
     assert plain == from_json(usage) == from_rows(usage)
 
     def adds_up(parent: str, rows: list[ContextRow]) -> None:
@@ -155,7 +157,7 @@ def test_text_json_and_screen_agree(seed: int) -> None:
 def test_the_first_line_says_what_the_rows_say(seed: int, flying: int, held: str) -> None:
     usage = replace(random_usage(seed), held=held, would_compact=not held)
     data = context_json(ContextReport(usage))
-    first = ContextReport(usage).text().splitlines()[0]
+    first = report_text(ContextReport(usage)).splitlines()[0]
     assert first == " ".join(ContextReport(usage).sentences()) == ContextReport(usage).in_words()
     rough = usage.approximate
     assert first.startswith(f"{tokens(data['total'], rough)} ")
@@ -203,7 +205,7 @@ def test_what_a_request_is_expected_to_cost_is_what_budgets_hold_back_for_it(
 @pytest.mark.parametrize("seed", [1, 5, 7, 12])
 async def test_what_is_drawn_is_what_is_printed(seed: int, tmp_path: Path) -> None:
     usage = random_usage(seed)
-    printed = from_lines(ContextReport(usage).text())
+    printed = from_lines(report_text(ContextReport(usage)))
     async with running(tmp_path, FakeAgent(tmp_path, usage=usage), size=(120, len(printed) + 60)) as run:
         status = run.shown()
         run.app.open_screen("context")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from rich.cells import cell_len
 from textual.binding import Binding, BindingType
@@ -26,10 +26,11 @@ from agent_tui.ui.screens.context_head import wrapped
 from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.rows import RowList
 
-TOKENS, CHANGE, SHARE, BASIS, CACHED, COST = 10, 11, 11, 12, 13, 12
-GAP = 2
-"""More before the words that say how a number is known, where there is room."""
+TOKENS, CHANGE, SHARE, KNOWN, CACHED, COST = 10, 10, 8, 3, 13, 12
 LEAST_LABEL, LABEL, WIDE_LABEL = 10, 28, 40
+LEAST_BAR, BAR = 6, 24
+"""Cells of the bars, beside labels of at least ``BESIDE`` cells."""
+BESIDE = 20
 
 
 @dataclass(slots=True, frozen=True)
@@ -37,9 +38,10 @@ class Columns:
     """Cells for each column; 0: it is left out. ``note`` is what is left for words at the end of a line."""
 
     label: int
+    known: int
     change: int
     share: int
-    basis: int
+    bar: int
     cached: int
     cost: int
     note: int
@@ -48,28 +50,68 @@ class Columns:
 def columns(width: int, compared: bool, shares: bool = True) -> Columns:
     """The columns of a line of ``width`` cells. ``compared``: to another moment; ``shares``: the window is known."""
     left = width - TOKENS
-    change = CHANGE if compared and left >= LEAST_LABEL + CHANGE else 0
-    share = SHARE if shares and left - change >= LEAST_LABEL + SHARE else 0
-    left -= change + share
-    basis = BASIS if left >= 26 + BASIS else 0
-    money = left - basis >= WIDE_LABEL + GAP + CACHED + COST
-    basis, cached, cost = (basis + GAP, CACHED, COST) if money else (basis, 0, 0)
-    left -= basis + cached + cost
-    label = max(LEAST_LABEL, min(WIDE_LABEL if money else LABEL, left))
-    return Columns(label, change, share, basis, cached, cost, max(0, left - label))
+    known = KNOWN if left >= LEAST_LABEL + KNOWN else 0
+    change = CHANGE if compared and left - known >= LEAST_LABEL + CHANGE else 0
+    share = SHARE if shares and left - known - change >= LEAST_LABEL + SHARE else 0
+    left -= known + change + share
+    money = left >= WIDE_LABEL + LEAST_BAR + CACHED + COST
+    cached, cost = (CACHED, COST) if money else (0, 0)
+    left -= cached + cost
+    bar = min(BAR, max(LEAST_BAR, (left - LABEL) // 2)) + 1 if left >= BESIDE + LEAST_BAR + 1 else 0
+    label = max(LEAST_LABEL, min(WIDE_LABEL if money else LABEL, left - bar))
+    return Columns(label, known, change, share, bar, cached, cost, max(0, left - bar - label))
 
 
 def headings(cells: Columns) -> str:
     """The names of the columns, above them. What was cached is of the last request; the price is without any cache."""
-    line = f"{'':<{cells.label}}{'tokens':>{TOKENS}}"
+    line = f"{'':<{cells.label + cells.known}}{'tokens':>{TOKENS}}"
     named = {
         "change": cells.change,
-        "of window": cells.share,
-        "how known": cells.basis,
+        "share": cells.share,
+        " ": cells.bar,
         "cached last": cells.cached,
         "full price": cells.cost,
     }
-    return line + "".join(name.rjust(size) for name, size in named.items() if size)
+    return (line + "".join(name.rjust(size) for name, size in named.items() if size)).rstrip()
+
+
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def bar_of(part: int, whole: int, cells: int) -> str:
+    """``part`` of ``whole`` as a bar of at most ``cells`` cells, to the eighth of one; what is not nothing is seen."""
+    eighths = min(8 * cells, max(1 if part > 0 else 0, round(8 * cells * part / whole))) if whole > 0 else 0
+    full, rest = divmod(max(0, eighths), 8)
+    return EIGHTHS[8] * full + (EIGHTHS[rest] if rest else "")
+
+
+class Order:
+    """By which the rows of a level stand: the largest first, or as they came. ``held``: rows keep the places that they
+    have, and those that came stand behind them."""
+
+    def __init__(self) -> None:
+        self.by_time = False
+        self.held = False
+        self._places: dict[str, dict[str, int]] = {}
+
+    def arranged(self, level: str, depth: int, rows: list[Placed]) -> list[Placed]:
+        """The rows of a level in their order, which is kept."""
+        known = self._places.get(level, {}) if self.held else {}
+        if self.by_time and depth > 1:
+            arranged = rows
+        else:
+            arranged = sorted(rows, key=lambda row: (known.get(row.key, len(known)), -row.size))
+        self._places[level] = {row.key: place for place, row in enumerate(arranged)}
+        return arranged
+
+
+class Placed(NamedTuple):
+    """A row of a level with its name, and its share of the window; ``size`` is what it has now, or had."""
+
+    key: str
+    pair: Pair
+    size: int
+    share: int | None
 
 
 Kind = Literal["row", "gone", "free", "reserve", "over", "note", "gap", "heading", "compaction"]
@@ -96,13 +138,16 @@ class Shown:
     change: int | None = None
 
 
-def flatten(usage: ContextUsage, opened: set[str], before: ContextUsage | None = None) -> list[Shown]:
-    """The lines to show, in order. Only opened rows are walked, so 10 000 closed messages cost nothing. With ``before``
-    each line has its change since, and what went since has a line; the changes add up as the tokens do."""
+def flatten(
+    usage: ContextUsage, opened: set[str], before: ContextUsage | None = None, order: Order | None = None
+) -> list[Shown]:
+    """The lines to show, in ``order`` (else in that of the request). Only opened rows are walked, so 10 000 closed
+    messages cost nothing. With ``before`` each line has its change since, and what went since has a line; the changes
+    add up as the tokens do."""
     shares = window_shares(usage)
     lines: list[Shown] = []
     tops: Sequence[int | None] = [None] * len(usage.rows) if shares is None else shares.rows
-    _Walk(lines, opened).level("", 0, "", usage.rows, None if before is None else before.rows, tops)
+    _Walk(lines, opened, order).level("", 0, "", usage.rows, None if before is None else before.rows, tops)
     if shares is None:
         return lines
     last = None if before is None or before.window is None else before
@@ -122,12 +167,28 @@ def _rest(kind: Literal["free", "reserve", "over"], label: str, tokens: int, ten
     return Shown(kind, kind, 0, label, tokens, tenths, kind_id=kind, change=change)
 
 
+def _placed(
+    start: str, now: Sequence[ContextRow], before: Sequence[ContextRow] | None, shares: Sequence[int | None]
+) -> Iterator[Placed]:
+    """The rows of one level, by names that they keep however others come and go."""
+    met: dict[str, int] = {}
+    left = iter(shares)
+    for pair in (Pair(row, None) for row in now) if before is None else pairs(now, before):
+        if (row := pair.now) is not None:
+            key = start + identity(row)
+            number = met[key] = met.get(key, 0) + 1
+            yield Placed(key if number == 1 else f"{key}#{number}", pair, row.tokens, next(left))
+        elif pair.before is not None:
+            yield Placed(f"{start}gone/{identity(pair.before)}", pair, pair.tokens, None)
+
+
 class _Walk:
     """Adds the lines of rows and of what is open below them; one line of each, for there may be tens of thousands."""
 
-    def __init__(self, lines: list[Shown], opened: set[str]) -> None:
+    def __init__(self, lines: list[Shown], opened: set[str], order: Order | None) -> None:
         self._lines = lines
         self._opened = opened
+        self._order = order
 
     def level(
         self,
@@ -138,23 +199,16 @@ class _Walk:
         before: Sequence[ContextRow] | None,
         shares: Sequence[int | None],
     ) -> None:
-        """The rows of one level, by names that they keep however others come and go."""
-        met: dict[str, int] = {}
-        start = f"{parent}/" if parent else ""
-        left = iter(shares)
-        for pair in (Pair(row, None) for row in now) if before is None else pairs(now, before):
+        rows = list(_placed(f"{parent}/" if parent else "", now, before, shares))
+        for key, pair, _, part in rows if self._order is None else self._order.arranged(parent, depth, rows):
             row, old = pair.now, pair.before
             change = None if before is None else pair.change
             if row is not None:
-                key = start + identity(row)
-                number = met[key] = met.get(key, 0) + 1
-                key = key if number == 1 else f"{key}#{number}"
                 known = None if before is None else old.children if old is not None else []
-                self._row(row, key, depth, kind_id, next(left), change, known)
+                self._row(row, key, depth, kind_id, part, change, known)
             elif old is not None and change:
                 label = old.label if pair.count == 1 else f"{pair.count:,} that went"
-                name, own = f"{start}gone/{identity(old)}", kind_id or old.id
-                self._lines.append(Shown(name, "gone", depth, label, 0, 0, kind_id=own, change=change))
+                self._lines.append(Shown(key, "gone", depth, label, 0, 0, kind_id=kind_id or old.id, change=change))
 
     def _row(
         self,
@@ -264,9 +318,9 @@ def with_notes(lines: Iterable[Shown], room: int, width: int, now: float) -> Ite
             yield line
 
 
-KNOWN_BY = {"measured": ("●", "success"), "derived": ("◐", "primary"), "estimated": ("○", "muted")}
+KNOWN_BY = {"measured": "●", "derived": "◐", "estimated": "○"}
 SWATCH = "■"
-BAR = 1
+SCROLL = 1
 """Cells of the scroll bar beside the rows."""
 
 
@@ -290,16 +344,26 @@ class ContextRows(RowList):
         super().__init__(id="rows")
         self.shown: list[Shown] = []
         self.columns: Columns = columns(80, compared=False)
+        self.order = Order()
         self._moment: ContextReport | None = None
+        self._usage: ContextUsage | None = None
 
     def show(self, moment: ContextReport, opened: set[str], width: int) -> str:
         """The lines of a moment in ``width`` cells; the cursor stays on the row it is on. Returns the headings."""
-        usage = moment.usage
-        key = self.shown[self.cursor].key if self.cursor < len(self.shown) else ""
-        self._moment = moment
-        self.columns = columns(width - BAR, moment.before is not None, bool(usage.window))
-        lines = [*flatten(usage, opened, moment.before), *compaction_lines(moment.records, opened, moment.came_back)]
-        self.shown = list(with_notes(lines, self.columns.note - 2, width - BAR, moment.now))
+        usage = moment.whole
+        line = self.shown[self.cursor] if self.cursor < len(self.shown) else None
+        key = line.key if line is not None else ""
+        same = self._moment is not None and self._moment.title == moment.title
+        self._moment, self._usage = moment, usage
+        self.order.held = same and line is not None and bool(line.depth or line.open)
+        # The column of the changes has its place before they are known.
+        compared = moment.before is not None or bool(moment.steps)
+        self.columns = columns(width - SCROLL, compared, bool(usage.window))
+        lines = [
+            *flatten(usage, opened, moment.before, self.order),
+            *compaction_lines(moment.records, opened, moment.came_back),
+        ]
+        self.shown = list(with_notes(lines, self.columns.note - 2, width - SCROLL, moment.now))
         cursor = next((i for i, s in enumerate(self.shown) if s.key == key), min(self.cursor, len(self.shown) - 1))
         self.set_count(len(self.shown), max(0, cursor))
         return headings(self.columns)
@@ -335,21 +399,30 @@ class ContextRows(RowList):
         cells, row = self.columns, line.row
         pieces = self._label(line, paint)
         main = not line.depth and line.kind == "row"
+        if cells.known:
+            pieces.append((f" {KNOWN_BY[row.basis] if row is not None else ' '} ", paint("faint")))
         pieces.append((fit(self._count(line), TOKENS, right=True), paint("foreground", bold=main)))
         if cells.change:
             pieces.append(_change(line, cells.change, paint))
         if cells.share:
             part = "" if line.kind == "gone" else share(line.tenths, bool(line.tokens))
             pieces.append((fit(part, cells.share, right=True), paint("muted")))
+        if cells.bar:
+            pieces.append(self._bar(line, cells.bar, paint))
         if row is None:
             return pieces
-        if cells.basis:
-            mark, color = KNOWN_BY[row.basis]
-            pieces += [(f"{mark} ".rjust(cells.basis - 9), paint(color)), (fit(row.basis, 9), paint("muted"))]
         if cells.cost:
             pieces += self._money(row, paint)
         pieces.append(("  " + note(line, cells.note - 2), paint("muted")))
         return pieces
+
+    def _bar(self, line: Shown, cells: int, paint: Paint) -> Piece:
+        usage = self._usage
+        whole = 0 if usage is None else usage.window or usage.total
+        kind = ROW_KINDS.get(line.kind_id)
+        color = "error" if line.kind == "over" else kind.variable if kind is not None else "primary"
+        bar = bar_of(abs(line.tokens or 0), whole, cells - 1)
+        return (fit(f" {bar}", cells), paint("line" if line.kind in ("free", "reserve") else color))
 
     def _label(self, line: Shown, paint: Paint) -> list[Piece]:
         arrow = "  " if line.open is None else "▾ " if line.open else "▸ "
@@ -373,7 +446,8 @@ class ContextRows(RowList):
         if line.row is not None:
             mark = "~" if estimated(line.row) else ""
         else:
-            mark = total_mark(self._moment.usage) if self._moment is not None and line.kind != "reserve" else ""
+            now = self._moment
+            mark = total_mark(now.usage, now.in_flight) if now is not None and line.kind != "reserve" else ""
         return f"{mark}{grouped(line.tokens or 0)}"
 
     def _money(self, row: ContextRow, paint: Paint) -> list[Piece]:
@@ -394,8 +468,8 @@ class ContextRows(RowList):
 
 def _change(line: Shown, width: int, paint: Paint) -> Piece:
     if not line.change:
-        return (" " * width, paint())
-    sign = "+" if line.change > 0 else ""
+        return (fit("" if line.change is None else "·", width, right=True), paint("faint"))
+    sign = "+" if line.change > 0 else "−"
     # What there is more of is what one looks for; of what is free there is less then.
     more = (line.change > 0) == (line.kind in ("row", "gone"))
-    return (fit(f"{sign}{grouped(line.change)}", width, right=True), paint("accent" if more else "success"))
+    return (fit(f"{sign}{grouped(abs(line.change))}", width, right=True), paint("accent" if more else "success"))

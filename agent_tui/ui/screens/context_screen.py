@@ -6,19 +6,18 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.worker import Worker, WorkerState
 
 from agent_tui.commands import context_texts as texts
 from agent_tui.commands.report import ContextReport
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
 from agent_tui.context.timeline import NOW, Timeline, projected
-from agent_tui.context.tokens import format_metrics
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.ui.safety import Guarded
@@ -27,11 +26,10 @@ from agent_tui.ui.screens.context_view import ContextView
 from agent_tui.ui.screens.timeline import Course, TimelineView
 
 if TYPE_CHECKING:
-    from textual.worker import Worker
-
     from agent_tui.commands.past_words import PastView
     from agent_tui.context.past import History
     from agent_tui.engine.agent import Agent
+    from agent_tui.models.context import ContextUsage
 
 
 class Travel:
@@ -43,6 +41,20 @@ class Travel:
         self.history: History = agent.context.history()
         self.timeline = Timeline(self.history.steps, self.history.records)
         self.at: int | None = None
+        self._last: tuple[int, ContextUsage | None] = (0, None)
+
+    @property
+    def before(self) -> ContextUsage | None:
+        """What the last step sent, which now is compared with; None until that was made ready."""
+        number, usage = self._last
+        return usage if number == self.history.count else None
+
+    def prepare(self) -> None:
+        """Makes ready what ← shows next, and what now is compared with; to be called in another thread."""
+        count = self.history.count
+        self.history.prepare(count if self.at is None else self.at)
+        if count and self._last[0] != count:
+            self._last = (count, self.history.moment(count).usage)
 
     def go(self, by: int) -> str:
         """Goes ``by`` steps further; behind the last step is now. A line for the user where there is nowhere to go."""
@@ -102,9 +114,9 @@ class ContextScreen(Guarded, Screen[None]):
         Binding("c", "cache", "What each call read from the cache", show=False),
         Binding("e", "export", "Export as JSON", show=False),
         Binding("x", "exact", "Count exactly", show=False),
-        Binding("s", "stats", "Token counter metrics", show=False),
-        Binding("p", "preview", "Preview of a compaction", show=False),
-        Binding("P", "pin", "Pin the message of the row, or take that back", show=False),
+        Binding("o", "order", "Order of what is open: by size, or by time", show=False),
+        Binding("v", "preview", "Preview of a compaction", show=False),
+        Binding("p", "pin", "Pin the message of the row, or take that back", show=False),
         Binding("w", "why", "How the number was made, and why it compacts or not", show=False),
     ]
 
@@ -114,6 +126,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.now = time.time()
         self.travel = Travel(agent)
         self.view = ContextView(ContextReport.of(agent, now=self.now))
+        self._drawn = False
         self.view.course = self.travel.course(self.view.moment)
         self._unsubscribe: Callable[[], None] = lambda: None
 
@@ -124,7 +137,7 @@ class ContextScreen(Guarded, Screen[None]):
         self._unsubscribe = self.agent.subscribe(self._event)
         self.view.rows.focus()
         self.run_worker(self.agent.context.refresh(), name="refresh", exit_on_error=False)
-        self.set_timer(READY, self._prepare)
+        self.set_timer(READY, self._ready)
 
     def on_unmount(self) -> None:
         self._unsubscribe()
@@ -135,21 +148,34 @@ class ContextScreen(Guarded, Screen[None]):
         elif self.travel.at is not None:
             return
         if isinstance(event, ContextChanged | CompactionEnded | SessionChanged):
-            changed = event if isinstance(event, ContextChanged) else None
-            live = ContextReport.of(self.agent, changed, self.now)
+            live = self._live(event if isinstance(event, ContextChanged) else None)
             self.view.show(live, self.travel.course(live))
+            if self._drawn and self.travel.before is None:
+                self._prepare()
+
+    def _live(self, changed: ContextChanged | None = None) -> ContextReport:
+        """The session as it is now, compared with what its last step sent."""
+        return replace(ContextReport.of(self.agent, changed, self.now), before=self.travel.before)
 
     def _show(self) -> None:
         """The step that was gone to, or now."""
-        live = ContextReport.of(self.agent, now=self.now)
+        live = self._live()
         shown = live if self.travel.at is None else self.travel.moment(live)
         self.view.show(shown, self.travel.course(live))
 
+    def _ready(self) -> None:
+        self._drawn = True
+        self._prepare()
+
     def _prepare(self) -> None:
-        """Has what ← shows next made beside the screen."""
-        history = self.travel.history
-        work = partial(history.prepare, history.count if self.travel.at is None else self.travel.at)
-        self.run_worker(work, name="prepare", group="past", thread=True, exit_on_error=False)
+        """Has what ← shows next, and what now is compared with, made beside the screen."""
+        self.run_worker(self.travel.prepare, name="prepare", group="past", thread=True, exit_on_error=False)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        if event.worker.name != "prepare" or event.state is not WorkerState.SUCCESS:
+            return
+        if self.travel.at is None and self.view.moment.before is not self.travel.before:
+            self._show()
 
     @on(TimelineView.Picked)
     def _picked(self, event: TimelineView.Picked) -> None:
@@ -214,8 +240,7 @@ class ContextScreen(Guarded, Screen[None]):
     async def action_why(self) -> None:
         if self.travel.at is None:
             worth = await self.agent.compaction.worth()
-            text = f"{self.view.explained()}\n\n# Compact now?\n{worth}"
-            self._read("How the number was made, and why it compacts or not", text)
+            self._read("What the next request is made of", f"{self.view.explained()}\n\n# Compact now?\n{worth}")
             return
         from agent_tui.commands.past_words import changes_text
 
@@ -227,8 +252,11 @@ class ContextScreen(Guarded, Screen[None]):
 
         self.app.push_screen(CachePicker(self.agent))
 
-    def action_stats(self) -> None:
-        self._read("Token counter", format_metrics(self.agent.context.metrics))
+    def action_order(self) -> None:
+        order = self.view.rows.order
+        order.by_time = not order.by_time
+        self.view.rebuild()
+        self.view.say(f"Messages by {'time' if order.by_time else 'size'}: o changes that.")
 
     async def action_preview(self) -> None:
         if self._is_past():
@@ -244,7 +272,7 @@ class ContextScreen(Guarded, Screen[None]):
         line = self.view.rows.shown[self.view.rows.cursor] if self.view.rows.shown else None
         message = self.agent.pins.message(line.row.message_id) if line and line.row and line.row.message_id else None
         if message is None:
-            self.view.say("Open a row of messages with Enter and go to one: P pins its words.")
+            self.view.say("Open a row of messages with Enter and go to one: p pins its words.")
             return
         from agent_tui.commands.context import toggle_pin
 

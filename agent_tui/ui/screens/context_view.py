@@ -13,7 +13,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_tui.commands.report import ContextReport, Entry, Tone
+from agent_tui.commands.bookkeeping import Entry, Tone, fold, panel, receipt
+from agent_tui.commands.report import ContextReport
 from agent_tui.records import dataclass
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_head import Head, Told, wrapped
@@ -30,6 +31,8 @@ WIDE = 120
 """From so many columns on the bookkeeping stands beside the rows."""
 TALL = 30
 """From so many lines on it stands below them; on lower screens it is one line of proof, limit and why."""
+FEW = 2
+"""So many words have no column of their own: they stand below."""
 LOW = 10
 """Below so many lines there are only rows and keys."""
 LEAST_ROWS = 12
@@ -41,7 +44,13 @@ LEAST_PAST_ROWS = 8
 SIDE = (40, 64)
 """Cells that the column beside the rows has at least and at most."""
 
-TONES: dict[Tone, str] = {"plain": "foreground", "good": "success", "bad": "error", "warning": "warning"}
+TONES: dict[Tone, str] = {
+    "plain": "foreground",
+    "good": "success",
+    "bad": "error",
+    "warning": "warning",
+    "quiet": "muted",
+}
 
 Line = tuple[str, str, Tone]
 """A name, words, and how they are meant."""
@@ -78,7 +87,7 @@ class Placed:
 def place(entries: Sequence[Entry], fold: list[Line], width: int, height: int, room: int) -> Placed:
     """The place on a screen of ``width`` × ``height`` with ``room`` lines for rows and it: where all is seen, else
     folded."""
-    if width >= WIDE:
+    if width >= WIDE and len(entries) > FEW:
         side = min(SIDE[1], max(SIDE[0], width * 3 // 10))
         lines = beside(entries, side - 4)
         if len(lines) <= room:
@@ -125,12 +134,12 @@ KEYS = (
     ("Enter", "open"),
     ("←", "earlier"),
     ("w", "why"),
-    ("p", "preview"),
+    ("p", "pin"),
+    ("v", "preview"),
     ("c", "cache"),
+    ("o", "order"),
     ("e", "export"),
     ("x", "exact count"),
-    ("P", "pin"),
-    ("s", "stats"),
 )
 CLOSE = ("Esc", "close")
 PAST_KEYS = (("← →", "steps"), ("w", "changes"), ("Enter", "open"), ("e", "export"), ("Shift+← →", "ten steps"))
@@ -267,15 +276,15 @@ class ContextView(Guarded, Covered, Vertical):
         foot = self.query_one(Foot)
         foot.at(past=bool(moment.title))
         foot.set_height(foot.height_for(inner))
-        entries = self.moment.entries()
-        fold = self._fold(entries, inner)
+        entries = panel(self.moment)
+        folded = self._folded(inner)
         top = head.show(moment, inner) + self._draw_timeline(inner, height)
-        room = height - foot.line_count - len(fold) - top
+        room = height - foot.line_count - len(folded) - top
         least = LEAST_SEEN if self._has_timeline else LEAST_ROWS
         bar = 0 if self._has_timeline or moment.problem else 1 + gap
         top += told.show(moment, inner, bar, gap, (room - least, room - LEAST_PAST_ROWS, head.priced))
         head.display = told.display = height >= LOW
-        placed = place(entries, fold, width, height, height - foot.line_count - (top if height >= LOW else 0))
+        placed = place(entries, folded, width, height, height - foot.line_count - (top if height >= LOW else 0))
         self.query_one(Holder).styles.layout = "horizontal" if placed.side else "vertical"
         self.query_one(Words).show(placed)
         told.name_columns(self.rows.show(moment, self.opened, width - placed.side - 1))
@@ -290,17 +299,15 @@ class ContextView(Guarded, Covered, Vertical):
         how = Drawing(patterns, cost=height >= TALL and course is not None and course.timeline.priced)
         return self.query_one(TimelineView).show(course, width, chart_lines(height), how)
 
-    def _fold(self, entries: list[Entry], width: int) -> list[Line]:
+    def _folded(self, width: int) -> list[Line]:
         if self.moment.problem:
             return []
-        return [
-            ("", line, entry.tone) for entry in [self.moment.folded(entries)] for line in wrapped(entry.text, width)
-        ]
+        entry = fold(self.moment)
+        return [("", line, entry.tone) for line in wrapped(entry.text, width)]
 
     def explained(self) -> str:
-        """The bookkeeping in full, for reading."""
-        whole = [Entry("Why", self.moment.why)] if self.moment.why else []
-        return "\n\n".join(f"# {e.name}\n{e.text}" for e in [*whole, *self.moment.entries()] if e.name != "Compaction")
+        """How the number was made, for reading."""
+        return "" if self.moment.problem else receipt(self.moment)
 
     def on_mount(self) -> None:
         # The view will have the whole screen: laid out for that at once, it is not drawn twice.

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from agent_tui.commands import registry
+from agent_tui.commands.bookkeeping import session_line
 from agent_tui.commands.registry import Text
-from agent_tui.commands.report import ContextReport, session_line
+from agent_tui.commands.report import ContextReport
 from agent_tui.commands.report_json import context_json
 from agent_tui.config import BudgetConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.context.accounting.spending import ExpectedCall

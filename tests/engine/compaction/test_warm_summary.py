@@ -45,6 +45,9 @@ class Talk(BusyScript):
         return self.answers.pop(0) if self.answers else super(BusyScript, self).summary(question, call)
 
 
+pytestmark = pytest.mark.usefixtures("forked_worker")
+
+
 @asynccontextmanager
 async def talked(
     folder: Path, name: str, answers: list[Answer] | None = None, window: int = WINDOW, **model: Any

@@ -21,6 +21,7 @@ from agent_tui.models.requests import Effort
 from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.contexts import assert_identities
 from tests.support.dialect_bodies import check_bodies
+from tests.support.forms import examples
 
 EFFORTS: list[Effort] = ["off", "low", "high"]
 
@@ -210,7 +211,7 @@ class User:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(3, 8)))
 async def test_a_session_survives_whatever_its_user_does(tmp_path: Path, seed: int) -> None:
     user = User(tmp_path, seed)
     (tmp_path / "p").mkdir()

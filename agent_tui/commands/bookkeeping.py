@@ -1,0 +1,310 @@
+"""The bookkeeping of the context: how its number was made, line by line as on a receipt, how well such numbers were
+met so far, what the session used, and whether all of it adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from agent_tui.commands.report import ContextReport, ReportRow, row_notes, shown, total_mark
+from agent_tui.context.accounting.next_input import calculation_text
+from agent_tui.context.compaction.summary import sizes_text
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.rows import FREE, RESERVE
+from agent_tui.models.steps import CompactionRecord
+from agent_tui.records import dataclass
+from agent_tui.text.clean import cut, one_line
+from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, tokens, whole_percent
+
+CHILDREN_SHOWN = 40
+"""Children of a row in the plain text; the JSON has all."""
+
+
+Tone = Literal["plain", "good", "bad", "warning", "quiet"]
+
+
+@dataclass(slots=True, frozen=True)
+class Entry:
+    """One line of the bookkeeping: how the number was made, and whether it holds."""
+
+    name: str
+    text: str
+    tone: Tone = "plain"
+
+
+def entries(report: ContextReport) -> list[Entry]:
+    """Returns all of it as lines of text: how the number was made and how well such numbers were met so far, the
+    session's sums, the proof, and why it compacts or not; none where there are no numbers."""
+    if report.problem:
+        return []
+    usage = report.usage
+    proof, holds = _proof(report)
+    made = [
+        Entry("Calculation", calculation_text(usage)),
+        Entry("Accuracy", accuracy_line(usage)),
+        Entry("Session", session_line(usage, report.records)),
+        Entry("Proof", proof, "good" if holds else "bad"),
+    ]
+    made += [Entry("Compaction", _decision(usage))] if usage.why else []
+    return made + _warnings(report)
+
+
+def panel(report: ContextReport) -> list[Entry]:
+    """Returns what of it is to be seen without asking: what was used, what keeps it from compacting, and what is
+    wrong."""
+    if report.problem:
+        return []
+    usage = report.usage
+    shown = [Entry("Session", session_line(usage, report.records))]
+    if usage.why and (usage.held or usage.would_compact or usage.limit is None):
+        shown.append(Entry("Compaction", _decision(usage)))
+    if usage.misfit:
+        shown.append(Entry("Rows", SCALED, "quiet"))
+    elif not adds_up(usage):
+        shown.append(Entry("Proof", _proof(report)[0], "bad"))
+    return shown + _warnings(report)
+
+
+def fold(report: ContextReport) -> Entry:
+    """The same in one line, for where there is no room for more."""
+    usage, session = report.usage, report.usage.session
+    parts = [f"session {money(session.cost)}"]
+    if session.compactions:
+        parts.append(plural(session.compactions, "compaction"))
+    parts += [usage.held] if usage.held else []
+    if usage.warnings:
+        parts.append(f"{plural(len(usage.warnings), 'warning')}: w")
+    parts += ["read-only"] if report.read_only else []
+    if usage.misfit:
+        parts.append("rows scaled to what was measured")
+    elif not adds_up(usage):
+        return Entry("", f"the rows do not add up to {usage.total:,}: w", "bad")
+    wrong = bool(usage.warnings or report.read_only)
+    return Entry("", " · ".join(parts), "warning" if wrong else "quiet")
+
+
+SCALED = "scaled to what was measured: the provider's counts do not agree with each other"
+
+
+def _proof(report: ContextReport) -> tuple[str, bool]:
+    usage = report.usage
+    return proof_line(usage, usage.total if report.trigger is None else report.trigger, adds_up(usage))
+
+
+def _decision(usage: ContextUsage) -> str:
+    return one_line(usage.why.partition(". ")[0].rstrip(".") + ".", 400)
+
+
+def _warnings(report: ContextReport) -> list[Entry]:
+    said = [Entry("Warning", one_line(warning, 400), "warning") for warning in report.usage.warnings]
+    return said + ([Entry("Read-only", report.read_only, "warning")] if report.read_only else [])
+
+
+def why(usage: ContextUsage) -> str:
+    """Why it compacts, or does not, without the formula, which stands elsewhere."""
+    formula = calculation_text(usage)
+    return usage.why.replace(f" {formula[:1].upper()}{formula[1:]}.", "")
+
+
+Term = tuple[str, int, int, str]
+"""A line of a sum: its sign, tokens, by how much they may be off, and what they are."""
+
+
+def terms(usage: ContextUsage) -> list[Term]:
+    """Returns the lines that add up to the total; the last is the total. Terms of nothing are left out. Where nothing
+    was measured the rows are the lines."""
+    c, by = usage.calculation, usage.calculation.spreads
+    if c.last_input is None:
+        lines = [("+", row.tokens, 0, one_line(row.label, 60)) for row in usage.rows if row.tokens]
+    else:
+        answer = "last output, estimated: the provider did not report it" if c.output_estimated else "last output"
+        changed = "−" if c.fixed_delta < 0 else "+"
+        made: list[Term] = [
+            ("−", c.dropped_reasoning, by.dropped_reasoning, "reasoning that is not sent again"),
+            ("−", c.removed, by.removed, "removed from the conversation"),
+            (changed, abs(c.fixed_delta), by.fixed_delta, "changed in prompt, tools and files"),
+            ("+", c.new_messages, by.new_messages, "new messages"),
+        ]
+        lines = [
+            ("", c.last_input, 0, "last input, as the provider reported it"),
+            ("+", c.last_output or 0, by.last_output, answer),
+            *(term for term in made if term[1] or term[2]),
+        ]
+    return [*lines, ("=", usage.total, usage.spread, "the next input")]
+
+
+def limit_terms(usage: ContextUsage) -> list[Term]:
+    """Returns the lines from the window to what is left before the limit; none for an unknown window."""
+    if usage.window is None or usage.limit is None or usage.reserve is None:
+        return []
+    away = usage.limit - usage.total
+    origin = f", {usage.window_origin}" if usage.window_origin else ""
+    return [
+        ("", usage.window, 0, f"window{origin}"),
+        ("−", usage.reserve, 0, "kept for the answer"),
+        ("=", usage.limit, 0, "the limit"),
+        ("−", usage.total, usage.spread, "the next input"),
+        ("=", away, usage.spread, "left before it compacts" if away >= 0 else "over the limit"),
+    ]
+
+
+def column(lines: Sequence[Term]) -> Iterator[str]:
+    """The lines of a sum below each other, with a rule above each result."""
+    numbers = [(sign, grouped(count), f"± {grouped(spread)}" if spread else "") for sign, count, spread, _ in lines]
+    width = max((len(count) for _, count, _ in numbers), default=0)
+    off = max((len(around) for *_, around in numbers), default=0)
+    for (sign, count, around), (*_, text) in zip(numbers, lines, strict=True):
+        if sign == "=":
+            yield "─" * (width + 2)
+        gap = f" {around:<{off}}" if off else ""
+        yield f"{sign:<2}{count:>{width}}{gap}  {text}".rstrip()
+
+
+def receipt(report: ContextReport) -> str:
+    """How the number was made, and whether it holds, for reading."""
+    usage = report.usage
+    proof, holds = _proof(report)
+    how = [] if usage.calculation.last_input is not None else ["Nothing of it is measured yet: all is estimated."]
+    blocks = [("How the number was made", [*column(terms(usage)), *how])]
+    if limit := limit_terms(usage):
+        blocks.append(("The limit", [*column(limit), *_margins(usage)]))
+    reason = why(usage) if usage.anchor_step is None else _decision(usage)
+    blocks.append(("Why it compacts, or not", [one_line(reason, 2_000)] if usage.why else []))
+    blocks.append(("How well such numbers were met", list(_accuracy(usage))))
+    blocks.append(("The session so far", session_line(usage, report.records).split(" · ")))
+    blocks.append(("Does it add up?", [proof] if holds or not usage.misfit else [proof, f"The rows were {SCALED}."]))
+    blocks += [(entry.name, [entry.text]) for entry in _warnings(report)]
+    return "\n\n".join("\n".join([f"# {name}", *lines]) for name, lines in blocks if lines)
+
+
+def _margins(usage: ContextUsage) -> Iterator[str]:
+    if usage.margin:
+        yield f"{usage.margin:,} more are kept free, for the ± of the next input."
+    if usage.max_input:
+        yield f"The model takes {usage.max_input:,} tokens of input at most."
+
+
+def _accuracy(usage: ContextUsage) -> Iterator[str]:
+    a = usage.accuracy
+    if not a.calls:
+        yield "No call to compare with yet."
+    elif a.last_error_percent is not None:
+        count = f" ({a.last_error_tokens:+,} tokens)".replace("-", "−") if a.last_error_tokens is not None else ""
+        yield f"The last call was off by {percent(a.last_error_percent, signed=True)}{count}."
+    if a.calls:
+        yield f"The median over {plural(a.calls, 'call')} is {percent(a.median_error_percent)}."
+    if a.intervals:
+        yield f"The ± held in {a.inside:,} of {plural(a.intervals, 'call')}."
+    yield f"Estimates are multiplied by {factor(a.ratio)}, as the reports so far teach."
+
+
+def adds_up(usage: ContextUsage) -> bool:
+    """Returns whether rows add up to the total, children to their parents, and everything to the window."""
+    if sum(row.tokens for row in usage.rows) != usage.total:
+        return False
+    parents = [row for row in usage.rows if row.children]
+    while parents:
+        row = parents.pop()
+        if sum([child.tokens for child in row.children]) != row.tokens:
+            return False
+        parents += [child for child in row.children if child.children]
+    if usage.window is None or usage.free is None or usage.reserve is None:
+        return True
+    return usage.total + usage.free + usage.reserve - (usage.over or 0) == usage.window
+
+
+def accuracy_line(usage: ContextUsage) -> str:
+    a = usage.accuracy
+    if not a.calls:
+        return f"no call to compare with yet · estimates × {factor(a.ratio)}"
+    held = f" · inside the ± {a.inside:,} of {a.intervals:,}" if a.intervals else ""
+    last = "?"
+    if a.last_error_percent is not None:
+        sign = f" ({a.last_error_tokens:+,})".replace("-", "−") if a.last_error_tokens is not None else ""
+        last = percent(a.last_error_percent, signed=True) + sign
+    median = percent(a.median_error_percent)
+    return f"last {last} · median {median} over {plural(a.calls, 'call')}{held} · estimates × {factor(a.ratio)}"
+
+
+def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> str:
+    s = usage.session
+    used = s.usage
+    read, wrote = (None, None) if used is None else (used.input, used.output)
+    parts = [f"in {tokens(read, False)}", f"out {tokens(wrote, False)}"]
+    if used is not None and used.reasoning is not None:
+        parts.append(f"reasoning {tokens(used.reasoning, False)}")
+    if s.cached is not None:
+        parts.append(f"cached so far {whole_percent(*s.cached)}")
+    parts.append(money(s.cost))
+    if s.doubted:
+        parts.append(f"{plural(s.doubted, 'report')} not believed")
+    newest = max((r for r in records if r.active and r.compacts), key=lambda r: r.created, default=None)
+    if s.compactions:
+        change = f" ({size})" if newest is not None and (size := sizes_text(newest)) else ""
+        change += f", {s.taken_back:,} taken back" if s.taken_back else ""
+        parts.append(f"{plural(s.compactions, 'compaction')} in force{change}")
+    elif s.taken_back:
+        parts.append(f"{plural(s.taken_back, 'compaction')}, taken back")
+    return " · ".join(parts)
+
+
+def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, bool]:
+    """The identities with their numbers, and whether they hold. ``sound``: every level of the rows adds up. Rows that
+    had to be scaled prove nothing by adding up, so the line says so and does not hold."""
+    rows = sum(row.tokens for row in usage.rows)
+    holds = rows == usage.total == trigger and sound and not usage.misfit
+    signs = ("=" if rows == usage.total else "≠", "=" if usage.total == trigger else "≠")
+    text = f"rows {rows:,} {signs[0]} total {usage.total:,} {signs[1]} trigger {trigger:,}"
+    if rows == usage.total == trigger:
+        text = f"rows = total = trigger = {rows:,}"
+    if usage.window is not None and usage.free is not None and usage.reserve is not None:
+        over = usage.over or 0
+        whole = usage.total + usage.free + usage.reserve - over
+        sign = "=" if whole == usage.window else "≠"
+        minus = " − over" if over else ""
+        text += f" · + free + reserve{minus} {sign} {usage.window:,}"
+    if usage.misfit:
+        text += f" · rows scaled: {plural(abs(usage.misfit), 'token')} of the provider's counts not in them"
+    return f"{text} {'✓' if holds else '✗'}", holds
+
+
+def report_text(report: ContextReport, course: Sequence[str] = ()) -> str:
+    """All numbers of the context screen as plain text; ``course`` says how the session came there."""
+    usage, shares = report.usage, report.shares
+    lines = [
+        report.in_words(),
+        *course,
+        report.facts(),
+        *report.changes(),
+        "",
+        f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip(),
+    ]
+    for row in sorted(report.rows(), key=lambda row: -row.row.tokens):
+        if shown(row.row):
+            lines += _lines(row)
+    if shares is not None:
+        mark = total_mark(usage)
+        reserve = _numbers(RESERVE.label, 0, "", usage.reserve or 0, shares.reserve)
+        if usage.over:
+            lines += [reserve, _numbers("Over the limit", 0, mark, -usage.over, -shares.over)]
+        else:
+            lines += [_numbers(FREE.label, 0, mark, usage.free or 0, shares.free), reserve]
+    return "\n".join([*lines, "", *(f"{entry.name:<12} {entry.text}" for entry in entries(report))])
+
+
+def _lines(part: ReportRow) -> Iterator[str]:
+    row, depth = part.row, part.depth
+    numbers = _numbers(one_line(row.label, 200), depth, part.mark, row.tokens, part.tenths)
+    yield f"{numbers}  {', '.join(row_notes(row))}"
+    below = part.below()
+    for child in below[-CHILDREN_SHOWN:]:
+        yield from _lines(child)
+    if earlier := below[:-CHILDREN_SHOWN]:
+        rest = None if part.tenths is None else sum(child.tenths or 0 for child in earlier)
+        mark = "~" if any(child.mark for child in earlier) else ""
+        count = sum(child.row.tokens for child in earlier)
+        yield _numbers(f"{len(earlier):,} earlier ones", depth + 1, mark, count, rest)
+
+
+def _numbers(label: str, depth: int, mark: str, count: int, tenths: int | None) -> str:
+    return f"{cut('  ' * depth + label, 44):<44} {mark + grouped(count):>12} {share(tenths, bool(count)):>10}"
