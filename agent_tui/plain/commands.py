@@ -243,8 +243,10 @@ class Commands:
                 self._writer.quote(text, indent="  ")
             case registry.Text(text, then=then):
                 self._writer.say(text)
-                if "\n" in then:
+                if "\n" in then and self._sender.reads.drawn:
                     self._sender.give_back(then)
+                elif "\n" in then:
+                    self._writer.quote(then, "The brief")
             case OpenScreen():
                 await self._open(result)
             case registry.Copy(text, what):
