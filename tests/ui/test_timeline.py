@@ -111,6 +111,12 @@ def test_where_the_limit_is_far_off_the_columns_have_the_whole_height() -> None:
     assert "limit 900k ↑" in lines[0] and "█" in lines[0]
 
 
+def test_what_is_written_and_not_sent_stands_on_the_next_request() -> None:
+    made = replace(course([20_000, 60_000]), draft=30_000)
+    (now,) = [slot for slot in slots_of(made, 80) if slot.column is made.now]
+    assert now.total == (made.now.total or 0) + 30_000 and now.stack[-1][1] == 30_000
+
+
 async def test_only_the_lines_that_changed_are_drawn_again() -> None:
     app = Alone(ContextReport(sample_usage()))
     app.view.course = course([20_000, 60_000, 100_000])
