@@ -14,9 +14,11 @@ from agent_tui.context.timeline import Timeline, projected
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.models.usage import TokenUsage
 from agent_tui.ui.screens.timeline import (
+    AHEAD,
     BLOCKS,
     GHOST,
     LABEL,
+    LEFT,
     Course,
     Drawing,
     Scale,
@@ -74,7 +76,9 @@ def test_any_session_is_drawn_at_any_size(
     scale = scale_of(slots, limit, height)
     for slot in slots:
         # What a column is made of is never hidden by a word.
-        filled = -(-min(height * 8, scale.eighths(slot.total)) // 8)
+        eighths = min(height * 8, scale.eighths(slot.total))
+        ghost = patterns and slot.stack and slot.stack[0][0] in (AHEAD, LEFT)
+        filled = eighths // 8 if ghost else -(-eighths // 8)
         for y in range(height - filled, height):
             assert grid.lines[y][slot.x + LABEL][0] in COLUMN | set(BLOCKS), (y, slot)
     assert len(sparkline(made, width)) <= max(1, width)
