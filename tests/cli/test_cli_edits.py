@@ -74,3 +74,15 @@ def test_a_session_that_is_open_elsewhere_is_left_alone(cli: Cli, session: str) 
         lock.release()
     assert outcome.code == 2 and "open in another window" in outcome.error
     assert cli.run("context", "--json").json["session"]["edits"] == []
+
+
+def test_exports_say_what_was_dropped(cli: Cli, session: str) -> None:
+    first = next(iter(ids(cli.run("context", "--rows").out)))
+    plain = cli.run("export", session, "--format", "md").out
+    cli.run("context", "drop", first)
+    told = cli.run("export", session, "--format", "md").out
+    assert told == plain.replace("## User\n", "## User (dropped)\n", 1) != plain
+    assert cli.run("export", session, "--format", "html").out.count("(dropped)") == 1
+    assert cli.run("context", "--step", "3").code == 0
+    cli.run("context", "undo")
+    assert cli.run("export", session, "--format", "md").out == plain
