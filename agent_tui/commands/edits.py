@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.context.compaction.plan import message_tokens
 from agent_tui.errors import ConfigError
-from agent_tui.models.messages import recall_id
+from agent_tui.models.messages import recall_id, summary_text
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, tokens
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 EDITS = {
     "drop": "takes messages out of what is sent; a call goes with its results",
     "restore": "sends dropped messages again",
+    "fold": "puts a summary, which a model writes, in the place of a range",
     "pin": "has every compaction carry the words of messages",
     "unpin": "takes that back",
     "undo": "takes the newest edit back",
@@ -42,12 +43,29 @@ def named(agent: Agent, words: Sequence[str]) -> list[str]:
     return ids
 
 
+def _ends(words: Sequence[str]) -> tuple[str, str]:
+    """The first and the last message of a range."""
+    first, between, last = words[0].partition(RANGE) if words else ("", "", "")
+    if not first or (between and not last):
+        raise ConfigError(f"Which range? fold 123456{RANGE}654321; agent-tui context --rows shows the ids.")
+    return first, words[-1].rpartition(RANGE)[2]
+
+
+async def planned(agent: Agent, edit: str, words: Sequence[str]) -> str:
+    """What a drop or a fold would do and cost, in a line. Raises AgentError."""
+    if edit == "fold":
+        return (await agent.edits.plan_fold(*_ends(words))).line
+    return agent.edits.plan(named(agent, words)).line
+
+
 async def edited(agent: Agent, edit: str, words: Sequence[str], *, later: bool = False) -> str:
     """Does one of ``EDITS``; returns the line for the user. Raises AgentError."""
     if edit == "undo":
         if words:
             raise ConfigError("undo takes back the newest edit; restore ID sends a dropped message again.")
         return await agent.edits.undo()
+    if edit == "fold":
+        return await agent.edits.fold(*_ends(words))
     ids = named(agent, words)
     match edit:
         case "drop":
@@ -67,17 +85,23 @@ def _pinned(agent: Agent, ids: Sequence[str], *, unpin: bool) -> Iterator[str]:
         yield agent.pins.unpin_message(message) if unpin else agent.pins.pin_message(message)
 
 
-def message_lines(agent: Agent, usage: ContextUsage) -> list[str]:
-    """The messages that are sent, each with its id and size."""
+def message_lines(agent: Agent, usage: ContextUsage, most: int | None = None) -> list[str]:
+    """The messages that are sent, the newest ``most`` of them, each with its id and size."""
     costs = message_tokens(usage)
     sent = [item.message for item in agent.conversation.view()]
-    return ["Messages, by id:", *(_message(m, costs.get(m.id, 0)) for m in sent)]
+    shown = sent if most is None else sent[-most:]
+    lines = ["Messages, by id:", *(_message(m, costs.get(m.id, 0)) for m in shown)] if shown else []
+    if hidden := len(sent) - len(shown):
+        lines.insert(1, f"  and {plural(hidden, 'earlier one', 'earlier ones')}: agent-tui context --rows")
+    return lines
 
 
 def _message(message: Message, size: int) -> str:
     result, calls = message.tool_result, " ".join(call.name for call in message.tool_calls)
-    words = f"result of {result.name}" if result is not None else message.text or f"calls {calls}"
     who = {"user": "you", "assistant": "model", "tool": "tool"}[message.role]
+    words = f"result of {result.name}" if result is not None else message.text or f"calls {calls}"
+    if any(part.type == "summary" for part in message.parts):
+        who, words = "summary", summary_text(message)
     return f"  {recall_id(message.id)} {who}: {one_line(words, SHOWN)}: {tokens(size, True, full=True)} tokens"
 
 
