@@ -180,7 +180,7 @@ def _add_edits(actions: Any) -> None:
 
 def _edit(values: argparse.Namespace) -> None:
     from agent_tui.bootstrap import make_agent
-    from agent_tui.commands.edits import edited, planned
+    from agent_tui.commands.edits import edited, told
     from agent_tui.errors import StoreError
 
     dry = getattr(values, "dry_run", False)
@@ -192,7 +192,7 @@ def _edit(values: argparse.Namespace) -> None:
             await agent.inspect(editing=not dry)
             ids = getattr(values, "ids", [])
             if dry:
-                return await planned(agent, values.edit, ids)
+                return await told(agent, values.edit, ids)
             return await edited(agent, values.edit, ids, later=getattr(values, "later", False))
         except StoreError:
             raise

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 EDITS = {
     "drop": "takes messages out of what is sent; a call goes with its results",
+    "fold": "puts a summary in the place of a range, which a model writes",
     "restore": "sends dropped messages again",
-    "fold": "puts a summary, which a model writes, in the place of a range",
     "pin": "has every compaction carry the words of messages",
     "unpin": "takes that back",
     "undo": "takes the newest edit back",
@@ -43,19 +43,18 @@ def named(agent: Agent, words: Sequence[str]) -> list[str]:
     return ids
 
 
-def _ends(words: Sequence[str]) -> tuple[str, str]:
-    """The first and the last message of a range."""
-    first, between, last = words[0].partition(RANGE) if words else ("", "", "")
-    if not first or (between and not last):
-        raise ConfigError(f"Which range? fold 123456{RANGE}654321; agent-tui context --rows shows the ids.")
-    return first, words[-1].rpartition(RANGE)[2]
-
-
-async def planned(agent: Agent, edit: str, words: Sequence[str]) -> str:
-    """What a drop or a fold would do and cost, in a line. Raises AgentError."""
+async def told(agent: Agent, edit: str, words: Sequence[str]) -> str:
+    """The line before a drop or a fold: what it would do, and its price. Raises AgentError."""
     if edit == "fold":
         return (await agent.edits.plan_fold(*_ends(words))).line
     return agent.edits.plan(named(agent, words)).line
+
+
+def _ends(words: Sequence[str]) -> tuple[str, str]:
+    ids = [each for word in words for each in word.split(RANGE)]
+    if not 1 <= len(ids) <= 2 or not all(ids):
+        raise ConfigError(f"fold takes one message, or one range: 123456{RANGE}654321.")
+    return ids[0], ids[-1]
 
 
 async def edited(agent: Agent, edit: str, words: Sequence[str], *, later: bool = False) -> str:
