@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_tui.config import PermissionMode, Settings
+from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.compaction.ledger import Ledger
 from agent_tui.context.compaction.plan import Picture
 from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.past import History, Session
+from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.models import EffortChoice
 from agent_tui.errors import AgentError
@@ -174,6 +176,7 @@ class FakeConversation(Conversation):
         self.info = SessionInfo("ses_1", str(home), title="A session", model="demo")
         self.read_only = False
         self.path: list[Message] = list(messages)
+        self.messages = {}
         self.own_records: list[CompactionRecord] = []
         self.steps: list[Step] = []
 
@@ -192,6 +195,7 @@ class FakeContext(ContextControl):
         self.pinned = []
         self.exact: int | None = 84_211
         self.in_flight = 0
+        self._timeline = None
 
     def usage(self) -> ContextUsage:
         return self._agent.usage
@@ -199,8 +203,17 @@ class FakeContext(ContextControl):
     def part_text(self, fingerprint: str) -> str | None:
         return self.texts.get(fingerprint)
 
+    def around(self, operation_id: str) -> list[ContextInputs]:
+        return []
+
     def history(self) -> History:
         return History(Session({}, [], [], {}))
+
+    def timeline(self) -> Timeline:
+        conversation = self._agent.conversation
+        if self._timeline is None or not self._timeline.is_of(conversation.steps, conversation.own_records):
+            self._timeline = Timeline(conversation.steps, conversation.own_records)
+        return self._timeline
 
     def pin(self, path: str) -> None:
         self.pinned.append(path)
@@ -359,7 +372,12 @@ class FakeCompaction(Part, CompactionControl):
         return Ledger()
 
     async def preview(self, focus: str = "") -> Picture:
-        return Picture(self._agent.usage, None, "Would summarise 12 messages.")
+        return Picture(
+            "Would summarise 12 messages.",
+            {"tools": 900, "messages": 8_000},
+            {"tools": 900, "messages": 1_200, "summary": 700},
+            9_000,
+        )
 
     async def undo(self) -> None:
         self._agent.calls.append(("compact_undo", None))

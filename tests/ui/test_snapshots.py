@@ -70,9 +70,9 @@ def picture(
     assert compare(app, terminal_size=size, run_before=prepare)
 
 
-def opening(name: Opened, *keys: str) -> Look:
+def opening(name: Opened, *keys: str, data: str = "") -> Look:
     async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
-        app.open_screen(name)
+        app.open_screen(name, data)
         async with asyncio.timeout(8):
             while len(app.screen_stack) < 2 or not app.screen.query("#rows"):
                 await pilot.pause()
@@ -131,6 +131,11 @@ class TestScreens:
     def test_context(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("context"))
 
+    def test_timeline(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        agent = showcase.agent(tmp_path)
+        showcase.course(agent)
+        picture(snap_compare, tmp_path, size, opening("context"), agent)
+
     def test_context_open(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
             await opening("context")(app, pilot)
@@ -140,6 +145,9 @@ class TestScreens:
             screen.view.rebuild()
 
         picture(snap_compare, tmp_path, size, look)
+
+    def test_compaction_preview(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        picture(snap_compare, tmp_path, size, opening("compact", data="preview"))
 
     def test_help(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("help"))
