@@ -292,3 +292,14 @@ def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(
     assert ("its end was not said: m says it, " in done.out) == (answers[0] != "m")
     assert ("line 199" in done.out) == ("m" in answers)
     assert (cli.project / "a.txt").exists() == written, done.out
+
+
+def test_dead_weight_is_a_numbered_list(cli: Cli) -> None:
+    (cli.project / "a.txt").write_text("a line of a file\n" * 200)
+    cli.script(step(read={"path": "a.txt"}) * 3 + step("Read."))
+    done = piped(cli, "/tidy", "go", "/tidy", "/tidy drop 1", "/tidy all", "/tidy")
+    in_order(
+        done.out, "Nothing to tidy", "Agent: Read.", "2 calls could go:", "1. read a.txt: ~", "read again later",
+        "2. read a.txt", "Drops 4 messages", "/tidy drop 1 drops the first", "Dropped 2 messages", "Dropped 2 messages",
+        "Nothing to tidy",
+    )  # fmt: skip
