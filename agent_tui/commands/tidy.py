@@ -66,7 +66,7 @@ async def drop_all(agent: Agent, ticked: Sequence[DeadWeight], *, later: bool = 
     said = await agent.edits.drop(ids_of(ticked), later=later)
     named = [one_line(one.what, SHOWN) for one in ticked[:MOST_NAMED]]
     more = [f"{len(ticked) - MOST_NAMED:,} more"] if len(ticked) > MOST_NAMED else []
-    return f"{said} Among it: {', '.join([*named, *more])}. /context undo takes it back."
+    return f"{said} Calls: {'; '.join([*named, *more])}. /context undo takes it back."
 
 
 def tidy_lines(agent: Agent, found: Sequence[DeadWeight]) -> list[str]:

@@ -32,7 +32,7 @@ def numbered(first: int, last: int, word: str = "line") -> str:
     return "\n".join(f"{n}\t{word} {n}" for n in range(first, last + 1))
 
 
-def called(world: World, name: str, text: str, error: bool = False, says: str = "", **arguments: object) -> Message:
+def called(world: World, name: str, text: str, error: bool = False, **arguments: object) -> Message:
     """A call and its result, which is returned."""
     (result,) = several(world, (name, text, error, arguments))
     return result

@@ -45,10 +45,10 @@ async def test_what_is_ticked_is_dropped_and_comes_back(home: Home) -> None:
         await chat.press("space")
         await chat.shows("Nothing is ticked.")
         await chat.press("ctrl+a")
-        await chat.shows("2 calls ticked. Drops 4 messages", "less in every request")
+        await chat.shows("2 calls ticked. Drops 4 messages", "less in every")
         assert len(picker.ticked) == 2 and records(home) == []
         await chat.press("enter")
-        await chat.shows("Dropped 4 messages", "Among it: read a.txt", "/context undo takes it back")
+        await chat.shows("Dropped 4 messages", "Calls: read a.txt", "/context undo takes it back")
         path = conversation(home)
         (record,) = records(home)
         dropped = [tuple(m.id for m in unit) for unit in units_of(path) if len(unit) > 1][:2]
@@ -72,7 +72,7 @@ async def test_escape_changes_nothing_and_later_waits(home: Home) -> None:
         await chat.press("ctrl+a", "ctrl+l")
         await chat.seen.next(ContextChanged)
         await chat.until(lambda: not isinstance(chat.app.screen, TidyPicker))
-        await chat.shows("Among it: read a.txt")
+        await chat.shows("Calls: read a.txt")
 
 
 async def test_by_number_without_the_list(home: Home) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BOX, SIZE, WHY = 4, 8, 34
 """Cells of the columns beside what is named."""
-LEAST = 24
+LEAST = 18
 """Cells for what is named, below which the reason is only in the preview."""
 
 
