@@ -303,3 +303,18 @@ def test_dead_weight_is_a_numbered_list(cli: Cli) -> None:
         "2. read a.txt", "Drops 4 messages", "/tidy drop 1 drops the first", "Dropped 2 messages", "Dropped 2 messages",
         "Nothing to tidy",
     )  # fmt: skip
+
+
+def test_a_brief_is_read_out_and_the_new_session_names_the_old_one(cli: Cli) -> None:
+    cli.script(step("Understood.") + step("It goes on."))
+    done = piped(cli, "Never touch the vendor folder.", "/handoff Write the migration", "go")
+    in_order(
+        done.out,
+        "Agent: Understood.",
+        "Handed off from “Never touch the vendor folder.”: /resume ses_",
+        "Read the brief, change it, send it.",
+        "The brief: Write the migration",
+        "My rules, which still hold:\n- Never touch the vendor folder.",
+        "You: go\nAgent: ",
+    )
+    assert done.code == 0

@@ -58,7 +58,7 @@ def screens() -> set[type[Screen[Any]]]:
 
 async def test_every_screen_has_its_scene(tmp_path: Path) -> None:
     seen = set()
-    for scene in (*PICKERS, "context", "text", "job-output", "picture"):
+    for scene in (*PICKERS, "context", "text", "job-output", "picture", "compact-preview"):
         app, agent = showcase_app(tmp_path / scene, Clock())
         async with app.run_test(size=(80, 24)) as pilot:
             await stage(app, pilot, agent, SCENES[scene])

@@ -18,6 +18,7 @@ from agent_tui.context.accounting.tally import (
     weigh,
 )
 from agent_tui.context.anchor import differences, share_at
+from agent_tui.context.tokens import round_up
 from agent_tui.context.view import is_gone
 from agent_tui.models.calibration import KINDS, Calibration, Content
 from agent_tui.models.context import Basis
@@ -422,11 +423,14 @@ def _removed_from(
 
 def _cost(ground: Ground, tally: Tally, index: int, state: str, calibration: Calibration) -> tuple[int, Content]:
     """Cost of a message in a state, and what its error consists of: as measured where it was measured so, else
-    estimated at a calibration."""
+    estimated at a calibration. The reasoning of answers is none of it: ``dropped_reasoning`` has that."""
     weighed = weigh(ground, index, state)
     known = tally.values.get(weighed.message.id)
     if known is not None and known[1] == weighed.key:
         return known[0], known[2]
+    if weighed.message.role == "assistant" and not is_gone(weighed.key):
+        content = ground.estimate(weighed.message, weighed.key, True).content
+        return round_up(max(0.0, calibration.tokens(content))), content
     return weighed.corrected(calibration), weighed.content
 
 
