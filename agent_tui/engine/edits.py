@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, fold_text
 from agent_tui.context.compaction.plan import CompactionPlan, expected_message, message_tokens, records_of
 from agent_tui.context.compaction.worth import PlanPrice, expected_read
+from agent_tui.context.tidy import units_of
 from agent_tui.context.tokens import estimate_message, family_of, round_up
 from agent_tui.context.view import DROP_ID, RESTORE_ID, build_view, dropped_ids, for_model, summaries_in_force
 from agent_tui.engine.context_control import ContextControl
@@ -275,7 +276,7 @@ class Edits:
         sent = {item.message.id for item in conversation.view()} - dropped_ids(conversation.records)
         asked = next((m for m in reversed(path) if m.role == "user"), None)
         open_calls = {call.call_id for call in conversation.open_calls()} if in_turn else set[str]()
-        units = list(_units(path))
+        units = list(units_of(path))
         wanted: list[str] = []
         for unit in (unit for unit in units if any(m in unit for m in named)):
             first = unit[0]
@@ -294,7 +295,7 @@ class Edits:
         conversation = self._state.conversation
         gone = dropped_ids(conversation.records) | set(self._waiting_ids())
         named = [self._named(each) for each in dict.fromkeys(ids)]
-        units = [unit for unit in _units(conversation.path) if any(m in unit for m in named)]
+        units = [unit for unit in units_of(conversation.path) if any(m in unit for m in named)]
         wanted = [m.id for unit in units for m in unit if m.id in gone]
         if not wanted:
             raise AgentError("Nothing of that is dropped.")
@@ -422,23 +423,6 @@ class Edits:
             return False
         forecast = self._context.usage().forecast
         return forecast is None or forecast.read == 0
-
-
-def _units(path: Sequence[Message]) -> Iterator[list[Message]]:
-    """The messages that can only go together: an answer with the results of its calls; each other one alone."""
-    unit: list[Message] = []
-    for message in path:
-        if message.role == "tool" and unit:
-            unit.append(message)
-        elif message.role == "assistant":
-            if unit:
-                yield unit
-            unit = [message]
-        else:
-            # What the user said between results stays where it is.
-            yield [message]
-    if unit:
-        yield unit
 
 
 def _fold_plan(plan: CompactionPlan, price: PlanPrice) -> EditPlan:
