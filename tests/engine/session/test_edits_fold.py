@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.commands import registry
+from agent_tui.commands.edits import NotFoldedError, edited
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
-from agent_tui.models.events import Notice, StepEnded
+from agent_tui.models.events import CompactionEnded, Notice, StepEnded
 from agent_tui.models.messages import SummaryPart, recall_id
 from tests.engine.compaction.test_warm_summary import summaries, talked
 from tests.engine.session.test_edits import body, sent
@@ -104,6 +106,22 @@ async def test_a_budget_binds_a_fold_as_any_call(tmp_path: Path) -> None:
         before, path = body(agent), agent.conversation.path
         line = await agent.edits.fold(path[0].id, path[-1].id)
         assert "failed" in line and body(agent) == before
+        with pytest.raises(NotFoldedError, match="Fold failed"):
+            await edited(agent, "fold", [f"{recall_id(path[0].id)}..{recall_id(path[-1].id)}"])
+
+
+async def test_in_words_the_price_is_said_before_it_is_done(tmp_path: Path) -> None:
+    async with world(tmp_path) as (agent, seen):
+        await talk(agent)
+        path, before = agent.conversation.path, body(agent)
+        line = f"/context fold {recall_id(path[0].id)}..{recall_id(path[7].id)}"
+        told = await registry.run(agent, line)
+        assert isinstance(told, registry.Text) and told.text.startswith("Folds ") and told.then == f"{line} --yes"
+        assert body(agent) == before
+        assert isinstance(await registry.run(agent, told.then), registry.Nothing)
+        assert seen.of(CompactionEnded)[-1].text.startswith("Folded ") and body(agent) != before
+        await registry.run(agent, "/context undo")
+        assert body(agent) == before
 
 
 @pytest.mark.parametrize("name", ["anthropic", "responses", "gemini"])
