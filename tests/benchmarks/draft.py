@@ -3,8 +3,8 @@
     python tests/benchmarks/draft.py [--lines N] [--keys N] [--json]
 
 ``paste`` has the lines behind a placeholder, ``text`` in the prompt itself, where each key changes the text that is
-counted; ``empty`` is a prompt without them. ``work`` is the processor time that the count alone takes of a key, ``key`` the key until it
-is drawn. The application, its agent and its worker are the real ones.
+counted; ``empty`` is a prompt without them. ``work`` is the processor time that the count alone takes of a key,
+``key`` the key until it is drawn. The application, its agent and its worker are the real ones.
 
 The bound is 16 ms of work a key. Measured on two cores with four times as much to do as they can: work 0.3 ms (empty),
 0.3 ms (paste), 0.6 ms (text), at most 1 ms; a key until it is drawn 38, 38 and 48 ms, and not counted, in the same run,
