@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.context.compaction.plan import message_tokens
 from agent_tui.errors import ConfigError
-from agent_tui.models.messages import recall_id
+from agent_tui.models.messages import recall_id, summary_text
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, tokens
 
@@ -25,6 +25,11 @@ EDITS = {
     "undo": "takes the newest edit back",
 }
 """What can be done to the context by hand."""
+
+
+class NotFoldedError(ConfigError):
+    """The model gave no summary for a fold: nothing has changed. Where events are shown, it was said."""
+
 
 RANGE = ".."
 SHOWN = 60
@@ -64,7 +69,11 @@ async def edited(agent: Agent, edit: str, words: Sequence[str], *, later: bool =
             raise ConfigError("undo takes back the newest edit; restore ID sends a dropped message again.")
         return await agent.edits.undo()
     if edit == "fold":
-        return await agent.edits.fold(*_ends(words))
+        made = len(agent.conversation.own_records)
+        line = await agent.edits.fold(*_ends(words))
+        if len(agent.conversation.own_records) == made:
+            raise NotFoldedError(line)
+        return line
     ids = named(agent, words)
     match edit:
         case "drop":
@@ -84,17 +93,23 @@ def _pinned(agent: Agent, ids: Sequence[str], *, unpin: bool) -> Iterator[str]:
         yield agent.pins.unpin_message(message) if unpin else agent.pins.pin_message(message)
 
 
-def message_lines(agent: Agent, usage: ContextUsage) -> list[str]:
-    """The messages that are sent, each with its id and size."""
+def message_lines(agent: Agent, usage: ContextUsage, most: int | None = None) -> list[str]:
+    """The messages that are sent, the newest ``most`` of them, each with its id and size."""
     costs = message_tokens(usage)
     sent = [item.message for item in agent.conversation.view()]
-    return ["Messages, by id:", *(_message(m, costs.get(m.id, 0)) for m in sent)]
+    shown = sent if most is None else sent[-most:]
+    lines = ["Messages, by id:", *(_message(m, costs.get(m.id, 0)) for m in shown)] if shown else []
+    if hidden := len(sent) - len(shown):
+        lines.insert(1, f"  and {plural(hidden, 'earlier one', 'earlier ones')}: agent-tui context --rows")
+    return lines
 
 
 def _message(message: Message, size: int) -> str:
     result, calls = message.tool_result, " ".join(call.name for call in message.tool_calls)
-    words = f"result of {result.name}" if result is not None else message.text or f"calls {calls}"
     who = {"user": "you", "assistant": "model", "tool": "tool"}[message.role]
+    words = f"result of {result.name}" if result is not None else message.text or f"calls {calls}"
+    if any(part.type == "summary" for part in message.parts):
+        who, words = "summary", summary_text(message)
     return f"  {recall_id(message.id)} {who}: {one_line(words, SHOWN)}: {tokens(size, True, full=True)} tokens"
 
 
