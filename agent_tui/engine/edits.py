@@ -24,7 +24,15 @@ from agent_tui.engine.runner import Runner
 from agent_tui.engine.state import AgentState, RunState
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice, TurnEnded, TurnStarted
+from agent_tui.models.events import (
+    CompactionEnded,
+    ContextChanged,
+    Event,
+    Notice,
+    SessionChanged,
+    TurnEnded,
+    TurnStarted,
+)
 from agent_tui.models.messages import Message, new_id, recall_id
 from agent_tui.models.rows import MESSAGES
 from agent_tui.models.steps import CompactionRecord
@@ -85,10 +93,12 @@ class Edits:
         where that cannot be."""
         if self._state.run.now is not RunState.LOOKING:
             self._state.conversation.require_writable()
-        wanted = self._droppable(ids)
-        runtime, before = self._state.runtime, self._context.usage()
-        inputs = self._inputs_with(self._record("drop", wanted))
-        after = calculate_context_usage(inputs)
+        return self._planned(self._record("drop", self._droppable(ids)))[0]
+
+    def _planned(self, record: CompactionRecord) -> tuple[EditPlan, ContextUsage]:
+        """The plan of a drop, and the numbers after it."""
+        wanted, runtime, before = record.message_ids, self._state.runtime, self._context.usage()
+        after = calculate_context_usage(self._inputs_with(record))
         freed, reasoning = before.total - after.total, _reasoning(before) - _reasoning(after)
         read = expected_read(before)
         left = min(read, self._before_first(before, set(wanted)))
@@ -114,13 +124,15 @@ class Edits:
             None if cold is None or whole is None else cold - whole,
             "",
         )
-        return replace(made, line=_plan_line(made, then, now))
+        return replace(made, line=_plan_line(made, then, now)), after
 
     async def drop(self, ids: Sequence[str], *, later: bool = False) -> str:
         """Drops messages; returns the line for the user. While a turn runs that waits for the end of its step.
         ``later``: they go once dropping them costs nothing, when the provider's cache is cold. Raises AgentError."""
-        plan = self.plan(ids)
+        self._state.conversation.require_writable()
+        self._droppable(ids)
         if later and not self._cold():
+            plan = self.plan(ids)
             state = self._state.conversation.info.state
             waiting = tuple(dict.fromkeys([*state.drops_waiting, *plan.message_ids]))
             self._state.conversation.set_state(replace(state, drops_waiting=waiting, drops_asked=time.time()))
@@ -132,8 +144,9 @@ class Edits:
         return await self._between_steps(lambda: self._drop(ids), "drop messages")
 
     def _drop(self, ids: Sequence[str]) -> str:
-        plan = self.plan(ids)
-        self._commit("drop", plan.message_ids)
+        record = self._record("drop", self._droppable(ids))
+        plan, after = self._planned(record)
+        self._commit(record, after)
         return f"Dropped {_count(plan.message_ids)}: {tokens(plan.freed, True)} tokens less in every request."
 
     async def restore(self, ids: Sequence[str]) -> str:
@@ -150,7 +163,8 @@ class Edits:
         if not back:
             return f"{_count(wanted)} will not be dropped."
         before = self._state.runtime.usage().total
-        self._commit("restore", back)
+        record = self._record("restore", back)
+        self._commit(record, calculate_context_usage(self._inputs_with(record)))
         more = self._state.runtime.usage().total - before
         if not more:
             return f"Restored {_count(back)}. A summary stands for it: /compact undo sends the messages themselves."
@@ -175,6 +189,10 @@ class Edits:
             raise AgentError("A later summary stands for what was folded: /compact undo takes that back first.")
         before = self._state.runtime.usage().total
         conversation.deactivate(newest.operation_id)
+        if newest.kind == "summary" and not self._state.run.in_turn:
+            self._state.events.publish(SessionChanged(conversation.info, reload=True))  # its line goes
+            # With the messages comes the beginning with which they were sent.
+            self._context.prefix.refresh()
         self._told()
         change = self._state.runtime.usage().total - before
         what = {"drop": "Dropped messages are back", "restore": "Restored messages are dropped again"}
@@ -332,10 +350,8 @@ class Edits:
             total += costs.get(item.message.id, 0)
         return total
 
-    def _commit(self, kind: Kind, ids: Sequence[str]) -> None:
-        conversation, record = self._state.conversation, self._record(kind, ids)
-        before = self._state.runtime.usage()
-        after = calculate_context_usage(self._inputs_with(record))
+    def _commit(self, record: CompactionRecord, after: ContextUsage) -> None:
+        conversation, before = self._state.conversation, self._state.runtime.usage()
         record.before_tokens, record.before_spread = before.total, before.spread
         record.after_tokens, record.after_spread = after.total, after.spread
         record.before_estimated = before.approximate
