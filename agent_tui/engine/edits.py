@@ -24,7 +24,15 @@ from agent_tui.engine.runner import Runner
 from agent_tui.engine.state import AgentState, RunState
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice, TurnEnded, TurnStarted
+from agent_tui.models.events import (
+    CompactionEnded,
+    ContextChanged,
+    Event,
+    Notice,
+    SessionChanged,
+    TurnEnded,
+    TurnStarted,
+)
 from agent_tui.models.messages import Message, new_id, recall_id
 from agent_tui.models.rows import MESSAGES
 from agent_tui.models.steps import CompactionRecord
@@ -181,6 +189,10 @@ class Edits:
             raise AgentError("A later summary stands for what was folded: /compact undo takes that back first.")
         before = self._state.runtime.usage().total
         conversation.deactivate(newest.operation_id)
+        if newest.kind == "summary" and not self._state.run.in_turn:
+            self._state.events.publish(SessionChanged(conversation.info, reload=True))  # its line goes
+            # With the messages comes the beginning with which they were sent.
+            self._context.prefix.refresh()
         self._told()
         change = self._state.runtime.usage().total - before
         if not change:
