@@ -74,9 +74,14 @@ def message_lines(agent: Agent, usage: ContextUsage) -> list[str]:
     return ["Messages, by id:", *(_message(m, costs.get(m.id, 0)) for m in sent)]
 
 
-def _message(message: Message, size: int) -> str:
+def message_words(message: Message) -> str:
+    """Returns the words that tell which message it is."""
     result, calls = message.tool_result, " ".join(call.name for call in message.tool_calls)
-    words = f"result of {result.name}" if result is not None else message.text or f"calls {calls}"
+    return one_line(f"result of {result.name}" if result is not None else message.text or f"calls {calls}", 200)
+
+
+def _message(message: Message, size: int) -> str:
+    words = message_words(message)
     who = {"user": "you", "assistant": "model", "tool": "tool"}[message.role]
     return f"  {recall_id(message.id)} {who}: {one_line(words, SHOWN)}: {tokens(size, True, full=True)} tokens"
 

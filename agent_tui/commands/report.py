@@ -34,6 +34,7 @@ from agent_tui.text.numbers import (
 if TYPE_CHECKING:
     from agent_tui.context.compaction.regret import Regret
     from agent_tui.engine.agent import Agent
+    from agent_tui.engine.edits import Dropped
     from agent_tui.models.events import ContextChanged
 
 
@@ -92,6 +93,8 @@ class ContextReport:
     """The time (seconds since the epoch) that ages are counted from."""
     read_only: str = ""
     """Why nothing can be sent; empty where it can."""
+    dropped: Sequence[Dropped] = ()
+    """What the user dropped, or has wait for that."""
 
     @classmethod
     def compared(cls, agent: Agent) -> ContextReport:
@@ -114,6 +117,7 @@ class ContextReport:
             prices=info.prices if info is not None else None,
             now=now,
             read_only=OPEN_ELSEWHERE if conversation.read_only else "",
+            dropped=agent.edits.dropped(),
         )
 
     def in_words(self) -> str:

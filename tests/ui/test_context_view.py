@@ -18,7 +18,8 @@ from agent_tui.models.context import Accuracy, Calculation, ContextUsage
 from agent_tui.models.rows import DRAWN_ROWS, FIXED_ROWS, MESSAGE_ROWS
 from agent_tui.models.usage import Prices
 from agent_tui.ui.screens.context_head import LEAST, fitting, headline, wrapped
-from agent_tui.ui.screens.context_rows import Columns, Shown, columns, headings
+from agent_tui.ui.screens.context_lines import Shown
+from agent_tui.ui.screens.context_rows import Columns, columns, headings
 from agent_tui.ui.screens.context_view import TALL, WIDE, ContextView, Words
 from agent_tui.ui.theme import load_themes
 from tests.support.app import shown

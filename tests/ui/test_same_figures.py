@@ -24,7 +24,8 @@ from agent_tui.context.accounting.spending import expected_call, priced_call
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.usage import Cost, Prices, TokenUsage
 from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
-from agent_tui.ui.screens.context_rows import flatten, row_cost
+from agent_tui.ui.screens.context_lines import flatten
+from agent_tui.ui.screens.context_rows import row_cost
 from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent

@@ -21,7 +21,8 @@ from agent_tui.context.timeline import NOW, Timeline, projected
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.screens.context_rows import Shown
+from agent_tui.ui.screens.context_edits import ContextEdits, keys_text
+from agent_tui.ui.screens.context_lines import Shown
 from agent_tui.ui.screens.context_view import ContextView
 from agent_tui.ui.screens.timeline import Course, TimelineView
 
@@ -111,12 +112,20 @@ class ContextScreen(Guarded, Screen[None]):
         Binding("shift+left", "go(-10)", "Ten steps back", show=False, priority=True),
         Binding("shift+right", "go(10)", "Ten steps on", show=False, priority=True),
         Binding("end", "now", "Back to now, or to the last row", show=False, priority=True),
+        Binding("d", "drop", "Drop what is marked: it is not sent any more", show=False),
+        Binding("z", "fold", "Fold what is marked into a summary", show=False),
+        Binding("p", "pin", "Pin what is marked: no compaction loses its words; again: unpin", show=False),
+        Binding("r", "restore", "Restore a dropped message", show=False),
+        Binding("u", "undo", "Take the newest edit back", show=False),
+        Binding("d,z,enter,y", "confirm", "Do what was asked", show=False, priority=True),
+        Binding("l", "later", "Drop it later, when that costs nothing", show=False, priority=True),
+        Binding("escape,n", "decline", "Leave it as it is", show=False, priority=True),
+        Binding("question_mark", "keys", "These keys", show=False),
         Binding("c", "cache", "What each call read from the cache", show=False),
         Binding("e", "export", "Export as JSON", show=False),
         Binding("x", "exact", "Count exactly", show=False),
         Binding("o", "order", "Order of what is open: by size, or by time", show=False),
         Binding("v", "preview", "Preview of a compaction", show=False),
-        Binding("p", "pin", "Pin the message of the row, or take that back", show=False),
         Binding("w", "why", "How the number was made, and why it compacts or not", show=False),
     ]
 
@@ -126,6 +135,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.now = time.time()
         self.travel = Travel(agent)
         self.view = ContextView(ContextReport.of(agent, now=self.now))
+        self.edits = ContextEdits(agent, self.view)
         self._drawn = False
         self.view.course = self.travel.course(self.view.moment)
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -216,6 +226,8 @@ class ContextScreen(Guarded, Screen[None]):
     # Keys
 
     def action_close(self) -> None:
+        if self.view.unmark():
+            return
         if self.travel.at is None:
             self.dismiss(None)
         else:
@@ -266,20 +278,41 @@ class ContextScreen(Guarded, Screen[None]):
         except AgentError as error:
             self.view.say(str(error))
 
-    def action_pin(self) -> None:
-        if self._is_past():
-            return
-        line = self.view.rows.shown[self.view.rows.cursor] if self.view.rows.shown else None
-        message = self.agent.pins.message(line.row.message_id) if line and line.row and line.row.message_id else None
-        if message is None:
-            self.view.say("Open a row of messages with Enter and go to one: p pins its words.")
-            return
-        from agent_tui.commands.context import toggle_pin
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The answers to a question are keys only while it is asked."""
+        return self.edits.asking if action in ("confirm", "later", "decline") else True
 
-        try:
-            self.view.say(toggle_pin(self.agent, message))
-        except AgentError as error:
-            self.view.say(str(error))
+    def action_drop(self) -> None:
+        if not self._is_past():
+            self.edits.drop()
+
+    def action_fold(self) -> None:
+        if not self._is_past():
+            self.edits.fold()
+
+    def action_pin(self) -> None:
+        if not self._is_past():
+            self.edits.pin()
+
+    def action_restore(self) -> None:
+        if not self._is_past():
+            self.edits.restore()
+
+    def action_undo(self) -> None:
+        if not self._is_past():
+            self.edits.undo()
+
+    def action_confirm(self) -> None:
+        self.edits.confirm()
+
+    def action_later(self) -> None:
+        self.edits.later()
+
+    def action_decline(self) -> None:
+        self.edits.decline()
+
+    def action_keys(self) -> None:
+        self._read("Keys", keys_text())
 
     async def action_export(self) -> None:
         from agent_tui.commands.past_words import past_json

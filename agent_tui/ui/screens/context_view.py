@@ -15,10 +15,12 @@ from textual.widget import Widget
 
 from agent_tui.commands.bookkeeping import Entry, Tone, fold, panel, receipt
 from agent_tui.commands.report import ContextReport
+from agent_tui.models.rows import MESSAGES
 from agent_tui.records import dataclass
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_head import Head, Told, wrapped
-from agent_tui.ui.screens.context_rows import ContextRows, Shown
+from agent_tui.ui.screens.context_lines import DROPPED, Shown
+from agent_tui.ui.screens.context_rows import ContextRows
 from agent_tui.ui.screens.timeline import Course, Drawing, TimelineView
 from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.drawn_lines import Lines
@@ -130,21 +132,32 @@ class Words(Lines):
         return [(name, paint("muted")), (text, paint(TONES[tone]))]
 
 
-KEYS = (
-    ("Enter", "open"),
-    ("←", "earlier"),
-    ("w", "why"),
-    ("p", "pin"),
-    ("v", "preview"),
-    ("c", "cache"),
-    ("o", "order"),
-    ("e", "export"),
-    ("x", "exact count"),
-)
+Keys = Sequence[tuple[str, str]]
+
+OPEN, DROP, PIN, FOLD, WHY = ("Enter", "open"), ("d", "drop"), ("p", "pin"), ("z", "fold"), ("w", "why")
+EARLIER, MARK, UNDO, HELP = ("←", "earlier"), ("Space", "mark"), ("u", "undo"), ("?", "keys")
+OTHERS = (("c", "cache"), ("v", "preview"), ("o", "order"), ("e", "export"), ("x", "exact count"))
 CLOSE = ("Esc", "close")
-PAST_KEYS = (("← →", "steps"), ("w", "changes"), ("Enter", "open"), ("e", "export"), ("Shift+← →", "ten steps"))
+PAST_KEYS: Keys = (("← →", "steps"), ("w", "changes"), OPEN, ("e", "export"), ("Shift+← →", "ten steps"))
 NOW = ("Esc", "back to now")
 """The keys at a step of the past."""
+
+
+def keys_for(line: Shown | None, marked: int) -> Keys:
+    """The keys for a line, the most useful first."""
+    if marked:
+        return (("d", f"drop {marked}"), FOLD, PIN, MARK, ("Esc", "unmark"))
+    if line is None:
+        return (EARLIER, WHY, *OTHERS)
+    kind = line.key.partition("/")[0]
+    if line.kind == "dropped":
+        return (("d", "restore"), UNDO, MARK, WHY)
+    if line.kind == "row" and kind == MESSAGES.id and line.depth:
+        edits = (DROP, FOLD, PIN) if line.row is not None and line.row.message_id else (DROP, FOLD)
+        return (OPEN, *edits, EARLIER, WHY, MARK, UNDO, *OTHERS)
+    if kind == "documents" and line.depth:
+        return (OPEN, ("d", "unpin"), EARLIER, WHY, *OTHERS)
+    return (OPEN, EARLIER, WHY, *OTHERS)
 
 
 class Foot(Lines):
@@ -155,12 +168,14 @@ class Foot(Lines):
     def __init__(self) -> None:
         super().__init__(id="foot", height=1)
         self.message = ""
-        self._past = False
+        self._keys: Keys = ()
+        self._close = CLOSE
 
-    def at(self, past: bool) -> None:
-        """Sets whether a step of the past is shown: other keys are of use there."""
-        self._past = past
-        self.refresh()
+    def offer(self, keys: Keys, close: tuple[str, str]) -> None:
+        """Sets the keys that are of use, and the one that leaves."""
+        if (keys, close) != (self._keys, self._close):
+            self._keys, self._close = keys, close
+            self.refresh()
 
     def say(self, text: str) -> bool:
         """Shows a line until the next one; empty for the keys. True when it is another."""
@@ -178,8 +193,9 @@ class Foot(Lines):
             lines = wrapped(self.message, width)
             return [(lines[y], paint("accent"))] if y < len(lines) else []
         pieces: list[Piece] = []
-        close = _key(*(NOW if self._past else CLOSE), paint)
-        for key, what in PAST_KEYS if self._past else KEYS:
+        close = [*_key(*HELP, paint), *_key(*self._close, paint)]
+        close = close if width_of(close) <= width else _key(*self._close, paint)
+        for key, what in self._keys:
             more = _key(key, what, paint)
             if width_of([*pieces, *more, *close]) <= width:
                 pieces += more
@@ -231,7 +247,7 @@ class ContextView(Guarded, Covered, Vertical):
         super().__init__()
         self.moment = moment
         self.course: Course | None = None
-        self.opened = {"messages"}
+        self.opened = {MESSAGES.id, DROPPED}
         self._said_at = 0
         self._built = Size()
 
@@ -259,6 +275,12 @@ class ContextView(Guarded, Covered, Vertical):
             self._said_at = self.rows.cursor
             self.rebuild()
 
+    def unmark(self) -> bool:
+        """Takes all marks away; False where there are none."""
+        had = self.rows.unmark()
+        self._offer_keys()
+        return had
+
     def toggle(self, key: str) -> None:
         self.opened ^= {key}
         self.rebuild()
@@ -274,7 +296,6 @@ class ContextView(Guarded, Covered, Vertical):
         gap = 1 if height >= TALL else 0
         head, told = self.query_one(Head), self.query_one(Told)
         foot = self.query_one(Foot)
-        foot.at(past=bool(moment.title))
         foot.set_height(foot.height_for(inner))
         entries = panel(self.moment)
         folded = self._folded(inner)
@@ -288,6 +309,18 @@ class ContextView(Guarded, Covered, Vertical):
         self.query_one(Holder).styles.layout = "horizontal" if placed.side else "vertical"
         self.query_one(Words).show(placed)
         told.name_columns(self.rows.show(moment, self.opened, width - placed.side - 1))
+        self._offer_keys()
+
+    def _offer_keys(self) -> None:
+        if self.moment.title:
+            self.query_one(Foot).offer(PAST_KEYS, NOW)
+        else:
+            self.query_one(Foot).offer(keys_for(self.rows.line, len(self.rows.marked)), CLOSE)
+
+    @property
+    def said(self) -> str:
+        """The line in place of the keys; empty where there is none."""
+        return self.query_one(Foot).message if self.is_mounted else ""
 
     @property
     def _has_timeline(self) -> bool:
@@ -339,3 +372,4 @@ class ContextView(Guarded, Covered, Vertical):
         event.stop()
         if event.index != self._said_at:
             self.say("")
+        self._offer_keys()

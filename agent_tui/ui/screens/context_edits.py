@@ -1,0 +1,250 @@
+"""Edits of the context by its screen: what is marked is dropped, folded, pinned, restored, once its price was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agent_tui.errors import AgentError
+from agent_tui.models.rows import MESSAGES
+from agent_tui.records import dataclass
+from agent_tui.ui.screens.context_lines import Shown
+from agent_tui.ui.screens.context_view import ContextView
+
+if TYPE_CHECKING:
+    from textual.worker import Worker
+
+    from agent_tui.engine.agent import Agent
+    from agent_tui.models.messages import Message
+
+
+FIXED = {
+    "system": "The system prompt goes with every request; system_prompt in the configuration replaces it.",
+    "environment": "The environment goes with every request: the model is told where it works.",
+    "memory": "Memory files go with every request: edit the file, or move it away, and it is gone at the next message.",
+    "skills": "The list of skills goes with every request: /skills turns one off.",
+    "servers": "What a server says of itself goes with its tools: /mcp turns the server off.",
+    "tools": "Tools go with every request: /tools and /mcp turn them off.",
+}
+"""Why a part that goes with every request cannot be dropped here, and what does it instead."""
+WHAT = "Go to a message, or mark some with Space: "
+ALL = "Open Messages with Enter and mark what is to go. /clear begins a new conversation."
+REASONING = "Reasoning goes with its answer: open the row and drop single answers, or send less of it with /thinking."
+AT_WORK = "This is done at the end of the running step."
+ANOTHER = "Another session is open now: nothing was done."
+
+
+@dataclass(slots=True, frozen=True)
+class Question:
+    """What is asked before an edit happens: its line, and what does it, now or later."""
+
+    line: str
+    do: Callable[[], Awaitable[str]]
+    later: Callable[[], Awaitable[str]] | None
+    session: str
+
+
+def message_ids(lines: Sequence[Shown]) -> list[str]:
+    """The ids of the messages that these lines stand for: their own, or those of all messages of a kind. Raises
+    AgentError for a line that stands for none."""
+    ids: list[str] = []
+    for line in lines:
+        row, kind = line.row, line.key.partition("/")[0]
+        if row is not None and row.message_id is not None:
+            ids.append(row.message_id)
+        elif kind in FIXED:
+            raise AgentError(FIXED[kind])
+        elif kind == MESSAGES.id and line.depth == 0:
+            raise AgentError(ALL)
+        elif row is None or kind != MESSAGES.id or not row.children:
+            raise AgentError(f"{WHAT}only messages can be dropped, folded and pinned.")
+        elif row.id == "reasoning":
+            raise AgentError(REASONING)
+        else:
+            ids += [leaf.message_id for leaf in row.leaves() if leaf.message_id is not None]
+    return list(dict.fromkeys(ids))
+
+
+KEYS = (
+    (
+        "What fills it",
+        (("Enter", "open, close, or read"), ("h l", "close, open"), ("o", "messages by size, or by time")),
+    ),
+    ("Time", (("← →", "a step back and on"), ("Shift+← →", "ten steps"), ("End", "back to now"))),
+    (
+        "Edits",
+        (
+            ("Space", "mark a row; Shift+↑↓ marks several"),
+            ("d", "drop: it is not sent any more; the price is said first"),
+            ("z", "fold into a summary"),
+            ("p", "pin, or unpin: no compaction loses its words"),
+            ("r", "restore a dropped message; so does d on it"),
+            ("u", "take the newest edit back"),
+        ),
+    ),
+    (
+        "More",
+        (
+            ("w", "how the number was made, and why it compacts or not"),
+            ("v", "what a compaction would do"),
+            ("c", "what each call read from the cache"),
+            ("x", "ask the provider for the exact count"),
+            ("e", "export as JSON"),
+            ("Esc", "back to now, then close"),
+        ),
+    ),
+)
+
+
+def keys_text() -> str:
+    """All keys of the screen, for reading."""
+    blocks = ([f"# {name}", *(f"{key:<10} {what}" for key, what in keys)] for name, keys in KEYS)
+    return "\n\n".join("\n".join(lines) for lines in blocks)
+
+
+class ContextEdits:
+    """The edits of one screen. A question stands in the foot until it is answered, or the cursor moves on."""
+
+    def __init__(self, agent: Agent, view: ContextView) -> None:
+        self._agent = agent
+        self._view = view
+        self._question: Question | None = None
+        self._working: list[Worker[Any]] = []
+
+    @property
+    def asking(self) -> bool:
+        """Whether a question waits for its answer: any other line in the foot has taken it away."""
+        return self._question is not None and self._view.said == self._question.line
+
+    def drop(self) -> None:
+        """Asks before messages are dropped; restores those that are dropped, and unpins documents."""
+        self._run(self._drop)
+
+    def fold(self) -> None:
+        """Asks before the marked range is folded into a summary."""
+        self._run(self._fold)
+
+    def restore(self) -> None:
+        """Has what is marked of the dropped messages sent again."""
+        self._run(self._restore)
+
+    def undo(self) -> None:
+        """Takes the newest edit back."""
+        self._run(lambda: self._do(self._agent.edits.undo))
+
+    def pin(self) -> None:
+        """Pins the words of messages, or takes that back."""
+        self._run(self._pin)
+
+    def confirm(self) -> None:
+        """Does what was asked."""
+        question, self._question = self._question, None
+        if question is not None:
+            self._run(lambda: self._answer(question, question.do))
+
+    def later(self) -> None:
+        """Does it once it costs nothing."""
+        question = self._question
+        if question is None or question.later is None:
+            return
+        self._question, later = None, question.later
+        self._run(lambda: self._answer(question, later))
+
+    def decline(self) -> None:
+        """Leaves all as it is."""
+        self._question = None
+        self._view.say("")
+
+    async def _drop(self) -> None:
+        lines = self._view.rows.chosen()
+        if lines and all(line.kind == "dropped" for line in lines):
+            await self._restore()
+            return
+        if any(line.kind == "dropped" for line in lines):
+            raise AgentError("Some of the marked messages are dropped already: mark either those or others.")
+        if lines and all(line.row is not None and line.row.path and line.kind_id == "documents" for line in lines):
+            for line in lines:
+                assert line.row is not None and line.row.path is not None
+                self._agent.context.unpin(line.row.path)
+            self._view.unmark()
+            self._view.say(f"Unpinned {', '.join(line.label for line in lines)}.")
+            return
+        if any(line.key.partition("/")[0] == "documents" for line in lines):
+            raise AgentError("Open Documents with Enter and go to one: d unpins it.")
+        ids, edits = message_ids(lines), self._agent.edits
+        plan = edits.plan(ids)
+        self._ask(
+            f"{plan.line} d: now · l: later, at no price · Esc: not",
+            lambda: edits.drop(ids),
+            lambda: edits.drop(ids, later=True),
+        )
+
+    async def _fold(self) -> None:
+        edits = self._agent.edits
+        wanted = set(message_ids(self._view.rows.chosen()))
+        ids = [message.id for message in self._agent.conversation.path if message.id in wanted]
+        if not ids:
+            raise AgentError(f"{WHAT}z folds them into a summary.")
+        self._view.say("Planning…")
+        plan = await edits.plan_fold(ids[0], ids[-1])
+        self._ask(f"{plan.line} z: fold · Esc: not", lambda: edits.fold(ids[0], ids[-1]), None, "Folding…")
+
+    async def _restore(self) -> None:
+        lines = [line for line in self._view.rows.chosen() if line.kind == "dropped"]
+        if not lines:
+            raise AgentError("Go to a dropped message, at the end of the list, and r restores it.")
+        await self._do(lambda: self._agent.edits.restore(message_ids(lines)))
+
+    async def _pin(self) -> None:
+        from agent_tui.commands.context import toggle_pin
+
+        lines = self._view.rows.chosen()
+        found = [self._agent.pins.message(line.row.message_id) for line in lines if line.row and line.row.message_id]
+        messages: dict[str, Message] = {message.id: message for message in found if message is not None}
+        if not messages:
+            raise AgentError("Open a row of messages with Enter and go to one: p pins its words.")
+        said = [toggle_pin(self._agent, message) for message in messages.values()]
+        self._view.unmark()
+        self._view.say(" ".join(said))
+
+    def _ask(
+        self,
+        line: str,
+        do: Callable[[], Awaitable[str]],
+        later: Callable[[], Awaitable[str]] | None,
+        meanwhile: str = "",
+    ) -> None:
+        self._question = Question(line, lambda: self._working_on(do, meanwhile), later, self._session)
+        self._view.say(line)
+
+    async def _working_on(self, do: Callable[[], Awaitable[str]], meanwhile: str) -> str:
+        if meanwhile:
+            self._view.say(meanwhile)
+        return await do()
+
+    @property
+    def _session(self) -> str:
+        return self._agent.conversation.info.id
+
+    async def _answer(self, question: Question, do: Callable[[], Awaitable[str]]) -> None:
+        if question.session != self._session:
+            raise AgentError(ANOTHER)
+        await self._do(do)
+
+    async def _do(self, do: Callable[[], Awaitable[str]]) -> None:
+        if self._agent.turns.busy:
+            self._view.say(AT_WORK)
+        self._view.unmark()
+        self._view.say(await do())
+
+    def _run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Works beside the screen, and beyond it: an edit that waits for a step outlives the screen."""
+
+        async def told() -> None:
+            try:
+                await work()
+            except AgentError as error:
+                self._view.say(str(error))
+
+        self._working = [each for each in self._working if not each.is_finished]
+        self._working.append(self._view.app.run_worker(told(), name="edit", group="edits", exit_on_error=False))
