@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 FIXED = {
-    "system": "The system prompt goes with every request; system_prompt in the configuration replaces it.",
-    "environment": "The environment goes with every request: the model is told where it works.",
-    "memory": "Memory files go with every request: edit the file, or move it away, and it is gone at the next message.",
-    "skills": "The list of skills goes with every request: /skills turns one off.",
-    "servers": "What a server says of itself goes with its tools: /mcp turns the server off.",
-    "tools": "Tools go with every request: /tools and /mcp turn them off.",
+    "system": "The system prompt goes with every request: it tells the model how to work here.",
+    "environment": "The environment goes with every request: it tells the model where it works.",
+    "memory": "Memory files go with every request. What is cut out of the file is gone after the next compaction.",
+    "skills": "The names of skills go with every request. One is gone when its folder is.",
+    "servers": "What a server says of itself goes with its tools: enabled = false in its [mcp] table turns it off.",
+    "tools": "Tools go with every request: disabled in [tools], and enabled = false for a server, turn them off.",
 }
 """Why a part that goes with every request cannot be dropped here, and what does it instead."""
 WHAT = "Go to a message, or mark some with Space: "

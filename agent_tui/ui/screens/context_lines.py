@@ -183,7 +183,7 @@ def dropped_lines(dropped: Sequence[Dropped], opened: set[str]) -> list[Shown]:
     for each in dropped if DROPPED in opened else ():
         message = each.message
         row = ContextRow(message.id, "", each.tokens, "estimated", each.tokens, message_id=message.id)
-        row.detail = "still sent: goes when the cache is cold" if each.waiting else ""
+        row.detail = "goes when the cache is cold" if each.waiting else ""
         lines.append(Shown(f"{DROPPED}/{message.id}", "dropped", 1, message_words(message), each.tokens, row=row))
     return lines
 

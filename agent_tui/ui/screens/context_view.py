@@ -137,7 +137,7 @@ Keys = Sequence[tuple[str, str]]
 OPEN, DROP, PIN, FOLD, WHY = ("Enter", "open"), ("d", "drop"), ("p", "pin"), ("z", "fold"), ("w", "why")
 EARLIER, MARK, UNDO, HELP = ("←", "earlier"), ("Space", "mark"), ("u", "undo"), ("?", "keys")
 OTHERS = (("c", "cache"), ("v", "preview"), ("o", "order"), ("e", "export"), ("x", "exact count"))
-CLOSE = ("Esc", "close")
+CLOSE, UNMARK = ("Esc", "close"), ("Esc", "unmark")
 PAST_KEYS: Keys = (("← →", "steps"), ("w", "changes"), OPEN, ("e", "export"), ("Shift+← →", "ten steps"))
 NOW = ("Esc", "back to now")
 """The keys at a step of the past."""
@@ -146,7 +146,7 @@ NOW = ("Esc", "back to now")
 def keys_for(line: Shown | None, marked: int) -> Keys:
     """The keys for a line, the most useful first."""
     if marked:
-        return (("d", f"drop {marked}"), FOLD, PIN, MARK, ("Esc", "unmark"))
+        return (("d", f"drop {marked}"), FOLD, PIN, MARK)
     if line is None:
         return (EARLIER, WHY, *OTHERS)
     kind = line.key.partition("/")[0]
@@ -271,7 +271,7 @@ class ContextView(Guarded, Covered, Vertical):
 
     def say(self, text: str) -> None:
         """A line in place of the keys, until the cursor moves."""
-        if self.is_mounted and self.query_one(Foot).say(text):
+        if any(foot.say(text) for foot in self.query(Foot)):
             self._said_at = self.rows.cursor
             self.rebuild()
 
@@ -315,12 +315,13 @@ class ContextView(Guarded, Covered, Vertical):
         if self.moment.title:
             self.query_one(Foot).offer(PAST_KEYS, NOW)
         else:
-            self.query_one(Foot).offer(keys_for(self.rows.line, len(self.rows.marked)), CLOSE)
+            marked = len(self.rows.marked)
+            self.query_one(Foot).offer(keys_for(self.rows.line, marked), UNMARK if marked else CLOSE)
 
     @property
     def said(self) -> str:
         """The line in place of the keys; empty where there is none."""
-        return self.query_one(Foot).message if self.is_mounted else ""
+        return next((foot.message for foot in self.query(Foot)), "")
 
     @property
     def _has_timeline(self) -> bool:
