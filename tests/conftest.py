@@ -17,7 +17,7 @@ from hypothesis import settings
 from agent_tui.pipes.pipe import STRICT
 from agent_tui.tools.sandbox.box import Sandbox
 from tests.support import sandbox_world
-from tests.support.forms import examples, one_of
+from tests.support.forms import LONG, examples, one_of
 from tests.support.mcp_servers import PREPARE_SERVER, servers_from
 from tests.support.nursery import (
     FORKED_WORKER,
@@ -95,6 +95,35 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             first = crc32(test.encode()) % len(here) if here else 0
             means = one_of(here[first:] + here[:first], every) if whole else sandbox_world.in_turn(test)
             metafunc.parametrize(name, [*means, *more], indirect=True, scope="session")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the slow forms of a test, each is run by one of the means that hold commands, in turn (a single form by all);
+    in the long form, and with ``AGENT_TUI_TEST_MEANS=all``, by every one."""
+    if LONG or os.environ.get("AGENT_TUI_TEST_MEANS") == "all":
+        return
+    by_test: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and "sandbox" in item.fixturenames and hasattr(item, "callspec"):
+            by_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = {id(item) for tests in by_test.values() for item in _means_in_turn(tests)}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
+    items[:] = [item for item in items if id(item) not in left_out]
+
+
+def _means_in_turn(tests: list[pytest.Function]) -> list[pytest.Function]:
+    """What is left out of the forms of one test."""
+    forms = list(dict.fromkeys(_form(test) for test in tests))
+    means = list(dict.fromkeys(test.callspec.params["sandbox"] for test in tests))
+    if len(forms) < 2:
+        return []
+    slow = [test for test in tests if test.get_closest_marker("slow")]
+    return [t for t in slow if (forms.index(_form(t)) + means.index(t.callspec.params["sandbox"])) % len(means)]
+
+
+def _form(test: pytest.Function) -> str:
+    """Which form of a test it is, whatever holds its commands."""
+    return repr(sorted((name, index) for name, index in test.callspec.indices.items() if name != "sandbox"))
 
 
 @pytest.fixture(scope="session")

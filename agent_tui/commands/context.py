@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.bookkeeping import entries, why
-from agent_tui.commands.context_texts import ADDED, course_text, operations, part_text, row_facts, sent_text
+from agent_tui.commands.context_texts import (
+    ADDED,
+    PREVIEW,
+    course_text,
+    operations,
+    part_text,
+    row_facts,
+    sent_text,
+)
 from agent_tui.commands.edits import EDITS, dropped_lines, edited, named
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
@@ -130,7 +138,7 @@ async def compact(agent: Agent, args: str) -> CommandResult:
     undo restores what the newest compaction replaced, exactly.
     """
     if args == "preview":
-        return Text((await agent.compaction.preview()).say)
+        return OpenScreen("compact", PREVIEW)
     what, _, number = args.partition(" ")
     if what == "show" and (not number or number.strip().isdecimal()):
         return OpenScreen("compact", numbered_compaction(agent, int(number or 1)).id)

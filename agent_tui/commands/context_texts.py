@@ -18,13 +18,15 @@ from agent_tui.models.messages import (
     ToolResultPart,
     summary_text,
 )
+from agent_tui.models.rows import ROW_KINDS, STACKED
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import age, duration, money, plural, tokens
+from agent_tui.text.numbers import age, duration, largest_remainder, money, plural, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from agent_tui.context.compaction.plan import Picture
     from agent_tui.context.compaction.regret import Regret
     from agent_tui.engine.agent import Agent
     from agent_tui.models.context import ContextRow
@@ -35,12 +37,15 @@ ADDED = "The provider adds this by itself to a request with tools. Its words are
 WAS_READ, NOT_READ = "read from the provider's cache", "not read from the provider's cache"
 
 
+EDITED = {"summary": "folded", "drop": "dropped", "restore": "restored"}
+
+
 def compaction_text(record: CompactionRecord, now: float) -> str:
     """One compaction in one line: what it saves of each request, what stayed, what it cost."""
     parts = [size] if (size := sizes_text(record)) else []
     if record.before_tokens is not None and record.after_tokens is not None:
         parts.append(f"saves {tokens(record.before_tokens - record.after_tokens, True)}")
-    parts.append(record.reason)
+    parts.append(EDITED.get(record.kind, record.reason) if record.reason == "edit" else record.reason)
     if record.kind == "prune":
         parts += [f"cleared {plural(record.cleared, 'tool result')}"] if record.cleared else []
         parts += [f"clipped {plural(record.clipped, 'tool result')}"] if record.clipped else []
@@ -68,10 +73,16 @@ def came_back_text(regret: Regret) -> str:
 
 
 def compaction_details(
-    record: CompactionRecord, summary: Message | None, now: float, ledger: str = "", came_back: Regret | None = None
+    record: CompactionRecord,
+    summary: Message | None,
+    now: float,
+    ledger: str = "",
+    came_back: Regret | None = None,
+    about: Sequence[str] = (),
 ) -> str:
-    """What there is to say of a compaction: the facts of what it replaced (``ledger_text``), and its summary."""
-    lines = [compaction_text(record, now)]
+    """What there is to say of a compaction: the facts of what it replaced (``ledger_text``), and its summary; ``about``
+    are lines on what it left."""
+    lines = [compaction_text(record, now), *about]
     if record.model:
         lines.append(f"model {one_line(record.model, 100)}")
     if record.focus:
@@ -97,14 +108,108 @@ def operations(records: Iterable[CompactionRecord]) -> list[CompactionRecord]:
     return sorted(found.values(), key=lambda record: record.created, reverse=True)
 
 
-async def compaction_page(agent: Agent, record: CompactionRecord, now: float) -> str:
-    """``compaction_details`` of a session's compaction as things stand now."""
-    from agent_tui.context.compaction.ledger import ledger_text
+PREVIEW = "preview"
 
-    summary = agent.store.messages.summaries(agent.conversation.info.id).get(record.summary_id or "")
+
+async def compaction_picture(agent: Agent, which: str, now: float) -> Picture | None:
+    """The page of a compaction, by its record's id, or of one that would be made now (``PREVIEW``); None where there is
+    none."""
+    if which == PREVIEW:
+        return await agent.compaction.preview()
+    record = next((r for r in agent.conversation.own_records if r.id == which), None)
+    return None if record is None else await compaction_page(agent, record, now)
+
+
+async def compaction_page(agent: Agent, record: CompactionRecord, now: float) -> Picture:
+    """``compaction_details`` of a session's compaction as things stand now, and the request before it and after it."""
+    from agent_tui.context.accounting.spending import priced_call
+    from agent_tui.context.accounting.usage import calculate_context_usage
+    from agent_tui.context.compaction.ledger import ledger_text
+    from agent_tui.context.compaction.plan import Picture, stays_whole
+
+    conversation = agent.conversation
+    summary = agent.store.messages.summaries(conversation.info.id).get(record.summary_id or "")
     ledger = await asyncio.to_thread(ledger_text, await agent.compaction.ledger(record.operation_id))
     came_back = agent.compaction.came_back().get(record.operation_id)
-    return compaction_details(record, summary, now, ledger, came_back)
+    moments = agent.context.around(record.operation_id)
+
+    def draw() -> Picture:
+        usages = [calculate_context_usage(moment) for moment in moments]
+        before, after = record.before_tokens, record.after_tokens
+        about: list[str] = []
+        if moments and before is not None and after is not None and after < before:
+            prices = moments[0].model.prices
+            costs = [priced_call(prices, size, size, 0).usd for size in (before, after)]
+            if costs[0] and costs[1] is not None:
+                saved = f"{tokens(before - after, True)} tokens less, {money(costs[0] - costs[1])} at the cache's price"
+                about.append(f"Each later step: {saved}")
+        stacks: list[dict[str, int]] = [{}, {}]
+        if len(usages) == 2 and usages[1].total < usages[0].total:
+            about.append(f"Stayed word for word: {plural(stays_whole(moments[1].view), 'message')}")
+            known = (before, after) if before is not None and after is not None else (None, None)
+            stacks = [_scaled(usage.stack(), total) for usage, total in zip(usages, known, strict=True)]
+        say = compaction_details(record, summary, now, ledger, came_back, about)
+        limit = usages[0].limit if usages else None
+        return Picture(say, stacks[0], stacks[1], limit, record.before_estimated)
+
+    return await asyncio.to_thread(draw)
+
+
+def _scaled(stack: Mapping[str, int], total: int | None) -> dict[str, int]:
+    """The parts of a request in the same proportion, so that they are ``total`` together, as it was told then."""
+    if total is None:
+        return dict(stack)
+    return dict(zip(stack, largest_remainder(total, list(stack.values())), strict=True))
+
+
+BAR, LABEL = 44, 8
+"""Cells of a bar in a text, and of what stands before it."""
+
+
+def bar_cells(stack: Mapping[str, int], scale: int, width: int) -> list[tuple[str, int]]:
+    """Row ids with their cells in a bar of which ``width`` cells are ``scale`` tokens, from left to right."""
+    ids = [name for name in STACKED if stack.get(name, 0) > 0]
+    whole = sum(stack.values())
+    cells = max(1, min(width, round(width * whole / max(1, scale)))) if whole else 0
+    return list(zip(ids, largest_remainder(cells, [stack[name] for name in ids]), strict=True))
+
+
+def bars_of(picture: Picture) -> list[tuple[str, Mapping[str, int], str]]:
+    """The bars of a picture: label, parts, number; none where it has nothing to draw."""
+    if not picture.after:
+        return []
+    made = (("before", picture.before, picture.rough), ("after", picture.after, True))
+    return [(label, stack, tokens(sum(stack.values()), rough)) for label, stack, rough in made]
+
+
+def changes_of(picture: Picture) -> list[tuple[str, str]]:
+    """What a compaction changes, by row (its id, and ``messages 58.0k → 12.1k``); under no id all that stays."""
+    found, same = list[tuple[str, str]](), 0
+    for name in STACKED if picture.after else ():
+        before, after = picture.before.get(name, 0), picture.after.get(name, 0)
+        if abs(before - after) > max(before, after) * SAME:
+            found.append((name, f"{ROW_KINDS[name].label.lower()} {tokens(before, False)} → {tokens(after, False)}"))
+        else:
+            same += after
+    return [*found, ("", f"unchanged {tokens(same, False)}")] if found and same else found
+
+
+SAME = 0.02
+"""Parts of the request that differ by less are the same to the eye."""
+
+
+def picture_text(picture: Picture) -> str:
+    """A picture as text: bars of patterns, what changes, and what there is to say."""
+    bars = bars_of(picture)
+    scale = max((sum(stack.values()) for _, stack, _ in bars), default=1)
+    lines = [
+        f"{label:<{LABEL}}"
+        + "".join(ROW_KINDS[name].pattern * cells for name, cells in bar_cells(stack, scale, BAR))
+        + f" {number}"
+        for label, stack, number in bars
+    ]
+    lines += [f"{' ' * LABEL}{ROW_KINDS[name].pattern if name else ' '} {said}" for name, said in changes_of(picture)]
+    return "\n".join([*lines, "", picture.say] if lines else [picture.say])
 
 
 def course_text(agent: Agent) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from agent_tui.context.anchor import differences
 from agent_tui.context.cache_paths import (
     CACHE_KEY,
+    COMPACTED,
     IMAGES,
     MODEL,
     OTHERWISE,
@@ -21,6 +22,7 @@ from agent_tui.context.cache_paths import (
     Difference,
     SentPaths,
     differing_settings,
+    edit_words,
     fixed_difference,
     fixed_words,
     message_difference,
@@ -362,6 +364,8 @@ def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[st
     end, begun = paths.end(step), paths.end(before)
     known = end is not None and begun is not None
     messages = message_difference(paths, begun or ROOT, end or ROOT, step.id, summaries) if known else None
+    if messages is not None and messages.what != COMPACTED and (edit := edit_words(before.prune_ids, step.prune_ids)):
+        messages = replace(messages, what=edit)
     found = [messages] if messages is not None and messages.what != OTHERWISE else []
     fixed = fixed_difference(sent_fixed(before), sent_fixed(step))
     if fixed is not None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 from agent_tui.context.anchor import common_prefix
-from agent_tui.context.view import CLEARED_SUFFIX, CLIP_SUFFIX
+from agent_tui.context.view import CLEARED_SUFFIX, CLIP_SUFFIX, DROP_ID, EDIT_IDS
 from agent_tui.models.rows import FIXED_ROWS, RowId
 from agent_tui.models.steps import FixedPart, Sent, Step
 from agent_tui.records import dataclass
@@ -298,8 +298,18 @@ def message_difference(
     return Difference("message", paths.key(place), index, words)
 
 
-REWOUND, BRANCH, UNDONE = "rewound", "branch switched", "compaction undone"
+REWOUND, BRANCH, UNDONE, COMPACTED = "rewound", "branch switched", "compaction undone", "compacted"
 OTHERWISE = "reasoning or images sent otherwise"
+
+
+def edit_words(then: Sequence[str], now: Sequence[str]) -> str:
+    """What the user did to the conversation by hand between two steps with these records in force (their ids say what
+    they are); empty where that is nothing."""
+    edits, before = [i for i in now if i.startswith(EDIT_IDS)], {i for i in then if i.startswith(EDIT_IDS)}
+    new = [i for i in edits if i not in before]
+    if any(i.startswith(DROP_ID) for i in new):
+        return "you dropped messages"
+    return "you restored messages" if new else "you undid an edit" if before.difference(edits) else ""
 
 
 def _message_words(old: str, new: str, last: str, summaries: Collection[str]) -> str:
@@ -307,7 +317,7 @@ def _message_words(old: str, new: str, last: str, summaries: Collection[str]) ->
     if new in summaries:
         # Ids sort by the time they were made: an older summary has come back.
         came_back = (old in summaries and new < old) or _made(new) < _made(last)
-        return UNDONE if came_back else "compacted"
+        return UNDONE if came_back else COMPACTED
     if old in summaries:
         return UNDONE
     if _message_id(old) == _message_id(new):

@@ -420,7 +420,9 @@ class Incremental:
         return measured
 
     def _new_messages(self, ground: Ground) -> Tally:
-        key = ground.measured, ground.calibration.factors, ground.coverage.read is not None
+        newest = list(ground.answered.values())[-1:]
+        told = [step.id for step in newest if step.counted is not None and step.counted.anchors]
+        key = ground.measured, ground.calibration.factors, ground.coverage.read is not None, *told
         kept = self._new
         new = kept.value.copy() if kept is not None and kept.key == key else Tally(ground.measured, ground.measured)
         estimate_rest(ground, new)

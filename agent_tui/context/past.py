@@ -11,8 +11,9 @@ from typing import Any, get_args
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs, edited_view
 from agent_tui.context.accounting.next_input import compact_at_of
 from agent_tui.context.anchor import SentPrefixes, made_on, on_branch
+from agent_tui.context.compaction.regret import in_force
 from agent_tui.context.incremental import Incremental
-from agent_tui.context.view import ViewBuilder, for_model
+from agent_tui.context.view import ViewBuilder, build_view, for_model
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import ALL_MEDIA, Effort, Media, ModelInfo, ModelSpec, ReplayRule, SentMessage, Target
@@ -180,6 +181,27 @@ def _then(record: CompactionRecord, step: Step, unseen: bool) -> CompactionRecor
     else:
         active = sum(time <= step.created for time in record.switched) % 2 == 0
     return record if active == record.active else replace(record, active=active)
+
+
+def around(
+    inputs: ContextInputs, path: Sequence[Message], summaries: Mapping[str, Message], operation_id: str
+) -> list[ContextInputs]:
+    """What the calculator would have been given right before a compaction and right after it, with what is known now;
+    nothing where it is not one of this conversation."""
+    made = [record for record in inputs.records if record.operation_id == operation_id]
+    if not made:
+        return []
+    at = min(record.created for record in made)
+    then = [message for message in path if message.created <= at]
+    others = [r for r in inputs.records if r.created <= at and r not in made]
+    before = [replace(record, active=in_force(record, at)) for record in others]
+    steps = [step for step in inputs.steps if step.created <= at]
+
+    def given(records: list[CompactionRecord]) -> ContextInputs:
+        view = for_model(build_view(then, records, summaries), inputs.model)
+        return replace(inputs, view=view, records=records, steps=steps)
+
+    return [given(before), given([*before, *(replace(record, active=True) for record in made)])]
 
 
 AHEAD = 16

@@ -99,9 +99,14 @@ DROPPED_SUFFIX = "#dropped"
 GONE_SUFFIX = "#gone"
 """A message that was dropped, where what is sent is compared with what was."""
 DROPPED_MESSAGE = "[Message dropped]"
-DROPPED_RAW = 11
+DROPPED_RAW = 4
 TRIMMED_SUFFIX = "#trimmed"
 INTERRUPTED_SUFFIX = "#interrupted"
+
+
+DROP_ID, RESTORE_ID = "drop", "back"
+"""How the ids of the records of these two kinds begin: steps tell them apart by that alone."""
+EDIT_IDS = (f"{DROP_ID}_", f"{RESTORE_ID}_")
 
 
 def build_view(

@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.reports import drift
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import EXACT_OFF
-from agent_tui.context.past import History, Session
+from agent_tui.context.past import History, Session, around
 from agent_tui.context.prompt import Stamp
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.calls import WORTH_NEAR, WORTH_TOKENS, count_exactly, undecided, worth_counting
@@ -221,6 +222,12 @@ class ContextControl:
         """The session as it was before each of its steps. It stays with this session, and grows with it."""
         runtime, c = self._state.runtime, self._state.conversation
         return History(Session(c.messages, c.steps, c.every_record, c.summaries, runtime.policy(), c.inherited))
+
+    def around(self, operation_id: str) -> list[ContextInputs]:
+        """What the calculator was given right before a compaction, and right after it; nothing where that is not known
+        any more."""
+        runtime, conversation = self._state.runtime, self._state.conversation
+        return around(runtime.inputs().as_now(), list(conversation.path), dict(conversation.summaries), operation_id)
 
     def _to_be_told(self) -> bool:
         """Returns whether there is news without anything having changed: something has become known, or has expired."""

@@ -16,7 +16,7 @@ from agent_tui.context.compaction.notices import cancelled_text, fold_text
 from agent_tui.context.compaction.plan import CompactionPlan, expected_message, message_tokens, records_of
 from agent_tui.context.compaction.worth import PlanPrice, expected_read
 from agent_tui.context.tokens import estimate_message, family_of, round_up
-from agent_tui.context.view import build_view, dropped_ids, for_model, summaries_in_force
+from agent_tui.context.view import DROP_ID, RESTORE_ID, build_view, dropped_ids, for_model, summaries_in_force
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.runner import Runner
@@ -122,7 +122,7 @@ class Edits:
         if later and not self._cold():
             state = self._state.conversation.info.state
             waiting = tuple(dict.fromkeys([*state.drops_waiting, *plan.message_ids]))
-            self._state.conversation.set_state(replace(state, drops_waiting=waiting))
+            self._state.conversation.set_state(replace(state, drops_waiting=waiting, drops_asked=time.time()))
             self._context.tell()
             return (
                 f"{_count(plan.message_ids)} ({tokens(plan.freed, True)} tokens) will be dropped when the provider's "
@@ -163,11 +163,11 @@ class Edits:
 
     def _undo(self) -> str:
         conversation = self._state.conversation
-        if waiting := self._waiting_ids():
+        newest = self._newest()
+        if (waiting := self._waiting_ids()) and conversation.info.state.drops_asked > newest.created:
             self._forget_waiting(waiting)
             self._context.tell()
             return "Nothing waits to be dropped any more."
-        newest = self._newest()
         if newest.kind == "summary" and newest not in summaries_in_force(
             conversation.path, conversation.records, conversation.summaries
         ):
@@ -308,7 +308,8 @@ class Edits:
         newest = max((record.created for record in self._state.conversation.every_record), default=0.0)
         # It sorts after all others even when the clock was set back.
         created = max(time.time(), newest + 0.001)
-        return CompactionRecord(new_id("rec"), new_id("op"), kind, list(ids), created=created, reason="edit")
+        name = DROP_ID if kind == "drop" else RESTORE_ID
+        return CompactionRecord(new_id(name), new_id("op"), kind, list(ids), created=created, reason="edit")
 
     def _inputs_with(self, record: CompactionRecord) -> ContextInputs:
         """What the calculator would be given with a further record."""

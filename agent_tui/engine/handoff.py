@@ -13,7 +13,7 @@ from agent_tui.context.accounting.next_input import output_room
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.answers import FRUITLESS, check_text, with_unknown_paths
 from agent_tui.context.compaction.facts import Fact, FactReader
-from agent_tui.context.compaction.ledger import appended, standing
+from agent_tui.context.compaction.ledger import RULES, appended, standing
 from agent_tui.context.compaction.summary import INPUT_SAFETY, SummaryInput, render_messages, rough_tokens
 from agent_tui.context.compaction.summary_parts import collect_files, file_lines, within
 from agent_tui.context.compaction.worth import cheaper_form
@@ -139,7 +139,7 @@ class Handoff:
         asked = self._asked(goal)
         usd = asked.expected.usd
         price = f"{money(usd)} expected" if usd else f"{tokens(asked.expected.input, True)} tokens"
-        self._publish("info", f"The model writes a brief for the new session, {price}. Esc cancels.")
+        self._publish("info", f"The model writes a brief for the new session, {price}.")
         calls = PaidCalls(runtime, self._state.events.publish)
         call = SummaryCall(calls.stream, time.time, calls.payer)
         try:
@@ -151,8 +151,8 @@ class Handoff:
             why = answer.failure.message.rstrip(".") if answer.failure is not None else "its answer was of no use"
             self._publish("warning", f"The brief has the facts alone, no model wrote any of it: {one_line(why, 300)}.")
         text = await asyncio.to_thread(self._assembled, goal, said, facts)
-        spent = f" ({money(sum((step.cost for step in call.steps), NO_COST))})" if call.steps else ""
-        return Brief(text, f"The brief{spent} is in the prompt: read it, change it, Enter sends it.")
+        spent = f" It cost {money(sum((step.cost for step in call.steps), NO_COST))}." if call.steps else ""
+        return Brief(text, f"Read the brief, change it, send it.{spent}")
 
     def _publish(self, level: str, text: str) -> None:
         self._state.events.publish(Notice("warning" if level == "warning" else "info", text, "handoff"))
@@ -202,15 +202,18 @@ class Handoff:
         body = pictured(redact(with_unknown_paths({"": said}, known)[""]))
         pinned = [m.text.strip() for m in path if m.id in conversation.info.state.pinned_messages and m.text.strip()]
         own = user_message("\n\n".join([goal, *pinned]))
+        facts = [fact for fact in facts if fact.kind != "path"]  # The files say more.
         lines = appended(standing(facts, body, [own]), most[0])
-        files = within(collect_files(path), most[1])
+        files, root = file_lines(within(collect_files(path), most[1])), self._state.parts.cwd
         name = one_line(conversation.info.title or conversation.info.preview, SHOWN)
         blocks = [
             goal,
             f"This goes on from an earlier session, “{name}” ({conversation.info.id}). What matters of it:",
             body,
             "\n".join(["Pinned by me, word for word:", *map(redact, pinned)]) if pinned else "",
-            "\n".join(lines),
-            "\n".join(["Files that were used there, as they were then:", *file_lines(files)]) if files else "",
+            "\n".join("My rules, which still hold:" if line == RULES else line for line in lines),
+            "\n".join(["Files that were used there:", *(line.replace(f"- {root}/", "- ", 1) for line in files)])
+            if files
+            else "",
         ]
         return "\n\n".join(filter(None, blocks))

@@ -31,6 +31,8 @@ class SessionState:
     """Ids of the messages whose words every compaction carries, those of other branches too."""
     drops_waiting: tuple[str, ...] = ()
     """Ids of the messages that are dropped once the provider's cache is cold, those of other branches too."""
+    drops_asked: float = 0.0
+    """When the user asked for the last of them (seconds since the epoch)."""
     compaction_failures: int = 0
     """How often in a row the automatic compaction failed."""
     compaction_paused: bool = False

@@ -243,8 +243,10 @@ class Commands:
                 self._writer.quote(text, indent="  ")
             case registry.Text(text, then=then):
                 self._writer.say(text)
-                if "\n" in then:
+                if "\n" in then and self._sender.reads.drawn:
                     self._sender.give_back(then)
+                elif "\n" in then:
+                    self._writer.quote(then, "The brief")
             case OpenScreen():
                 await self._open(result)
             case registry.Copy(text, what):
@@ -265,10 +267,11 @@ class Commands:
                 await self._agent.context.refresh()
                 self._writer.say(rows_text(self._agent))
             case "compact":
-                from agent_tui.commands.context_texts import compaction_page
+                from agent_tui.commands.context_texts import compaction_picture, picture_text
 
-                made = next(r for r in self._agent.conversation.own_records if r.id == result.data)
-                self._writer.quote(await compaction_page(self._agent, made, time.time()), indent="  ")
+                picture = await compaction_picture(self._agent, result.data, time.time())
+                if picture is not None:
+                    self._writer.quote(picture_text(picture), indent="  ")
             case "help":
                 for line in help_lines(self._agent, result.data):
                     self._writer.quote(line)

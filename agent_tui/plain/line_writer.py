@@ -41,7 +41,7 @@ def spoken(text: str) -> str:
 
 Mark: TypeAlias = Literal[
     "You", "You, from the queue", "Agent", "Note", "Warning", "Error", "Reason", "Plan", "Question",
-    "Permission needed", "Thought", "Compacted", "Done", "Stopped", "Taken back", "Your message was",
+    "Permission needed", "Thought", "Compacted", "Done", "Stopped", "Taken back", "Your message was", "The brief",
 ]  # fmt: skip
 """What stands, with a colon, before words in a line of ours."""
 LEVELS: dict[str, Mark] = {"info": "Note", "warning": "Warning", "error": "Error"}

@@ -207,6 +207,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "pinned": (list,),
     "pinned_messages": (list,),
     "drops_waiting": (list,),
+    "drops_asked": (int, float),
     "compaction_failures": (int,),
     "compaction_paused": (bool,),
     "compaction_off": (bool,),
@@ -272,7 +273,7 @@ def _fits(key: str, value: JSON) -> bool:
             return all(isinstance(text, str) for text in value)
         case "handed_to":
             return all(isinstance(text, str) for text in value)
-        case "compaction_failures" | "compaction_unanswered":
+        case "compaction_failures" | "compaction_unanswered" | "drops_asked":
             return bool(value >= 0)
         case "budget":
             return all(name in BUDGETS and (limit is None or _positive(limit)) for name, limit in value.items())

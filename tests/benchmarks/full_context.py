@@ -121,7 +121,12 @@ def main() -> None:
     mix = None
     if args.mixed:
         other = FLAVOURS["vllm"].called(args.other or ("gpt-4-turbo" if args.vocabulary else "llama-3.3-70b"))
-        mix = Mix(replace(other, vocabulary=vocabulary("cl100k", files)) if args.vocabulary else other, args.mixed)
+        if args.vocabulary:
+            # The real one does not think, and no rule for its name says what becomes of its thoughts.
+            thinks = not other.model.name.startswith("gpt-4")
+            model = replace(other.model, thinks=thinks)
+            other = replace(other, model=model, vocabulary=vocabulary("cl100k", files))
+        mix = Mix(other, args.mixed)
     logging.disable(logging.WARNING)
     os.environ.setdefault(KEY_VARIABLE, "test-key")
     windows = [int(w) for w in args.windows.split(",")]

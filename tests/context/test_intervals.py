@@ -14,11 +14,12 @@ from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import family_of
+from agent_tui.models.messages import Message, SummaryPart
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.text.numbers import interval
-from tests.support.contexts import CLAUDE, Conversation, fixed_part, weather
+from tests.support.contexts import CLAUDE, Conversation, assert_identities, fixed_part, leaves, weather
 from tests.support.counting_model import Session
 from tests.support.forms import examples
 
@@ -65,6 +66,33 @@ def test_the_cost_of_a_cleared_result_is_as_sure_as_it_was_measured() -> None:
     conversation.records.append(CompactionRecord("p1", "op1", "prune", [result]))
     usage = conversation.usage()
     assert usage.calculation.removed > 0 and 0 < usage.spread < 0.2 * usage.calculation.removed
+
+
+@pytest.mark.parametrize("lied", [False, True])
+def test_what_was_measured_before_a_compaction_is_not_estimated_again(lied: bool) -> None:
+    """A result that its server counts at 300 tokens more than the estimate, and an older turn that is put together."""
+    conversation, accounts = measured(), Incremental()
+    first = [message.id for message in conversation.path]
+    conversation.say()
+    conversation.answer(TokenUsage(5_060, 60), calls=("c1",))
+    result = conversation.result("c1", raw=900)
+    usage = conversation.usage(accounts)
+    off = usage.total - 5_120 + 300
+    step = conversation.answer(TokenUsage(5_120 + off, 50))
+    before_step(step, usage)
+    after_step(step)
+    step.doubt = "doubted" if lied else None
+    conversation.records.append(CompactionRecord("s", "op", "summary", first, summary_id="sum"))
+    conversation.summaries["sum"] = Message("sum", "user", [SummaryPart("so far", "s")], raw_tokens=2)
+    conversation.say(raw=10)
+    usage = conversation.usage(accounts)
+    assert usage.anchor_step is None and usage == conversation.usage()
+    tokens = {leaf.message_id: leaf.tokens for leaf in leaves(usage.rows) if leaf.message_id}
+    assert (tokens[result.id] == off) is not lied
+    assert_identities(usage)
+    step.growth = None
+    again = conversation.usage()
+    assert (usage.total - again.total == 300) is not lied and (usage.spread < again.spread) is not lied
 
 
 def test_reasoning_that_nobody_counted_is_as_unsure_as_what_the_text_leaves_of_the_output() -> None:

@@ -130,11 +130,14 @@ def test_a_session_of_an_older_version_goes_on() -> None:
 
 @pytest.mark.parametrize("factor", [0.88, 1.15])
 def test_a_provider_that_counts_no_reasoning_is_learned_from_as_well(factor: float) -> None:
-    session = Session(DEEPSEEK, 2, factor, counts_reasoning=False)
-    session.run(25)
-    assert session.usage().accuracy.ratio * usual(DEEPSEEK) == pytest.approx(factor, rel=0.05)
-    wrong = errors(session)
-    assert wrong[int(0.95 * len(wrong))] <= 300
+    ratios: list[float] = []
+    for seed in range(5):
+        session = Session(DEEPSEEK, seed, factor, counts_reasoning=False)
+        session.run(25)
+        ratios.append(session.usage().accuracy.ratio * usual(DEEPSEEK))
+        wrong = errors(session)
+        assert wrong[int(0.95 * len(wrong))] <= 300
+    assert sum(ratios) / len(ratios) == pytest.approx(factor, rel=0.05)
 
 
 def test_reasoning_that_nobody_counted_is_not_off_by_the_tokenizer_when_it_goes() -> None:

@@ -8,6 +8,7 @@ import pytest_asyncio
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.model_calls import KEY, environment, no_provider_keys
+from tests.support.nursery import WORKER, forked
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +19,9 @@ def keys() -> Iterator[None]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def worker(keys: None) -> AsyncIterator[WorkerClient]:
+async def worker(keys: None, worker_nursery: str) -> AsyncIterator[WorkerClient]:
     """One worker for the tests of a file."""
-    client = WorkerClient()
-    yield client
-    await client.close()
+    with forked({WORKER: worker_nursery}):
+        client = WorkerClient()
+        yield client
+        await client.close()

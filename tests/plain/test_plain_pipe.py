@@ -292,3 +292,18 @@ def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(
     assert ("its end was not said: m says it, " in done.out) == (answers[0] != "m")
     assert ("line 199" in done.out) == ("m" in answers)
     assert (cli.project / "a.txt").exists() == written, done.out
+
+
+def test_a_brief_is_read_out_and_the_new_session_names_the_old_one(cli: Cli) -> None:
+    cli.script(step("Understood.") + step("It goes on."))
+    done = piped(cli, "Never touch the vendor folder.", "/handoff Write the migration", "go")
+    in_order(
+        done.out,
+        "Agent: Understood.",
+        "Handed off from “Never touch the vendor folder.”: /resume ses_",
+        "Read the brief, change it, send it.",
+        "The brief: Write the migration",
+        "My rules, which still hold:\n- Never touch the vendor folder.",
+        "You: go\nAgent: ",
+    )
+    assert done.code == 0

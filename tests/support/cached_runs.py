@@ -218,6 +218,13 @@ class CachedRun:
                 await agent.compaction.undo()
             case "pruned":
                 self._prune(agent)
+            case "taken out":
+                results = [s.message.id for s in agent.conversation.view() if s.message.role == "tool"]
+                await agent.edits.drop(results[: max(1, len(results) // 4)])
+            case "put back":
+                await agent.edits.restore([dropped.message.id for dropped in agent.edits.dropped()])
+            case "edit undone":
+                await agent.edits.undo()
             case "rewound":
                 users = [m for m in agent.conversation.path if m.role == "user"]
                 await agent.branches.rewind(users[-2].id)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_tui.config import PermissionMode, Settings
+from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.compaction.ledger import Ledger
@@ -201,6 +202,9 @@ class FakeContext(ContextControl):
 
     def part_text(self, fingerprint: str) -> str | None:
         return self.texts.get(fingerprint)
+
+    def around(self, operation_id: str) -> list[ContextInputs]:
+        return []
 
     def history(self) -> History:
         return History(Session({}, [], [], {}))
@@ -403,7 +407,12 @@ class FakeCompaction(Part, CompactionControl):
         return Ledger()
 
     async def preview(self, focus: str = "") -> Picture:
-        return Picture(self._agent.usage, None, "Would summarise 12 messages.")
+        return Picture(
+            "Would summarise 12 messages.",
+            {"tools": 900, "messages": 8_000},
+            {"tools": 900, "messages": 1_200, "summary": 700},
+            9_000,
+        )
 
     async def undo(self) -> None:
         self._agent.calls.append(("compact_undo", None))

@@ -28,6 +28,11 @@ def one_of(things: Iterable[Any], every: int = 1_000) -> list[Any]:
     ]
 
 
+def only_long(*things: T) -> tuple[T, ...]:
+    """What only the long form tries: one more of a kind that stands beside it."""
+    return things if LONG else ()
+
+
 def examples(short: int, long: int) -> int:
     """How many examples Hypothesis makes up, or how often something is tried."""
     return long if LONG else short

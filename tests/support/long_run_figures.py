@@ -21,7 +21,7 @@ LEARNED = 2
 it has to be learned, against what is known of their family."""
 
 
-LENIENT = ("qwen", "llama", "deepseek")
+LENIENT = ("qwen", "llama", "deepseek", "gpt")
 """Names of models whose chat templates take roles in any order; those of others may not."""
 
 

@@ -41,7 +41,10 @@ kept = forked({{WORKER: {0!r}}})
 kept.__enter__()
 """
 """Has a program's worker come from the nursery at an address, too."""
-PREPARE_WORKER = f"import {WORKER}, agent_tui.providers.counting as c; c.use_bundled_vocabulary(); c.encoding()"
+PREPARE_WORKER = f"""
+import {WORKER}, agent_tui.providers.calling, agent_tui.providers.direct, httpx, agent_tui.providers.counting as c
+c.use_bundled_vocabulary(); c.encoding()
+"""
 PREPARE_HOST = f"import {HOST}, agent_tui.tools.mcp.connection"
 
 _STAND_IN = """

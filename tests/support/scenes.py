@@ -270,7 +270,7 @@ SCENES: dict[str, Scene] = {
     "budget": saying("/budget"),
     "tools": saying("/tools"),
     "skills": saying("/skills"),
-    "compact-preview": saying("/compact preview"),
+    "compact-preview": opening("compact", data="preview"),
     "unknown": saying("/nosuchcommand"),
     "jobs-none": opening("jobs"),
     "queue-none": opening("queue"),

@@ -15,6 +15,7 @@ from agent_tui.models.messages import AttachmentPart
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.drawn_lines import StatusFacts, StatusLine
 from tests.support.app import running
+from tests.support.fake_agent import FakeAgent
 from tests.support.real_app import make_home
 from tests.support.usages import sample_usage
 
@@ -92,7 +93,7 @@ async def test_a_brief_stands_in_the_prompt_to_be_read_and_sent(
         await chat.until(lambda: chat.prompt.startswith("Write the migration\n\nThis goes on from"))
         assert "Never touch the vendor folder." in chat.prompt
         assert chat.app.prompt.cursor_location == (0, 0)
-        await chat.shows("Handed off from “Never touch the vendor folder.”", "Enter sends it")
+        await chat.shows("Handed off from “Never touch the vendor folder.”", "Read the brief, change it, send it.")
         await chat.until(lambda: " + " in chat.status)
         await chat.press("enter")
         added = await chat.seen.next(MessageAdded, lambda event: event.message.role == "user")
@@ -108,3 +109,10 @@ async def test_a_long_offer_does_not_cost_what_was_typed(tmp_path: Path) -> None
         brief = "\n".join(f"line {number}" for number in range(40))
         run.app.prompt.offer(brief)
         assert run.app.prompt.text == f"{brief}\n\nhalf a thought"
+
+
+async def test_context_names_the_draft_beside_its_total(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path, usage=replace(sample_usage(), draft=Draft(92_000)))
+    async with running(tmp_path, agent, size=(160, 40)) as run:
+        run.app.open_screen("context")
+        await run.until(lambda: "+ 92k written, not sent yet" in run.shown())

@@ -183,8 +183,7 @@ async def test_hostile_titles_and_names_are_text(tmp_path: Path) -> None:
         assert "[bold][2Jbranch" in run.shown()
         assert "\x1b" not in run.shown()
         run.app.open_screen("context")
-        await run.until(lambda: "of it." in run.shown())
-        assert "[link=javascript:1]model" in run.shown()
+        await run.until(lambda: "[link=javascript:1]model" in run.shown())
 
 
 async def test_enter_takes_no_proposal_that_was_made_for_fewer_letters(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from agent_tui.ui.screens.picker import TALLEST, WIDEST, Picker, fitting
 from agent_tui.ui.screens.text import TextScreen
 from agent_tui.ui.screens.work import Followed
 from tests.support.app import Clock, shown
+from tests.support.forms import only_long
 from tests.support.scenes import SCENES, showcase_app, stage
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
@@ -44,7 +45,7 @@ def screens() -> set[type[Screen[Any]]]:
 
 async def test_every_screen_has_its_scene(tmp_path: Path) -> None:
     seen = set()
-    for scene in (*PICKERS, "context", "text", "job-output", "picture"):
+    for scene in (*PICKERS, "context", "text", "job-output", "picture", "compact-preview"):
         app, agent = showcase_app(tmp_path / scene, Clock())
         async with app.run_test(size=(80, 24)) as pilot:
             await stage(app, pilot, agent, SCENES[scene])
@@ -78,7 +79,7 @@ async def test_what_holds_nothing_says_so_and_offers_what_can_be_done(tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[2], *only_long(SIZES[1], SIZES[3])])
 async def test_dialogs_are_as_large_as_their_content(tmp_path: Path, size: tuple[int, int]) -> None:
     for scene in PICKERS:
         app, agent = showcase_app(tmp_path / scene, Clock())

@@ -70,9 +70,9 @@ def picture(
     assert compare(app, terminal_size=size, run_before=prepare)
 
 
-def opening(name: Opened, *keys: str) -> Look:
+def opening(name: Opened, *keys: str, data: str = "") -> Look:
     async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
-        app.open_screen(name)
+        app.open_screen(name, data)
         async with asyncio.timeout(8):
             while len(app.screen_stack) < 2 or not app.screen.query("#rows"):
                 await pilot.pause()
@@ -140,6 +140,9 @@ class TestScreens:
             screen.view.rebuild()
 
         picture(snap_compare, tmp_path, size, look)
+
+    def test_compaction_preview(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        picture(snap_compare, tmp_path, size, opening("compact", data="preview"))
 
     def test_help(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("help"))

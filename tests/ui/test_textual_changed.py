@@ -14,7 +14,7 @@ from agent_tui.models.requests import Delta
 from agent_tui.ui.textual_private.drawing import EchoingScreen
 from agent_tui.ui.textual_private.names import NAMES, PrivateName, missing
 from tests.support.drawn import Drawn, drawn
-from tests.support.forms import one_of
+from tests.support.forms import one_of, some
 from tests.support.real_app import make_home
 from tests.support.renamed import rename
 
@@ -85,7 +85,7 @@ async def test_as_it_is_installed_nothing_is_missing(
     assert warnings(caplog) == []
 
 
-@pytest.mark.parametrize("gone", one_of([(each,) for each in NAMES], every=8), ids=IDS.__getitem__)
+@pytest.mark.parametrize("gone", one_of([(each,) for each in some(NAMES, 2)], every=4), ids=IDS.__getitem__)
 async def test_a_private_name_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, gone: PrivateName
 ) -> None:
@@ -96,7 +96,7 @@ async def test_a_private_name_is_gone(
     assert len(warnings(caplog)) == 1
 
 
-@pytest.mark.parametrize("broken", one_of([(each,) for each in DRAWING], every=5), ids=IDS.__getitem__)
+@pytest.mark.parametrize("broken", one_of([(each,) for each in some(DRAWING, 2)], every=3), ids=IDS.__getitem__)
 async def test_a_private_name_fails_when_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken: PrivateName
 ) -> None:

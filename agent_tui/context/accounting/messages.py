@@ -18,8 +18,9 @@ from agent_tui.context.accounting.tally import (
     weigh,
 )
 from agent_tui.context.anchor import differences, share_at
+from agent_tui.context.tokens import round_up
 from agent_tui.context.view import is_gone
-from agent_tui.models.calibration import Calibration, Content
+from agent_tui.models.calibration import KINDS, Calibration, Content
 from agent_tui.models.context import Basis
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage
@@ -27,6 +28,9 @@ from agent_tui.models.rows import MessageRowId
 from agent_tui.models.steps import SentRun, Step
 from agent_tui.providers.reasoning import carries_reasoning, turn_is_closed
 from agent_tui.records import dataclass
+
+SAME_TERM, SAME_TOKENS = 0.01, 2
+"""What is stored of a step is rounded; up to this difference terms, and tokens, are the same."""
 
 
 def new_messages(ground: Ground) -> Tally:
@@ -37,14 +41,62 @@ def new_messages(ground: Ground) -> Tally:
 
 
 def estimate_rest(ground: Ground, new: Tally) -> None:
-    """Add the messages from where the tally ends to the end of the view."""
+    """Add the messages from where the tally ends to the end of the view: what a report has measured of them, as it was
+    before a compaction, is not estimated again."""
     view, calibration, reading = ground.view, ground.calibration, Reading(ground.coverage)
+    group: list[Weighed] = []
     for index in range(new.end, len(view)):
         weighed = weigh(ground, index)
+        if weighed.message.role != "assistant":
+            group.append(weighed)
+            continue
+        _add_estimates(ground, new, group, index, reading)
+        group = []
         add_message(view, new, weighed, index, weighed.corrected(calibration), "estimated", reading)
         new.content.add(weighed.content)
         new.given += weighed.given
+    _add_estimates(ground, new, group, len(view), reading)
     new.end = len(view)
+
+
+def _add_estimates(ground: Ground, new: Tally, group: Sequence[Weighed], end: int, reading: Reading) -> None:
+    """Add the messages before the answer at ``end``, or before the end of the view."""
+    start = end - len(group)
+    if group and (value := _measured_then(ground, group, end)) is not None:
+        add_group(ground.view, new, group, start, value, reading)
+        new.content.add(Content(plain=value))
+        new.given += value
+        return
+    for index, weighed in enumerate(group, start):
+        add_message(ground.view, new, weighed, index, weighed.corrected(ground.calibration), "estimated", reading)
+        new.content.add(weighed.content)
+        new.given += weighed.given
+
+
+def _measured_then(ground: Ground, group: Sequence[Weighed], end: int) -> int | None:
+    """What these messages cost by the report of the step that first sent them, which is that of the answer after them;
+    None unless they, as they are now, are all that was estimated of it."""
+    view, target, start = ground.view, ground.target, end - len(group)
+    if not start or end == len(view):
+        return None
+    before, step = (ground.answered.get(view[index].message.id) for index in (start - 1, end))
+    if before is None or step is None or step.anchor_step != before.id or step.doubt or step.growth is None:
+        return None
+    first, usage, known = before.counted, step.counted, step.known_input
+    if first is None or usage is None or known is None or not usage.anchors or first.output_source == "estimated":
+        return None
+    if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
+        return None
+    content = Content()
+    for weighed in group:
+        content.add(weighed.content)
+    told = zip(content.terms, step.growth.terms, strict=True)
+    if not any(content.terms[: len(KINDS)]) or any(abs(now - then) > SAME_TERM for now, then in told):
+        return None
+    value = usage.input - first.input - first.output
+    # What else was in the report is known exactly: nothing was left out since, and the answer came back as it was.
+    given = known + step.growth.plain - content.plain - first.input - first.output
+    return value if value >= len(group) and abs(given) <= SAME_TOKENS else None
 
 
 def estimated_head(ground: Ground) -> tuple[int, bool]:
@@ -371,11 +423,14 @@ def _removed_from(
 
 def _cost(ground: Ground, tally: Tally, index: int, state: str, calibration: Calibration) -> tuple[int, Content]:
     """Cost of a message in a state, and what its error consists of: as measured where it was measured so, else
-    estimated at a calibration."""
+    estimated at a calibration. The reasoning of answers is none of it: ``dropped_reasoning`` has that."""
     weighed = weigh(ground, index, state)
     known = tally.values.get(weighed.message.id)
     if known is not None and known[1] == weighed.key:
         return known[0], known[2]
+    if weighed.message.role == "assistant" and not is_gone(weighed.key):
+        content = ground.estimate(weighed.message, weighed.key, True).content
+        return round_up(max(0.0, calibration.tokens(content))), content
     return weighed.corrected(calibration), weighed.content
 
 

@@ -251,7 +251,7 @@ def preview_of(plan: CompactionPlan, usage: ContextUsage, by: str = "", price: P
         head = "Nothing to compact" if plan.action == "nothing" else "Not worth it"
         if plan.stuck:
             head = "No compaction can make room"
-        return Picture(usage, None, f"{head}: {plan.why}.")
+        return Picture(f"{head}: {plan.why}.")
     limit = f" (limit {tokens(plan.limit, False)})" if plan.limit is not None else ""
     now, afterwards = tokens(plan.before, plan.before_estimated), tokens(plan.expected_after, True)
     lines = [f"Now {now}, afterwards expected {afterwards}{limit}."]
@@ -298,4 +298,5 @@ def preview_of(plan: CompactionPlan, usage: ContextUsage, by: str = "", price: P
     if lost:
         lines.append(lost)
     lines.append(f"Nothing is deleted; {UNDO} takes it back.")
-    return Picture(usage, plan.usage_after(records, message), "\n".join(lines))
+    after = plan.usage_after(records, message).stack()
+    return Picture("\n".join(lines), usage.stack(), after, plan.limit, plan.before_estimated)

@@ -356,12 +356,16 @@ def expected_message(summary: SummaryPlan, record_id: str) -> Message:
 
 @dataclass(slots=True, frozen=True)
 class Picture:
-    """A compaction, made or only planned: the next input before it and ``after`` it, and what there is to ``say``.
-    Without ``after`` it changes nothing, or is not known any more."""
+    """A compaction, made or only planned: tokens of the next input before it and ``after`` it, by the row that draws
+    them (``ContextUsage.stack``), and what there is to ``say``. Empty where nothing is changed, or that is not known
+    any more."""
 
-    before: ContextUsage
-    after: ContextUsage | None
     say: str
+    before: Mapping[str, int] = field(default_factory=dict)
+    after: Mapping[str, int] = field(default_factory=dict)
+    limit: int | None = None
+    rough: bool = True
+    """``before`` is an estimate; ``after`` always is."""
 
 
 def stays_whole(view: Sequence[SentMessage]) -> int:

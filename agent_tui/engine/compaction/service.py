@@ -438,7 +438,7 @@ class CompactionService:
         usage = known or self._runtime.usage()
         plan = await self._planning.plan(self._runtime.inputs(), usage, focus=focus)
         if plan is None:
-            return Picture(usage, None, "Planning it was cancelled.")
+            return Picture("Planning it was cancelled.")
         price = await self._price_of(plan, usage)
         return await asyncio.to_thread(preview_of, plan, usage, self._own.preview(plan), price)
 

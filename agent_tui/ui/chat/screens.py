@@ -98,16 +98,14 @@ class Screens(Part):
             case _:
                 assert_never(name)
 
-    def _open_compaction(self, agent: Agent, record_id: str) -> None:
-        from agent_tui.commands.context_texts import compaction_page
-        from agent_tui.ui.screens.text import TextScreen
-
-        record = next((r for r in agent.conversation.own_records if r.id == record_id), None)
-        if record is None:
-            return
+    def _open_compaction(self, agent: Agent, which: str) -> None:
+        from agent_tui.commands.context_texts import PREVIEW, compaction_picture
+        from agent_tui.ui.screens.compaction import DONE, WOULD, CompactionScreen
 
         async def show() -> None:
-            self.app.push_screen(TextScreen("Compaction", await compaction_page(agent, record, time.time())))
+            picture = await compaction_picture(agent, which, time.time())
+            if picture is not None:
+                self.app.push_screen(CompactionScreen(WOULD if which == PREVIEW else DONE, picture))
 
         self._work(show)
 

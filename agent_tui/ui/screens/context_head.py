@@ -9,7 +9,7 @@ from dataclasses import replace
 from rich.cells import cell_len, chop_cells
 
 from agent_tui.commands.report import ContextReport, basis_text, estimated, expectation
-from agent_tui.models.context import ContextUsage
+from agent_tui.models.context import ContextUsage, Draft
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
@@ -149,7 +149,10 @@ def headline(moment: ContextReport) -> list[Said]:
         drawn = largest.id if kind is None else kind.drawn or kind.id
         text = f"{label.lower()} {mark}{whole_percent(largest.tokens, usage.total)}"
         said.append(Said(text, swatch=drawn))
-    return [*said, _compaction(usage, total, rough)]
+    said.append(_compaction(usage, total, rough))
+    if usage.draft is not None:
+        said.append(Said(draft_words(usage.draft), "muted"))
+    return said
 
 
 SOON = 2
@@ -169,6 +172,12 @@ def _compaction(usage: ContextUsage, total: int, rough: bool) -> Said:
     if turns == 0:
         return Said("compacts probably in the next turn", "warning")
     return Said(f"compacts in about {plural(turns, 'turn')}", "warning" if turns <= SOON else "foreground")
+
+
+def draft_words(draft: Draft) -> str:
+    """What is written and not sent yet. It is in no total and in no row: those are of what was said."""
+    size = tokens(draft.tokens, draft.approximate)
+    return f"+ {size} waiting and written, not sent yet" if draft.waiting else f"+ {size} written, not sent yet"
 
 
 def next_price(usage: ContextUsage) -> str:

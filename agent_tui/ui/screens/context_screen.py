@@ -21,6 +21,7 @@ from agent_tui.context.timeline import NOW, Timeline, projected
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.ui.safety import Guarded
+from agent_tui.ui.screens.compaction import DONE, WOULD, CompactionScreen
 from agent_tui.ui.screens.context_edits import ContextEdits, keys_text
 from agent_tui.ui.screens.context_lines import Shown
 from agent_tui.ui.screens.context_view import ContextView
@@ -28,6 +29,7 @@ from agent_tui.ui.screens.timeline import Course, TimelineView
 
 if TYPE_CHECKING:
     from agent_tui.commands.past_words import PastView
+    from agent_tui.context.compaction.plan import Picture
     from agent_tui.context.past import History
     from agent_tui.engine.agent import Agent
     from agent_tui.models.context import ContextUsage
@@ -200,7 +202,7 @@ class ContextScreen(Guarded, Screen[None]):
         event.stop()
         line = event.line
         if line.record is not None:
-            self._read("Compaction", await texts.compaction_page(self.agent, line.record, self.now))
+            self._draw(DONE, await texts.compaction_page(self.agent, line.record, self.now))
         elif line.row is not None:
             self._read(line.label, f"{texts.row_facts(line.row)}\n\n{self._text(line)}".rstrip())
 
@@ -222,6 +224,9 @@ class ContextScreen(Guarded, Screen[None]):
         from agent_tui.ui.screens.text import TextScreen
 
         self.app.push_screen(TextScreen(title, text))
+
+    def _draw(self, title: str, picture: Picture) -> None:
+        self.app.push_screen(CompactionScreen(title, picture))
 
     # Keys
 
@@ -274,7 +279,7 @@ class ContextScreen(Guarded, Screen[None]):
         if self._is_past():
             return
         try:
-            self._read("What a compaction would do", (await self.agent.compaction.preview()).say)
+            self._draw(WOULD, await self.agent.compaction.preview())
         except AgentError as error:
             self.view.say(str(error))
 

@@ -358,7 +358,8 @@ def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: st
         title, body = found[0][1] if found else "Cleared", ""
         what = ", ".join(w if i == 0 else f"clipped {w}" for i, (w, _) in enumerate(found))
     else:
-        title, what = "Compacted", f"{plural(len(record.message_ids), 'message')} summarised"
+        title = "Folded" if record.reason == "edit" else "Compacted"
+        what = f"{plural(len(record.message_ids), 'message')} summarised"
         what += f" by {record.own}" if record.own else ""
         if record.left_out:
             title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"

@@ -9,6 +9,7 @@ import pytest
 
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.cached_runs import CachedRun, busy_run, cached_run, scratch
+from tests.support.forms import only_long
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -38,8 +39,15 @@ async def test_every_miss_has_its_name(worker: WorkerClient, name: str, kinds: l
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["anthropic", "old claude"])
-@pytest.mark.parametrize(("steps", "calls"), [(2, 12), (1, 40), (24, 1)])
+@pytest.mark.parametrize(
+    ("name", "steps", "calls"),
+    [
+        ("anthropic", 1, 40),
+        ("anthropic", 24, 1),
+        ("old claude", 2, 12),
+        *only_long(("anthropic", 2, 12), ("old claude", 1, 40), ("old claude", 24, 1)),
+    ],
+)
 async def test_many_calls_leave_nothing_unread(worker: WorkerClient, name: str, steps: int, calls: int) -> None:
     """Whatever one request left in the cache is read by the next one; where thinking is left out when the user speaks,
     whatever was there when that turn began."""
@@ -62,7 +70,7 @@ async def test_many_calls_leave_nothing_unread(worker: WorkerClient, name: str, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["anthropic", "old claude", "openai chat", "responses"])
+@pytest.mark.parametrize("name", ["old claude", "responses", *only_long("anthropic", "openai chat")])
 async def test_an_undo_reads_what_its_messages_were_sent_with(worker: WorkerClient, name: str) -> None:
     """However much was said since the compaction, for which an edited file had moved into the prompt's beginning."""
     with scratch() as folder:

@@ -20,7 +20,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.draft import NamedFile, TypedText, Weight, characters, common_start
 from agent_tui.models.calibration import KINDS, words_only
 from agent_tui.models.context import Draft
-from agent_tui.models.events import DraftChanged
+from agent_tui.models.events import CompactionStarted, DraftChanged, Event, TurnEnded
 from agent_tui.models.messages import AttachmentPart
 from tests.support.agents import Recorder, TokenCounter, parts_for, running
 from tests.support.usages import sample_usage
@@ -278,6 +278,38 @@ def test_the_warning_says_what_enter_leads_to() -> None:
     assert "/compact makes room" in draft_warning(held, Draft(70_000))
     assert draft_warning(held, Draft(105_000)).startswith("Does not fit: 105k beside 100k, ")
     assert draft_warning(replace(usage, window=None, limit=None), Draft(10**9)) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "warning", "happens"),
+    [
+        (500, "", TurnEnded),
+        (6_000, "This message will compact first: ", CompactionStarted),
+        (17_000, "Too large to send: ", TurnEnded),
+    ],
+)
+async def test_what_the_warning_says_is_what_happens(
+    tmp_path: Path, words: int, warning: str, happens: type[Event]
+) -> None:
+    script = "window = 16_000\n" + '[[step]]\ntext = "Understood."\nusage = { reasoning = 0 }\nrepeat = 20\n'
+    parts = parts_for(tmp_path / "home", tmp_path / "project", script=script)
+    async with running(parts) as (agent, recorder):
+        for number in range(5):
+            await send(agent, f"turn {number} " + "talk " * 1_000)
+            await agent.turns.join()
+        text = "word " * words
+        write(agent, text)
+        await known(agent)
+        usage = agent.context.usage()
+        said = draft_warning(usage, usage.draft)
+        assert said.startswith(warning) if warning else said == "", said
+        recorder.events.clear()
+        await send(agent, text)
+        await agent.turns.join()
+        assert recorder.of(happens)
+        assert bool(recorder.of(CompactionStarted)) == (words == 6_000)
+        refused = recorder.last_end.stop_reason == "error"
+        assert refused == (words == 17_000), recorder.events
 
 
 async def test_a_draft_never_outlives_its_agent(tmp_path: Path) -> None:

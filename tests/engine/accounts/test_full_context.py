@@ -12,6 +12,7 @@ import pytest
 
 from agent_tui.providers.worker.client import WorkerClient
 from tests.context.lying_server import vocabularies
+from tests.support.forms import only_long
 from tests.support.long_run_figures import FLAVOURS
 from tests.support.long_runs import Plan, long_run
 from tests.support.mixed_runs import EVENTS, Mix, mixed_run
@@ -23,15 +24,14 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("model", "window", "turns"),
     [
-        ("claude-4.5", 16_384, 16),
-        ("claude-4.6", 16_384, 16),
-        ("claude-5.1", 16_384, 16),
+        ("claude-4.6", 4_096, 12),
         ("openai-chat", 8_192, 16),
-        ("vllm", 8_192, 20),
+        ("vllm", 4_096, 12),
         ("responses", 8_192, 16),
         ("gemini", 16_384, 16),
-        ("vllm", 4_096, 12),
-        ("claude-4.6", 4_096, 12),
+        *only_long(
+            ("claude-4.5", 16_384, 16), ("claude-4.6", 16_384, 16), ("claude-5.1", 16_384, 16), ("vllm", 8_192, 20)
+        ),
     ],
 )
 async def test_a_full_context_costs_no_turn_and_no_truth(
@@ -47,7 +47,11 @@ async def test_a_full_context_costs_no_turn_and_no_truth(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "window", "configured"),
-    [("vllm", 4_096, 8_192), ("claude-4.6", 8_192, 200_000), ("responses", 8_192, 32_768), ("gemini", 8_192, 32_768)],
+    [
+        ("vllm", 4_096, 8_192),
+        ("claude-4.6", 8_192, 200_000),
+        *only_long(("responses", 8_192, 32_768), ("gemini", 8_192, 32_768)),
+    ],
 )
 async def test_a_window_that_is_configured_too_large_costs_no_turn(
     worker: WorkerClient, model: str, window: int, configured: int
@@ -61,7 +65,9 @@ async def test_a_window_that_is_configured_too_large_costs_no_turn(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("model", "name", "vocabulary"), [("vllm", "some-model", "claude"), ("gemini", "", "cl100k")])
+@pytest.mark.parametrize(
+    ("model", "name", "vocabulary"), [("vllm", "some-model", "claude"), *only_long(("gemini", "", "cl100k"))]
+)
 async def test_whatever_happens_to_a_session_costs_no_turn_and_no_truth(
     worker: WorkerClient, model: str, name: str, vocabulary: str
 ) -> None:

@@ -15,15 +15,11 @@ from agent_tui.context.compaction.plan import assembled_text
 from agent_tui.context.view import summaries_in_force
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import SummaryPart, TextPart, ToolCallPart
-from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, SystemBlock, ToolSchema
-from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.request import build_call
+from tests.support import dialect_bodies
 from tests.support.compaction_world import (
     FakeModel,
     World,
     answer,
-    assert_valid,
     failure,
     model_info,
     sections,
@@ -31,19 +27,6 @@ from tests.support.compaction_world import (
     words,
 )
 from tests.support.forms import examples
-
-SPECS = [
-    ModelSpec("m", name, api=api)  # type: ignore[arg-type]
-    for name, api in [
-        ("anthropic/claude-sonnet-4-5", "auto"),
-        ("openai/gpt-5", "auto"),
-        ("openai/gpt-5", "chat"),
-        ("gemini/gemini-2.5-flash", "auto"),
-        ("mistral/magistral-medium-latest", "auto"),
-        ("deepseek/deepseek-v4-flash", "auto"),
-        ("ollama_chat/qwen3", "auto"),
-    ]
-]
 
 
 def talk(turns: int = 8, size: int = 300) -> World:
@@ -56,33 +39,8 @@ def talk(turns: int = 8, size: int = 300) -> World:
     return world
 
 
-def body(spec: ModelSpec, world: World) -> Any:
-    info = ModelInfo(spec, resolve_target(spec), Limits(200_000, None, 64_000), Prices(), True, True)
-    tools = [ToolSchema("read", "Reads.", {"type": "object", "properties": {}})]
-    system = [SystemBlock("system", "Be brief.")]
-    return build_call(ModelRequest("req", spec, "ses", system, world.view(), tools, 9_000, "medium"), info).kwargs
-
-
 def check_bodies(world: World) -> list[str]:
-    """Each call is followed by its results in every dialect, and no message is empty; the bodies as text."""
-    assert_valid(world.view())
-    made = []
-    for spec in SPECS:
-        kwargs = body(spec, world)
-        waiting: list[str] = []
-        for item in kwargs.get("input") or kwargs["messages"]:
-            if item.get("type") == "function_call":
-                waiting.append(item["call_id"])
-            elif item.get("type") == "function_call_output":
-                waiting.remove(item["call_id"])
-            elif item.get("role") == "tool":
-                assert item["tool_call_id"] == waiting.pop(0)
-            else:
-                assert not waiting, "a call is parted from its result"
-                waiting += [call["id"] for call in item.get("tool_calls") or ()]
-        assert not waiting
-        made.append(json.dumps(kwargs))
-    return made
+    return dialect_bodies.check_bodies(world.view())
 
 
 async def test_a_fold_stands_where_its_range_was() -> None:

@@ -185,6 +185,8 @@ MODELS: dict[str, tuple[str, str, Model, str, Any]] = {
     "OpenAI": ("responses", "openai/", GPT, "/v1", "responses"),
     "Anthropic": ("anthropic", "anthropic/", CLAUDE, "", "auto"),
 }
+pytestmark = pytest.mark.usefixtures("forked_worker")
+
 BOTH = pytest.mark.parametrize("maker", list(MODELS))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.spending import session_totals
@@ -308,6 +308,8 @@ ACTS = st.tuples(
 
 @settings(max_examples=examples(5, 80), deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(st.lists(ACTS, min_size=1, max_size=5))
+@example([("turn", 22), ("turn", 22), ("pin", 10)])
+@example([("turn", 15), ("turn", 15)])
 def test_whatever_happens_meanwhile_a_prepared_summary_in_force_is_one_of_now(acts: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder, benches(Path(folder)) as bench:
         asyncio.run(_whatever(bench, acts))
@@ -318,7 +320,8 @@ async def _whatever(bench: Make, acts: list[tuple[str, int]]) -> None:
     conversation, checked = world.conversation, set[str]()
 
     async def check_new() -> None:
-        """What is in force since the last look, against the conversation that it was made of."""
+        """What is in force since the last look, against the conversation that it was made of: after all that may
+        compact, before a pin or a way back changes what it is held against."""
         for record in conversation.records:
             if record.kind == "summary" and record.active and not record.left_out and record.id not in checked:
                 await check_in_force(world, record, step)
@@ -348,6 +351,7 @@ async def _whatever(bench: Make, acts: list[tuple[str, int]]) -> None:
             case _:
                 world.model.reads = 2
                 await world.turn("A little more.")
+                await check_new()
     world.fill(size % 12 * 2, 200)
     world.model.reads = 14
     await world.turn("Read others.")

@@ -45,6 +45,9 @@ class Talk(BusyScript):
         return self.answers.pop(0) if self.answers else super(BusyScript, self).summary(question, call)
 
 
+pytestmark = pytest.mark.usefixtures("forked_worker")
+
+
 @asynccontextmanager
 async def talked(
     folder: Path, name: str, answers: list[Answer] | None = None, window: int = WINDOW, **model: Any
@@ -232,3 +235,16 @@ async def test_the_price_that_is_said_before_is_that_of_the_call_in_the_form_in_
             return  # Sent again, the same request would be read from the provider's cache.
         said, paid = await offered_and_paid()
         assert said == pytest.approx(paid, rel=0.25)
+
+
+@pytest.mark.parametrize("name", ["anthropic", "openai chat", "responses", "gemini"])
+async def test_the_brief_of_a_warm_conversation_is_written_from_the_cache(tmp_path: Path, name: str) -> None:
+    async with talked(tmp_path, name) as (agent, _, server):
+        last = server.kept[server.truth.turns()[-1].number]
+        brief = await agent.handoff.begin("Go on with the store")
+        call = server.truth.exchanges[-1]
+        said, asked = unmarked(last), unmarked(server.kept[call.number])
+        (told,) = (name for name in ("messages", "input", "contents") if name in said)
+        assert asked[told][: len(said[told])] == said[told], "the last request, byte for byte"
+        assert call.usage is not None and (call.usage.cache_read or 0) / call.usage.input >= 0.9
+        assert brief.text.startswith("Go on with the store\n\n")

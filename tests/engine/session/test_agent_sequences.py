@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,14 +14,20 @@ from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.anchor import anchor_problem, prefixes_of
 from agent_tui.engine.agent import Agent
+from agent_tui.errors import AgentError
 from agent_tui.models.codec import dumps
 from agent_tui.models.events import CompactionStarted, Event, PartDelta, ToolStarted
 from agent_tui.models.requests import Effort
 from tests.support.agents import TokenCounter, parts_for, running
-from tests.support.compaction_world import assert_valid
 from tests.support.contexts import assert_identities
+from tests.support.dialect_bodies import check_bodies
+from tests.support.forms import examples
 
 EFFORTS: list[Effort] = ["off", "low", "high"]
+
+
+def body(agent: Agent) -> str:
+    return dumps([item.message for item in agent.runtime.view()])
 
 
 class User:
@@ -125,6 +132,38 @@ class User:
         now = self.agent.context.usage()
         assert (now.total, now.rows, now.calculation) == (usage.total, usage.rows, usage.calculation)
 
+    async def drop(self) -> None:
+        self.left.clear()
+        path = self.agent.conversation.path
+        if not path:
+            return
+        start = self.random.randrange(len(path))
+        ids = [m.id for m in path[start : start + self.random.choice([1, 1, 2, 5])]]
+        view, usage = body(self.agent), self.agent.context.usage()
+        try:
+            plan = self.agent.edits.plan(ids)
+        except AgentError:
+            return
+        await self.agent.edits.drop(ids, later=self.random.random() < 0.2)
+        gone = {d.message.id for d in self.agent.edits.dropped() if not d.waiting}
+        if gone.issuperset(plan.message_ids):
+            assert self.agent.context.usage().total == usage.total - plan.freed
+            if self.random.random() < 0.5:
+                await self.agent.edits.undo()
+                assert body(self.agent) == view
+                assert self.agent.context.usage().total == usage.total
+
+    async def restore(self) -> None:
+        self.left.clear()
+        dropped = self.agent.edits.dropped()
+        if dropped:
+            await self.agent.edits.restore([self.random.choice(dropped).message.id])
+
+    async def undo_edit(self) -> None:
+        self.left.clear()
+        with contextlib.suppress(AgentError):
+            await self.agent.edits.undo()
+
     async def effort(self) -> None:
         self.agent.models.set_effort(self.random.choice(EFFORTS))
 
@@ -137,6 +176,7 @@ class User:
     async def act(self) -> str:
         acts: list[Any] = [self.send] * 5 + [self.send_and_interrupt, self.compact, self.undo, self.rewind, self.rewind]
         acts += [self.branch] * 3
+        acts += [self.drop] * 4 + [self.restore, self.undo_edit]
         acts += [self.fork, self.restart, self.restart, self.effort, self.pin]
         act = self.random.choice(acts)
         await act()
@@ -147,13 +187,13 @@ class User:
         agent = self.agent
         assert not agent.turns.busy
         view = agent.conversation.view()
-        assert_valid(view)
+        check_bodies(view)
         usage, runtime = agent.context.usage(), agent.runtime
         assert runtime is not None
         assert_identities(usage)
         fresh = calculate_context_usage(runtime.inputs())
         assert (fresh.total, fresh.rows, fresh.calculation) == (usage.total, usage.rows, usage.calculation)
-        if usage.anchor_step is not None:
+        if usage.anchor_step is not None and runtime.inputs().edited is None:
             step = next(s for s in agent.conversation.steps if s.id == usage.anchor_step)
             prefixes = prefixes_of(view)
             assert anchor_problem(step, prefixes, runtime.info.target, runtime.info.limits.window) is None
@@ -171,7 +211,7 @@ class User:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(3, 8)))
 async def test_a_session_survives_whatever_its_user_does(tmp_path: Path, seed: int) -> None:
     user = User(tmp_path, seed)
     (tmp_path / "p").mkdir()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.commands.mentions import mentions, unnamed
+from agent_tui.commands.mentions import attachment, mentions, unnamed
 from agent_tui.commands.registry import Text, run
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
@@ -60,12 +60,15 @@ async def test_the_brief_has_goal_model_rules_and_files_and_both_sessions_name_e
     (project / "notes.md").write_text("notes\n")
     async with running(parts_for(tmp_path / "home", project, script=SCRIPT)) as (agent, recorder):
         await talk(agent, RULE, "What about the store?")
+        agent.turns.submit("These are mine.", [attachment(project / "notes.md", project)])
+        await agent.turns.join()
         agent.context.pin("notes.md")
         before = agent.conversation.info.id
         result = await run(agent, f"/handoff {GOAL}")
         assert isinstance(result, Text)
         assert result.then.startswith(f"{GOAL}\n\nThis goes on from an earlier session, “")
-        assert RULE in result.then
+        assert f"My rules, which still hold:\n- {RULE}" in result.then
+        assert "- notes.md (attached)" in result.then
         assert before in result.then
         assert "SQLite instead of Postgres" in result.then
         assert agent.conversation.info.id != before
