@@ -207,10 +207,10 @@ async def test_all_keys_are_told(tmp_path: Path) -> None:
         await run.screen(TextScreen)
         await run.pilot.pause()
         for words in (
-            "take the newest edit back",
-            "Shift+↑↓",
-            "restore a dropped message",
-            "what a compaction would do",
+            "Take the newest edit back",
+            "Shift+↓",
+            "Restore a dropped message",
+            "Preview of a compaction",
         ):
             assert words in run.shown()
 

@@ -65,43 +65,6 @@ def message_ids(lines: Sequence[Shown]) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
-KEYS = (
-    (
-        "What fills it",
-        (("Enter", "open, close, or read"), ("h l", "close, open"), ("o", "messages by size, or by time")),
-    ),
-    ("Time", (("← →", "a step back and on"), ("Shift+← →", "ten steps"), ("End", "back to now"))),
-    (
-        "Edits",
-        (
-            ("Space", "mark a row; Shift+↑↓ marks several"),
-            ("d", "drop: it is not sent any more; the price is said first"),
-            ("z", "fold into a summary"),
-            ("p", "pin, or unpin: no compaction loses its words"),
-            ("r", "restore a dropped message; so does d on it"),
-            ("u", "take the newest edit back"),
-        ),
-    ),
-    (
-        "More",
-        (
-            ("w", "how the number was made, and why it compacts or not"),
-            ("v", "what a compaction would do"),
-            ("c", "what each call read from the cache"),
-            ("x", "ask the provider for the exact count"),
-            ("e", "export as JSON"),
-            ("Esc", "back to now, then close"),
-        ),
-    ),
-)
-
-
-def keys_text() -> str:
-    """All keys of the screen, for reading."""
-    blocks = ([f"# {name}", *(f"{key:<10} {what}" for key, what in keys)] for name, keys in KEYS)
-    return "\n\n".join("\n".join(lines) for lines in blocks)
-
-
 class ContextEdits:
     """The edits of one screen. A question stands in the foot until it is answered, or the cursor moves on."""
 

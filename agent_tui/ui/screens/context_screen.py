@@ -22,7 +22,7 @@ from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.compaction import DONE, WOULD, CompactionScreen
-from agent_tui.ui.screens.context_edits import ContextEdits, keys_text
+from agent_tui.ui.screens.context_edits import ContextEdits
 from agent_tui.ui.screens.context_lines import Shown
 from agent_tui.ui.screens.context_view import ContextView
 from agent_tui.ui.screens.timeline import Course, TimelineView
@@ -101,6 +101,15 @@ READY = 0.3
 """Seconds after opening: then the screen is drawn, and the step that ← shows is made ready."""
 
 
+NAMES = {"escape": "Esc", "question_mark": "?", "left": "←", "right": "→", "up": "↑", "down": "↓"}
+
+
+def shown_key(keys: str) -> str:
+    """Keys of a binding as people know them: ``Shift+←``, ``Esc q``."""
+    parts = ("+".join(NAMES.get(part, part) for part in key.split("+")) for key in keys.split(","))
+    return " ".join(key[:1].upper() + key[1:] if len(key) > 1 else key for key in parts)
+
+
 class ContextScreen(Guarded, Screen[None]):
     """Reads nothing but the calculator's answer; stays live, but at a step of the past that ← and → go to."""
 
@@ -114,14 +123,14 @@ class ContextScreen(Guarded, Screen[None]):
         Binding("shift+left", "go(-10)", "Ten steps back", show=False, priority=True),
         Binding("shift+right", "go(10)", "Ten steps on", show=False, priority=True),
         Binding("end", "now", "Back to now, or to the last row", show=False, priority=True),
-        Binding("d", "drop", "Drop what is marked: it is not sent any more", show=False),
+        Binding("d", "drop", "Drop what is marked, once its price was seen: it is not sent any more", show=False),
         Binding("z", "fold", "Fold what is marked into a summary", show=False),
         Binding("p", "pin", "Pin what is marked: no compaction loses its words; again: unpin", show=False),
-        Binding("r", "restore", "Restore a dropped message", show=False),
+        Binding("r", "restore", "Restore a dropped message; so does d on it", show=False),
         Binding("u", "undo", "Take the newest edit back", show=False),
-        Binding("d,z,enter,y", "confirm", "Do what was asked", show=False, priority=True),
-        Binding("l", "later", "Drop it later, when that costs nothing", show=False, priority=True),
-        Binding("escape,n", "decline", "Leave it as it is", show=False, priority=True),
+        Binding("d,z,enter,y", "confirm", "Where it is asked: do it", show=False, priority=True),
+        Binding("l", "later", "Where it is asked: drop it later, when that costs nothing", show=False, priority=True),
+        Binding("escape,n", "decline", "Where it is asked: leave it as it is", show=False, priority=True),
         Binding("question_mark", "keys", "These keys", show=False),
         Binding("c", "cache", "What each call read from the cache", show=False),
         Binding("e", "export", "Export as JSON", show=False),
@@ -317,7 +326,8 @@ class ContextScreen(Guarded, Screen[None]):
         self.edits.decline()
 
     def action_keys(self) -> None:
-        self._read("Keys", keys_text())
+        bindings = [b for b in (*self.BINDINGS, *self.view.rows.BINDINGS) if isinstance(b, Binding)]
+        self._read("Keys", "\n".join(f"{shown_key(b.key):<13} {b.description}" for b in bindings))
 
     async def action_export(self) -> None:
         from agent_tui.commands.past_words import past_json

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
@@ -29,12 +28,8 @@ from agent_tui.ui.widgets.rows import RowList
 NAME = 13
 """Cells of the names where the words stand beside them."""
 
-WIDE = 120
-"""From so many columns on the bookkeeping stands beside the rows."""
 TALL = 30
-"""From so many lines on it stands below them; on lower screens it is one line of proof, limit and why."""
-FEW = 2
-"""So many words have no column of their own: they stand below."""
+"""From so many lines on the bookkeeping stands in full below the rows; on lower screens it is one line."""
 LOW = 10
 """Below so many lines there are only rows and keys."""
 LEAST_ROWS = 12
@@ -43,9 +38,6 @@ LEAST_SEEN = 10
 """The same below the timeline, which says most of it."""
 LEAST_PAST_ROWS = 8
 """The same for what is told of a step of the past: what was billed and what changed are what one goes there for."""
-SIDE = (40, 64)
-"""Cells that the column beside the rows has at least and at most."""
-
 TONES: dict[Tone, str] = {
     "plain": "foreground",
     "good": "success",
@@ -67,62 +59,23 @@ def below(entries: Sequence[Entry], width: int) -> list[Line]:
     ]
 
 
-def beside(entries: Sequence[Entry], width: int) -> list[Line]:
-    """The words below their names, for a narrow column."""
-    lines: list[Line] = []
-    for entry in entries:
-        lines += [("", "", "plain")] if lines else []
-        lines.append((entry.name, "", "plain"))
-        lines += [("", text, entry.tone) for text in wrapped(entry.text, width)]
-    return lines
-
-
-@dataclass(slots=True, frozen=True)
-class Placed:
-    """The lines of the bookkeeping in one of its places. ``side``: cells of the column beside the rows."""
-
-    where: Literal["beside", "below", "folded"]
-    lines: list[Line]
-    side: int = 0
-
-
-def place(entries: Sequence[Entry], fold: list[Line], width: int, height: int, room: int) -> Placed:
-    """The place on a screen of ``width`` × ``height`` with ``room`` lines for rows and it: where all is seen, else
-    folded."""
-    if width >= WIDE and len(entries) > FEW:
-        side = min(SIDE[1], max(SIDE[0], width * 3 // 10))
-        lines = beside(entries, side - 4)
-        if len(lines) <= room:
-            return Placed("beside", lines, side)
-    if height >= TALL:
-        lines = below(entries, width - 2)
-        if len(lines) + 2 + LEAST_ROWS <= room:
-            return Placed("below", lines)
-    return Placed("folded", fold if height >= LOW else [])
-
-
 class Words(Lines):
-    """Lines of the bookkeeping, beside or below the rows."""
+    """Lines of the bookkeeping below the rows."""
 
     DEFAULT_CSS = """
     Words { padding: 0 1; }
     Words.-below { border-top: solid $line; }
-    Words.-beside { border-left: solid $line; padding: 0 1 0 2; }
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[Line] = []
 
-    def show(self, placed: Placed) -> None:
-        """The lines of a place, as wide and as high as they are there."""
-        self.lines = placed.lines
-        self.set_class(placed.where == "beside", "-beside")
-        self.set_class(placed.where == "below", "-below")
-        self.set_height(len(self.lines) + (placed.where == "below"))
-        self.styles.width = placed.side or "100%"
-        if placed.side:
-            self.styles.height = "100%"
+    def show(self, lines: list[Line], ruled: bool) -> None:
+        """Other lines, with a rule above them where they are more than one fact."""
+        self.lines = lines
+        self.set_class(ruled, "-below")
+        self.set_height(len(lines) + ruled)
         self.refresh()
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
@@ -225,16 +178,11 @@ class Covered(Widget):
         return [Strip.blank(crop.width)] * crop.height
 
 
-class Holder(Covered, Horizontal):
-    """Rows and bookkeeping, beside or below each other."""
-
-
 class ContextView(Guarded, Covered, Vertical):
     """Shows a ``ContextReport``. Which rows are open stays as it is when another moment is shown."""
 
     DEFAULT_CSS = """
     ContextView { overflow: hidden; }
-    ContextView Holder { height: 1fr; }
     """
 
     @dataclass
@@ -255,9 +203,8 @@ class ContextView(Guarded, Covered, Vertical):
         yield Head()
         yield TimelineView()
         yield Told()
-        with Holder():
-            yield ContextRows()
-            yield Words()
+        yield ContextRows()
+        yield Words()
         yield Foot()
 
     @property
@@ -297,18 +244,17 @@ class ContextView(Guarded, Covered, Vertical):
         head, told = self.query_one(Head), self.query_one(Told)
         foot = self.query_one(Foot)
         foot.set_height(foot.height_for(inner))
-        entries = panel(self.moment)
-        folded = self._folded(inner)
+        whole, folded = below(panel(self.moment), inner), self._folded(inner)
         top = head.show(moment, inner) + self._draw_timeline(inner, height)
         room = height - foot.line_count - len(folded) - top
         least = LEAST_SEEN if self._has_timeline else LEAST_ROWS
         bar = 0 if self._has_timeline or moment.problem else 1 + gap
         top += told.show(moment, inner, bar, gap, (room - least, room - LEAST_PAST_ROWS, head.priced))
         head.display = told.display = height >= LOW
-        placed = place(entries, folded, width, height, height - foot.line_count - (top if height >= LOW else 0))
-        self.query_one(Holder).styles.layout = "horizontal" if placed.side else "vertical"
-        self.query_one(Words).show(placed)
-        told.name_columns(self.rows.show(moment, self.opened, width - placed.side - 1))
+        room = height - foot.line_count - (top if height >= LOW else 0)
+        ruled = height >= TALL and len(whole) + 2 + LEAST_ROWS <= room
+        self.query_one(Words).show(whole if ruled else folded if height >= LOW else [], ruled)
+        told.name_columns(self.rows.show(moment, self.opened, width - 1))
         self._offer_keys()
 
     def _offer_keys(self) -> None:
