@@ -169,8 +169,9 @@ def _add_edits(actions: Any) -> None:
         action = actions.add_parser(name, help=text)
         if name != "undo":
             action.add_argument("ids", nargs="+", metavar="ID", help="a message, or ID..ID; context --rows shows them")
-        if name == "drop":
+        if name in ("drop", "fold"):
             action.add_argument("--dry-run", action="store_true", help="only say what that would free and cost")
+        if name == "drop":
             action.add_argument("--later", action="store_true", help="once the provider's cache is cold")
         action.add_argument("--session", metavar="ID", default=argparse.SUPPRESS, help="default: the project's newest")
         action.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS)
@@ -179,7 +180,7 @@ def _add_edits(actions: Any) -> None:
 
 def _edit(values: argparse.Namespace) -> None:
     from agent_tui.bootstrap import make_agent
-    from agent_tui.commands.edits import edited, named
+    from agent_tui.commands.edits import edited, told
     from agent_tui.errors import StoreError
 
     dry = getattr(values, "dry_run", False)
@@ -191,7 +192,7 @@ def _edit(values: argparse.Namespace) -> None:
             await agent.inspect(editing=not dry)
             ids = getattr(values, "ids", [])
             if dry:
-                return agent.edits.plan(named(agent, ids)).line
+                return await told(agent, values.edit, ids)
             return await edited(agent, values.edit, ids, later=getattr(values, "later", False))
         except StoreError:
             raise

@@ -20,7 +20,7 @@ from agent_tui.commands.context_texts import (
     row_facts,
     sent_text,
 )
-from agent_tui.commands.edits import EDITS, dropped_lines, edited, named
+from agent_tui.commands.edits import EDITS, dropped_lines, edited, told
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
 from agent_tui.commands.report import ContextReport, ReportRow, entry_details, row_notes, shown, total_mark
@@ -97,8 +97,8 @@ async def context(agent: Agent, args: str) -> CommandResult:
             return Text(await exact_line(agent))
         case "export":
             return Text(await export_line(agent, rest, agent.cwd))
-        case "drop":
-            return await _drop(agent, rest.split())
+        case "drop" | "fold":
+            return await _once_told(agent, what, rest.split())
         case "restore" | "pin" | "unpin" | "undo":
             return Text(await edited(agent, what, rest.split()))
         case "stats" if not rest:
@@ -112,13 +112,14 @@ async def context(agent: Agent, args: str) -> CommandResult:
 LATER = "--later"
 
 
-async def _drop(agent: Agent, words: list[str]) -> CommandResult:
-    """Drops messages once it was said what that brings and costs."""
+async def _once_told(agent: Agent, edit: str, words: list[str]) -> CommandResult:
+    """Drops or folds messages once it was said what that brings and costs."""
     ids = [word for word in words if word not in (SURE, LATER)]
     if len(ids) < len(words):
-        return Text(await edited(agent, "drop", ids, later=LATER in words))
-    again = f"/context drop {' '.join(ids)} {SURE}"
-    return Text(f"{agent.edits.plan(named(agent, ids)).line} Not dropped yet: {again} drops it.", then=again)
+        line = await edited(agent, edit, ids, later=LATER in words)
+        return Text(line) if edit == "drop" else Nothing()
+    again = f"/context {edit} {' '.join(ids)} {SURE}"
+    return Text(f"{await told(agent, edit, ids)} Not done yet: {again} does it.", then=again)
 
 
 def _compact_choices(agent: Agent) -> Iterable[tuple[str, str]]:

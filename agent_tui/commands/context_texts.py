@@ -214,11 +214,10 @@ def picture_text(picture: Picture) -> str:
 
 def course_text(agent: Agent) -> list[str]:
     """How the context came to what it is, in a line; none before anything was sent."""
-    from agent_tui.context.timeline import Timeline, in_words
+    from agent_tui.context.timeline import in_words
 
-    conversation = agent.conversation
-    timeline = Timeline(conversation.steps, conversation.own_records)
-    line = in_words(timeline, agent.context.usage().total, {message.id for message in conversation.path})
+    path = {message.id for message in agent.conversation.path}
+    line = in_words(agent.context.timeline(), agent.context.usage().total, path)
     return [line] if line else []
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 EDITS = {
     "drop": "takes messages out of what is sent; a call goes with its results",
+    "fold": "puts a summary in the place of a range, which a model writes",
     "restore": "sends dropped messages again",
     "pin": "has every compaction carry the words of messages",
     "unpin": "takes that back",
@@ -42,12 +43,28 @@ def named(agent: Agent, words: Sequence[str]) -> list[str]:
     return ids
 
 
+async def told(agent: Agent, edit: str, words: Sequence[str]) -> str:
+    """The line before a drop or a fold: what it would do, and its price. Raises AgentError."""
+    if edit == "fold":
+        return (await agent.edits.plan_fold(*_ends(words))).line
+    return agent.edits.plan(named(agent, words)).line
+
+
+def _ends(words: Sequence[str]) -> tuple[str, str]:
+    ids = [each for word in words for each in word.split(RANGE)]
+    if not 1 <= len(ids) <= 2 or not all(ids):
+        raise ConfigError(f"fold takes one message, or one range: 123456{RANGE}654321.")
+    return ids[0], ids[-1]
+
+
 async def edited(agent: Agent, edit: str, words: Sequence[str], *, later: bool = False) -> str:
     """Does one of ``EDITS``; returns the line for the user. Raises AgentError."""
     if edit == "undo":
         if words:
             raise ConfigError("undo takes back the newest edit; restore ID sends a dropped message again.")
         return await agent.edits.undo()
+    if edit == "fold":
+        return await agent.edits.fold(*_ends(words))
     ids = named(agent, words)
     match edit:
         case "drop":

@@ -255,16 +255,6 @@ class History:
         self._counted = 0
 
     @property
-    def steps(self) -> Sequence[Step]:
-        """All model calls of the session."""
-        return self._session.steps
-
-    @property
-    def records(self) -> Sequence[CompactionRecord]:
-        """All compactions of the session."""
-        return self._session.records
-
-    @property
     def count(self) -> int:
         """The number of steps: the model calls of the turns, those of branches that were left included."""
         steps = self._session.steps

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import operator
+import threading
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -55,8 +57,16 @@ class Column:
 
 
 PRICED = 50
+MOVING = 8
+"""The newest steps, which may still change."""
+SOON = 1_000
+"""So many steps are added up at once."""
 NOW = 0
 """The number of the next request's column."""
+
+Sums = tuple[int, int, float, int]
+"""Of the steps that told: tokens of input, those of them that were read from the cache, dollars, and how many said
+what they cost."""
 
 
 class Timeline:
@@ -68,8 +78,8 @@ class Timeline:
         self._looked = 0
         self._turns: list[Step] = []
         self._totals: list[int] = []
-        self._times: list[float] = []
-        self._settled = 0
+        self._sums: list[Sums] = [(0, 0, 0.0, 0)]
+        self._adding = threading.Lock()
         self._exact: dict[int, Stack] = {}
 
     @property
@@ -77,6 +87,16 @@ class Timeline:
         """The number of steps: the model calls of the turns."""
         self._follow()
         return len(self._turns)
+
+    @property
+    def peak(self) -> int:
+        """Tokens of the highest column."""
+        self._follow()
+        return max(self._totals, default=0)
+
+    def is_of(self, steps: Sequence[Step], records: Sequence[CompactionRecord]) -> bool:
+        """True where these are the lists that it follows."""
+        return self._steps is steps and self._records is records
 
     @property
     def priced(self) -> bool:
@@ -88,17 +108,29 @@ class Timeline:
         new = self._steps[self._looked :]
         self._looked += len(new)
         self._turns += [step for step in new if step.kind == "turn"]
-        turns = self._turns[self._settled :]
-        self._totals[self._settled :] = [_total(step) or 0 for step in turns]
-        self._times[self._settled :] = [step.created for step in turns]
-        while self._settled < len(self._turns) and self._turns[self._settled].status != "running":
-            self._settled += 1
+        # The newest may still run, and what has ended be counted late.
+        settled = max(0, len(self._totals) - MOVING)
+        self._totals[settled:] = [_total(step) or 0 for step in self._turns[settled:]]
+        for number in self._exact.keys() & range(settled + 1, len(self._totals) + 1):
+            self._totals[number - 1] = sum(size for _, size in self._exact[number])
+
+    @property
+    def added_up(self) -> bool:
+        """True where it is known what was read and paid at each step, or nearly: the rest takes no time."""
+        return self.count - len(self._sums) < SOON
+
+    def add_up(self) -> None:
+        """Adds up what was read and paid at each step: columns of several steps say it then. May be called in another
+        thread."""
+        with self._adding:
+            settled = max(0, len(self._sums) - 1 - MOVING)
+            self._sums[settled + 1 :] = _added(self._sums[settled], self._turns[settled:])
 
     def made_again(self, number: int, usage: ContextUsage) -> None:
         """What the time machine shows at a step: its column has these numbers from now on, should they differ from what
         was stored with it."""
         self._exact[number] = stack_of(usage.stack())
-        if number <= self.count:
+        if number <= len(self._totals):
             self._totals[number - 1] = usage.total
 
     def columns(self, most: int, path: Container[str]) -> list[Column]:
@@ -107,6 +139,8 @@ class Timeline:
         count = self.count
         if not count:
             return []
+        if self.added_up:
+            self.add_up()
         most = max(1, min(most, count))
         bounds = [place * count // most for place in range(most + 1)]
         folds = self.folds()
@@ -120,9 +154,12 @@ class Timeline:
         return found
 
     def _column(self, start: int, end: int, path: Container[str], folds: tuple[Folded, ...]) -> Column:
-        # Of those that are as high as each other the newest.
-        place = start if end == start + 1 else max(range(end - 1, start - 1, -1), key=self._totals.__getitem__)
+        totals = self._totals[start:end]
+        totals.reverse()  # of those that are as high as each other the newest
+        place = end - 1 - totals.index(max(totals))
         step = self._turns[place]
+        known = end < len(self._sums)
+        sent, read, cost, priced = map(operator.sub, self._sums[end], self._sums[start]) if known else (0, 0, 0.0, 0)
         stack = self._exact.get(place + 1) or stack_of_step(step)
         total = sum(size for _, size in stack) if stack else _total(step)
         return Column(
@@ -131,8 +168,8 @@ class Timeline:
             place + 1,
             total,
             stack,
-            _read(self._turns[start:end]),
-            _cost(self._turns[start:end]),
+            min(1.0, read / sent) if sent else None,
+            (step.cost_usd if end == start + 1 else cost) if priced else None,
             _left(step, path),
             folds,
         )
@@ -149,7 +186,7 @@ class Timeline:
             before = next((r.before_tokens for r in records if r.before_tokens is not None), None)
             after = next((r.after_tokens for r in reversed(records) if r.after_tokens is not None), None)
             created = records[0].created
-            step = bisect.bisect_left(self._times, created) + 1
+            step = bisect.bisect_left(self._turns, created, key=lambda step: step.created) + 1
             undone = not any(record.active for record in records)
             rough = records[0].before_estimated
             found.append((created, Folded(operation, step, before, after, rough, undone, _done(records))))
@@ -213,14 +250,19 @@ def _total(step: Step) -> int | None:
     return None if step.counted is None else step.counted.input
 
 
-def _read(steps: Iterable[Step]) -> float | None:
-    told = [u for step in steps if (u := step.counted) is not None and u.cache_read is not None and u.input]
-    return min(1.0, sum(u.cache_read or 0 for u in told) / sum(u.input for u in told)) if told else None
-
-
-def _cost(steps: Iterable[Step]) -> float | None:
-    known = [step.cost_usd for step in steps if step.cost_usd is not None]
-    return sum(known) if known else None
+def _added(sums: Sums, steps: Iterable[Step]) -> list[Sums]:
+    """The sums with each of these steps added in turn; one loop, for there may be ten thousand."""
+    (sent, read, cost, priced), found = sums, list[Sums]()
+    for step in steps:
+        usage = step.believed or step.usage
+        if usage is not None and usage.cache_read is not None and usage.input:
+            sent += usage.input
+            read += usage.cache_read
+        if step.cost_usd is not None:
+            cost += step.cost_usd
+            priced += 1
+        found.append((sent, read, cost, priced))
+    return found
 
 
 def _left(step: Step, path: Container[str]) -> bool:

@@ -15,6 +15,7 @@ from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import EXACT_OFF
 from agent_tui.context.past import History, Session, around
 from agent_tui.context.prompt import Stamp
+from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.calls import WORTH_NEAR, WORTH_TOKENS, count_exactly, undecided, worth_counting
 from agent_tui.engine.extensions import Trusting
@@ -183,6 +184,7 @@ class ContextControl:
         self._tools_stale = False
         self._forecaster: CacheForecaster | None = None
         self._foretold = ""
+        self._timeline: Timeline | None = None
         self._unsettled = False
         self._draft: Callable[[], Draft | None] = lambda: None
         self.metrics = TokenCounterMetrics()
@@ -222,6 +224,13 @@ class ContextControl:
         """The session as it was before each of its steps. It stays with this session, and grows with it."""
         runtime, c = self._state.runtime, self._state.conversation
         return History(Session(c.messages, c.steps, c.every_record, c.summaries, runtime.policy(), c.inherited))
+
+    def timeline(self) -> Timeline:
+        """The session's steps side by side. It is kept, so that looking at it again costs what is new."""
+        c = self._state.conversation
+        if self._timeline is None or not self._timeline.is_of(c.steps, c.every_record):
+            self._timeline = Timeline(c.steps, c.every_record)
+        return self._timeline
 
     def around(self, operation_id: str) -> list[ContextInputs]:
         """What the calculator was given right before a compaction, and right after it; nothing where that is not known

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TWICE = 2.0
 """Seconds within which a second Ctrl+C leaves."""
 PROMPT, MORE = "You: ", "More: "
-LONG_COMMANDS = ("compact",)
+LONG_COMMANDS = ("compact", "context")
 """Commands that keep the agent busy: what is typed meanwhile waits in the agent's queue."""
 
 

@@ -74,3 +74,24 @@ def test_a_session_that_is_open_elsewhere_is_left_alone(cli: Cli, session: str) 
         lock.release()
     assert outcome.code == 2 and "open in another window" in outcome.error
     assert cli.run("context", "--json").json["session"]["edits"] == []
+
+
+def rows(cli: Cli) -> str:
+    return cli.run("context", "--rows").out.partition("Messages, by id:")[2]
+
+
+def test_a_range_is_folded_and_unfolded(cli: Cli, session: str) -> None:
+    (cli.project / "notes.txt").write_text("".join(f"line {n} of a long file of notes\n" for n in range(400)))
+    for number in range(3):
+        cli.run("-m", "demo", "-c", "-p", f"read notes.txt, please ({number})")
+    before = rows(cli)
+    first, *_, last = ids(before)
+    told = cli.run("context", "fold", "--dry-run", f"{first}..{last}").out
+    assert re.match(r"Folds \d+ messages \(~[\d.k]+\) into a summary: ~[\d.k]+ tokens less in every request", told)
+    assert rows(cli) == before
+    folded = cli.run("context", "fold", f"{first}..{last}")
+    assert re.search(r"^Folded \d+ messages · ", folded.out, re.MULTILINE) and folded.code == 0
+    assert "summary" in cli.run("context", "--rows").out
+    assert cli.run("context", "undo").out.startswith("The folded messages are back")
+    assert rows(cli) == before
+    assert "one range" in cli.run("context", "fold", first, last, first).error

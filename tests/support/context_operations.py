@@ -22,7 +22,7 @@ TARGETS = [
 ]
 OPERATIONS = [
     "say", "turn", "loop", "parallel", "stop", "fail", "missing", "count", "model", "tool", "prompt", "prune", "clip",
-    "summary", "undo", "redo", "rewind", "uncounted", "drop", "drop", "restore",
+    "summary", "undo", "redo", "rewind", "uncounted", "drop", "drop", "restore", "fold",
 ]  # fmt: skip
 tokens = st.integers(0, 60_000)
 usages = st.builds(
@@ -76,8 +76,9 @@ def compact(conversation: Conversation, name: str, size: int) -> None:
             record = CompactionRecord(f"r{number}", f"o{number}", "prune", ids, created=number, clips=clips)
             record.recall = size % 2 == 0
             records.append(record)
-    elif name == "summary" and len(path) > 1:
-        ids = [m.id for m in path[: 1 + size % len(path)]]
+    elif name in ("summary", "fold") and len(path) > 1:
+        start = 1 + size % (len(path) - 1) if name == "fold" else 0
+        ids = [m.id for m in path[start : start + 1 + size % len(path)]]
         parts: list[Part] = [SummaryPart("so far", f"r{number}")]
         parts += [SummaryPart("pinned " * (size % 5), f"r{number}", pinned=True)] if size % 2 else []
         message = conversation.append("user", parts, size)
@@ -86,6 +87,7 @@ def compact(conversation: Conversation, name: str, size: int) -> None:
         records.append(
             CompactionRecord(f"r{number}", f"o{number}", "summary", ids, created=number, summary_id=message.id)
         )
+        records[-1].reason = "edit" if name == "fold" else "auto"
     elif name in ("drop", "restore") and path:
         start = size % len(path)
         ids = [m.id for m in path[start : start + 1 + size % 4]]

@@ -20,6 +20,7 @@ from agent_tui.context.compaction.ledger import Ledger
 from agent_tui.context.compaction.plan import Picture
 from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.past import History, Session
+from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.edits import Dropped, EditPlan, Edits
 from agent_tui.engine.models import EffortChoice
@@ -178,6 +179,7 @@ class FakeConversation(Conversation):
         self.info = SessionInfo("ses_1", str(home), title="A session", model="demo")
         self.read_only = False
         self.path: list[Message] = list(messages)
+        self.messages = {}
         self.own_records: list[CompactionRecord] = []
         self.steps: list[Step] = []
 
@@ -196,6 +198,7 @@ class FakeContext(ContextControl):
         self.pinned = []
         self.exact: int | None = 84_211
         self.in_flight = 0
+        self._timeline = None
 
     def usage(self) -> ContextUsage:
         return self._agent.usage
@@ -208,6 +211,12 @@ class FakeContext(ContextControl):
 
     def history(self) -> History:
         return History(Session({}, [], [], {}))
+
+    def timeline(self) -> Timeline:
+        conversation = self._agent.conversation
+        if self._timeline is None or not self._timeline.is_of(conversation.steps, conversation.own_records):
+            self._timeline = Timeline(conversation.steps, conversation.own_records)
+        return self._timeline
 
     def pin(self, path: str) -> None:
         self.pinned.append(path)

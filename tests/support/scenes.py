@@ -195,6 +195,12 @@ async def context_open(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> No
     screen.view.rebuild()
 
 
+async def timeline(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """The context of a session with many steps behind it."""
+    showcase.course(agent)
+    await opening("context")(app, pilot, agent)
+
+
 async def cache(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """The calls of a session and what each read from the cache."""
     agent.conversation.steps.extend(calls())
@@ -245,6 +251,7 @@ SCENES: dict[str, Scene] = {
     "question": question,
     "context": opening("context"),
     "context-open": context_open,
+    "timeline": timeline,
     "cache": cache,
     "text": text,
     "usage": saying("/usage"),

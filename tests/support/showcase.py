@@ -16,7 +16,8 @@ from agent_tui.models.messages import (
     user_message,
 )
 from agent_tui.models.session import SessionInfo
-from agent_tui.models.steps import CompactionRecord
+from agent_tui.models.steps import CacheForecast, CompactionRecord, Step
+from agent_tui.models.usage import TokenUsage
 from tests.support.fake_agent import FakeAgent
 
 NOW = 1_750_000_000.0
@@ -182,6 +183,32 @@ def agent(home: Path, messages: list[Message] | None = None) -> FakeAgent:
         for id, project, title, count, ago in titles
     ]
     return made
+
+
+def course(agent: FakeAgent) -> None:
+    """Gives it 26 steps behind it, with a compaction and a branch that was left."""
+    made: list[Step] = []
+    for number in range(26):
+        size = 3_000 + 8_800 * number if number < 17 else 45_000 + 3_400 * (number - 17)
+        rows = {"system": 2_600, "environment": 500, "memory": 1_400, "tools": 9_800}
+        if number > 16:
+            rows["summary"] = 9_000
+        rows |= {"user": size // 20, "messages": size // 4, "reasoning": size // 12}
+        rows["tool_results"] = size - sum(rows[name] for name in ("user", "messages", "reasoning"))
+        total = sum(rows.values())
+        step = Step(f"s{number}", "turn", "m", "anthropic", "chat", "claude", f"m{number}", "complete")
+        step.created, step.estimated_input, step.estimated_rows = NOW - 3_600 + 60.0 * (number - 16.5), total, rows
+        read = 0 if number in (0, 9, 17) else int(0.93 * total)
+        step.usage, step.cost_usd = TokenUsage(total, 400, cache_read=read), (total - 0.9 * read) * 3e-6
+        made.append(step)
+    agent.conversation.steps += made
+    agent.conversation.path += [
+        Message(f"m{number}", "assistant", [TextPart("")]) for number in range(26) if number not in (12, 13)
+    ]
+    agent.usage.growth = 9_000.0
+    (record,) = agent.conversation.own_records
+    record.before_tokens, record.after_tokens, record.before_estimated = 165_000, 59_300, False
+    agent.usage.forecast = CacheForecast(80_000, 0.04)
 
 
 def plan() -> PlanPresented:

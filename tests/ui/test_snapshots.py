@@ -131,6 +131,11 @@ class TestScreens:
     def test_context(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("context"))
 
+    def test_timeline(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        agent = showcase.agent(tmp_path)
+        showcase.course(agent)
+        picture(snap_compare, tmp_path, size, opening("context"), agent)
+
     def test_context_open(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
             await opening("context")(app, pilot)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 READ_ONLY_HINT = "Read-only: this session is open elsewhere. /fork continues a copy."
 
 
-LONG_COMMANDS = ("compact", "handoff")
+LONG_COMMANDS = ("compact", "context", "handoff")
 """Commands that keep the agent busy: what is sent meanwhile waits in the agent's queue, where it can be seen."""
 
 

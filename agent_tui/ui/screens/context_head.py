@@ -168,7 +168,7 @@ def _compaction(usage: ContextUsage, total: int, rough: bool) -> Said:
         return Said("compacts next", "error")
     turns = usage.turns_left
     if turns is None:
-        return Said(f"compacts in {tokens(usage.limit - total, rough)}")
+        return Said(f"compacts in {tokens(usage.limit - total, rough)} tokens")
     if turns == 0:
         return Said("compacts probably in the next turn", "warning")
     return Said(f"compacts in about {plural(turns, 'turn')}", "warning" if turns <= SOON else "foreground")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,7 +17,7 @@ from textual.worker import Worker, WorkerState
 from agent_tui.commands import context_texts as texts
 from agent_tui.commands.report import ContextReport
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
-from agent_tui.context.timeline import NOW, Timeline, projected
+from agent_tui.context.timeline import NOW, projected
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.ui.safety import Guarded
@@ -42,7 +42,7 @@ class Travel:
         self._agent = agent
         self.session = agent.conversation.info.id
         self.history: History = agent.context.history()
-        self.timeline = Timeline(self.history.steps, self.history.records)
+        self.timeline = agent.context.timeline()
         self.at: int | None = None
         self._last: tuple[int, ContextUsage | None] = (0, None)
 
@@ -52,12 +52,17 @@ class Travel:
         number, usage = self._last
         return usage if number == self.history.count else None
 
-    def prepare(self) -> None:
-        """Makes ready what ← shows next, and what now is compared with; to be called in another thread."""
+    def prepare(self) -> bool:
+        """Makes ready what ← shows next, what now is compared with, and what the strips of a long session need: True
+        where that was still to do. To be called in another thread."""
+        long = not self.timeline.added_up
+        if long:
+            self.timeline.add_up()
         count = self.history.count
         self.history.prepare(count if self.at is None else self.at)
         if count and self._last[0] != count:
             self._last = (count, self.history.moment(count).usage)
+        return long
 
     def go(self, by: int) -> str:
         """Goes ``by`` steps further; behind the last step is now. A line for the user where there is nowhere to go."""
@@ -73,12 +78,19 @@ class Travel:
         self.at = None if wanted > count else wanted
         return ""
 
+    def path(self) -> Collection[str]:
+        """The ids of the messages of the conversation as it is now; all there are where no branch was left."""
+        conversation = self._agent.conversation
+        if len(conversation.messages) == len(conversation.path):
+            return conversation.messages
+        return {message.id for message in conversation.path}
+
     def view(self) -> PastView:
         """The step it is at, compared with the one before."""
         from agent_tui.commands.past_words import past_view
 
         assert self.at is not None
-        return past_view(self.history, self.at, None, {message.id for message in self._agent.conversation.path})
+        return past_view(self.history, self.at, None, set(self.path()))
 
     def moment(self, now: ContextReport) -> ContextReport:
         """Returns the report that the screen shows of the step it is at; ``now`` is the session as it is."""
@@ -92,7 +104,7 @@ class Travel:
 
     def course(self, now: ContextReport) -> Course:
         """Returns the steps with the one it is at marked; ``now`` is the session as it is."""
-        usage, path = now.usage, {message.id for message in self._agent.conversation.path}
+        usage, path = now.usage, self.path()
         last, ahead = self.timeline.now(usage, now.in_flight), projected(usage, now.in_flight)
         return Course(self.timeline, path, last, ahead, usage.limit, self.at or NOW)
 
@@ -197,6 +209,8 @@ class ContextScreen(Guarded, Screen[None]):
             return
         if self.travel.at is None and self.view.moment.before is not self.travel.before:
             self._show()
+        elif event.worker.result:
+            self.view.rebuild()
 
     @on(TimelineView.Picked)
     def _picked(self, event: TimelineView.Picked) -> None:

@@ -32,8 +32,8 @@ FAR_OFF = 4
 """Where the highest column is less than one of so many parts of the limit, the scale ends at the column."""
 CROWDED = 6
 """More compactions than these are not marked one by one: the cliffs show them."""
-TICK_ROWS = 3
-"""Lines between two numbers of the axis at least."""
+TICK_ROWS, HIGH = 2, 10
+"""Lines between two numbers of the axis at least; one more from so many lines on."""
 GHOST = "┊"
 AHEAD, LEFT = "ahead", "left"
 """What projected columns are made of, and those of branches that were left."""
@@ -72,12 +72,10 @@ def slots_of(course: Course, width: int) -> list[Slot]:
     """The columns side by side in ``width`` cells: steps, the next request, the turns ahead. Where there are more than
     cells, steps next to each other share one, and so do turns."""
     turns = len(course.ahead)
-    ahead = min(turns, width // LEAST_AHEAD)
+    # Drawn where it is far off it would look near: the headline says when.
+    far = _far_off(max(course.timeline.peak, course.now.total or 0), course.limit)
+    ahead = 0 if far else min(turns, width // LEAST_AHEAD)
     columns = [*course.timeline.columns(max(1, width - ahead - 1), course.path), course.now]
-    if _far_off(max(column.total or 0 for column in columns), course.limit):
-        # It would be drawn as if it were near: the headline says when.
-        ahead = 0
-        columns = [*course.timeline.columns(max(1, width - 1), course.path), course.now]
     columns = columns[-max(1, width) :]
     every = len(columns) + ahead
     pitch = min(WIDEST, width // every) if every else 1
@@ -133,7 +131,7 @@ def scale_of(slots: Sequence[Slot], limit: int | None, height: int) -> Scale:
 
 def ticks(scale: Scale, height: int) -> Iterator[tuple[int, int]]:
     """Round numbers for the axis, with the lines they stand at."""
-    least, step = scale.unit * TICK_ROWS, 1
+    least, step = scale.unit * (TICK_ROWS + (height >= HIGH)), 1
     while step < least:
         step = next((step * by for by in (2, 4, 5) if step * by >= least), step * 10)
     for number in range(1, int(height * scale.unit / step) + 1):
@@ -299,6 +297,9 @@ def _column(grid: Grid, slot: Slot, scale: Scale, height: int, how: Drawing, mar
             char = pattern_of(front)
         behind = color_of(back) if back is not None else "panel" if marked and not how.patterns else None
         grid.put(slot.x + LABEL, y, char * slot.width, (color_of(front), behind, False))
+        for x in (slot.x + LABEL - 1, slot.x + LABEL + slot.width):
+            if LABEL <= x < grid.width and grid.lines[y][x][0] == "·":
+                grid.lines[y][x] = (" ", NO_LOOK)
 
 
 def _word(grid: Grid, y: int, text: str, look: Look) -> None:

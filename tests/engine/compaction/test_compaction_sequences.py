@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.plan import CompactionReason, undo_target
-from agent_tui.context.compaction.planning import plan_compaction
+from agent_tui.context.compaction.plan import CompactionReason, facts_of, undo_target
+from agent_tui.context.compaction.planning import plan_compaction, plan_fold
+from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.compaction.compactor import Compactor
 from agent_tui.engine.conversation import Conversation
+from agent_tui.errors import AgentError
 from agent_tui.models.codec import dumps
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import (
@@ -134,6 +136,23 @@ class Sequence:
         assert after.total < usage.total
         self.began.append((result.records[0].operation_id, conversation.info.head_id, view, usage))
 
+    def fold(self, place: int, length: int) -> None:
+        view, usage, conversation = list(self.conversation.view()), self.usage(), self.conversation
+        if not view:
+            return
+        first, last = (view[min(len(view) - 1, n)].message.id for n in (place % len(view), place % len(view) + length))
+        model = FakeModel([answer(sections(f"fold {len(self.began)}"))])
+        situation = Situation(self.inputs(), usage, conversation.path, conversation.summaries, "edit", facts_of)
+        try:
+            plan = plan_fold(situation, first, last)
+        except AgentError:
+            return
+        result = asyncio.run(Compactor(model.stream, CharCounter()).run(plan))
+        if result.done:
+            conversation.commit_compaction(result.records, result.summary, result.steps[-1])
+            assert self.usage().total == result.after
+            self.began.append((result.records[0].operation_id, conversation.info.head_id, view, usage))
+
     def undo(self) -> None:
         operation = undo_target(self.conversation.records, self.conversation.path)
         if operation is None:
@@ -220,6 +239,7 @@ OPERATION = st.one_of(
     COMPACT,
     st.tuples(st.just("turn"), st.integers(10, 1_500)),
     st.tuples(st.just("tools"), st.integers(10, 2_500), st.integers(1, 3), st.integers(0, 3)),
+    st.tuples(st.just("fold"), st.integers(0, 80), st.integers(0, 20)),
     st.tuples(st.just("undo")),
     st.tuples(st.just("undo_at_its_beginning")),
     st.tuples(st.just("rewind"), SHARE),
