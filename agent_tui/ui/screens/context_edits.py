@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from agent_tui.errors import AgentError
 from agent_tui.models.rows import MESSAGES
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import Message
 
+Edit = Literal["drop", "fold", "pin", "restore", "undo"]
+Work = Callable[[], Awaitable[str]]
+Answer = Literal["now", "later", "not"]
 
 FIXED = {
     "system": "The system prompt goes with every request: it tells the model how to work here.",
@@ -39,8 +43,8 @@ class Question:
     """What is asked before an edit happens: its line, and what does it, now or later."""
 
     line: str
-    do: Callable[[], Awaitable[str]]
-    later: Callable[[], Awaitable[str]] | None
+    do: Work
+    later: Work | None
     session: str
 
 
@@ -79,44 +83,21 @@ class ContextEdits:
         """Whether a question waits for its answer: any other line in the foot has taken it away."""
         return self._question is not None and self._view.said == self._question.line
 
-    def drop(self) -> None:
-        """Asks before messages are dropped; restores those that are dropped, and unpins documents."""
-        self._run(self._drop)
+    def begin(self, name: Edit) -> None:
+        """Does this to what is marked; drops and folds are asked for before."""
+        edits = {"drop": self._drop, "fold": self._fold, "restore": self._restore, "pin": self._pin}
+        self._run(edits.get(name, lambda: self._do(self._agent.edits.undo)))
 
-    def fold(self) -> None:
-        """Asks before the marked range is folded into a summary."""
-        self._run(self._fold)
-
-    def restore(self) -> None:
-        """Has what is marked of the dropped messages sent again."""
-        self._run(self._restore)
-
-    def undo(self) -> None:
-        """Takes the newest edit back."""
-        self._run(lambda: self._do(self._agent.edits.undo))
-
-    def pin(self) -> None:
-        """Pins the words of messages, or takes that back."""
-        self._run(self._pin)
-
-    def confirm(self) -> None:
-        """Does what was asked."""
+    def answer(self, answer: Answer) -> None:
+        """Does what was asked, now or once it costs nothing, or leaves all as it is."""
         question, self._question = self._question, None
-        if question is not None:
-            self._run(lambda: self._answer(question, question.do))
-
-    def later(self) -> None:
-        """Does it once it costs nothing."""
-        question = self._question
-        if question is None or question.later is None:
-            return
-        self._question, later = None, question.later
-        self._run(lambda: self._answer(question, later))
-
-    def decline(self) -> None:
-        """Leaves all as it is."""
-        self._question = None
-        self._view.say("")
+        do = None if question is None else {"now": question.do, "later": question.later}.get(answer)
+        if question is None or do is None:
+            self._view.say("")
+        elif question.session != self._agent.conversation.info.id:
+            self._view.say(ANOTHER)
+        else:
+            self._run(partial(self._do, do))
 
     async def _drop(self) -> None:
         lines = self._view.rows.chosen()
@@ -150,7 +131,7 @@ class ContextEdits:
             raise AgentError(f"{WHAT}z folds them into a summary.")
         self._view.say("Planning…")
         plan = await edits.plan_fold(ids[0], ids[-1])
-        self._ask(f"{plan.line} z: fold · Esc: not", lambda: edits.fold(ids[0], ids[-1]), None, "Folding…")
+        self._ask(f"{plan.line} z: fold · Esc: not", lambda: edits.fold(ids[0], ids[-1]))
 
     async def _restore(self) -> None:
         lines = [line for line in self._view.rows.chosen() if line.kind == "dropped"]
@@ -170,33 +151,12 @@ class ContextEdits:
         self._view.unmark()
         self._view.say(" ".join(said))
 
-    def _ask(
-        self,
-        line: str,
-        do: Callable[[], Awaitable[str]],
-        later: Callable[[], Awaitable[str]] | None,
-        meanwhile: str = "",
-    ) -> None:
-        self._question = Question(line, lambda: self._working_on(do, meanwhile), later, self._session)
+    def _ask(self, line: str, do: Work, later: Work | None = None) -> None:
+        self._question = Question(line, do, later, self._agent.conversation.info.id)
         self._view.say(line)
 
-    async def _working_on(self, do: Callable[[], Awaitable[str]], meanwhile: str) -> str:
-        if meanwhile:
-            self._view.say(meanwhile)
-        return await do()
-
-    @property
-    def _session(self) -> str:
-        return self._agent.conversation.info.id
-
-    async def _answer(self, question: Question, do: Callable[[], Awaitable[str]]) -> None:
-        if question.session != self._session:
-            raise AgentError(ANOTHER)
-        await self._do(do)
-
-    async def _do(self, do: Callable[[], Awaitable[str]]) -> None:
-        if self._agent.turns.busy:
-            self._view.say(AT_WORK)
+    async def _do(self, do: Work) -> None:
+        self._view.say(AT_WORK if self._agent.turns.busy else "Working…")
         self._view.unmark()
         self._view.say(await do())
 

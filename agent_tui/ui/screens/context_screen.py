@@ -22,7 +22,7 @@ from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.compaction import DONE, WOULD, CompactionScreen
-from agent_tui.ui.screens.context_edits import ContextEdits
+from agent_tui.ui.screens.context_edits import Answer, ContextEdits, Edit
 from agent_tui.ui.screens.context_lines import Shown
 from agent_tui.ui.screens.context_view import ContextView
 from agent_tui.ui.screens.timeline import Course, TimelineView
@@ -135,14 +135,20 @@ class ContextScreen(Guarded, Screen[None]):
         Binding("shift+left", "go(-10)", "Ten steps back", show=False, priority=True),
         Binding("shift+right", "go(10)", "Ten steps on", show=False, priority=True),
         Binding("end", "now", "Back to now, or to the last row", show=False, priority=True),
-        Binding("d", "drop", "Drop what is marked, once its price was seen: it is not sent any more", show=False),
-        Binding("z", "fold", "Fold what is marked into a summary", show=False),
-        Binding("p", "pin", "Pin what is marked: no compaction loses its words; again: unpin", show=False),
-        Binding("r", "restore", "Restore a dropped message; so does d on it", show=False),
-        Binding("u", "undo", "Take the newest edit back", show=False),
-        Binding("d,z,enter,y", "confirm", "Where it is asked: do it", show=False, priority=True),
-        Binding("l", "later", "Where it is asked: drop it later, when that costs nothing", show=False, priority=True),
-        Binding("escape,n", "decline", "Where it is asked: leave it as it is", show=False, priority=True),
+        Binding("d", "edit('drop')", "Drop what is marked, once its price was seen", show=False),
+        Binding("z", "edit('fold')", "Fold what is marked into a summary", show=False),
+        Binding("p", "edit('pin')", "Pin what is marked: no compaction loses its words; again: unpin", show=False),
+        Binding("r", "edit('restore')", "Restore a dropped message; so does d on it", show=False),
+        Binding("u", "edit('undo')", "Take the newest edit back", show=False),
+        Binding("d,z,enter,y", "answer('now')", "Where it is asked: do it", show=False, priority=True),
+        Binding(
+            "l",
+            "answer('later')",
+            "Where it is asked: drop it later, at no price",
+            show=False,
+            priority=True,
+        ),
+        Binding("escape,n", "answer('not')", "Where it is asked: leave it as it is", show=False, priority=True),
         Binding("question_mark", "keys", "These keys", show=False),
         Binding("c", "cache", "What each call read from the cache", show=False),
         Binding("e", "export", "Export as JSON", show=False),
@@ -308,36 +314,14 @@ class ContextScreen(Guarded, Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The answers to a question are keys only while it is asked."""
-        return self.edits.asking if action in ("confirm", "later", "decline") else True
+        return self.edits.asking if action == "answer" else True
 
-    def action_drop(self) -> None:
+    def action_edit(self, name: Edit) -> None:
         if not self._is_past():
-            self.edits.drop()
+            self.edits.begin(name)
 
-    def action_fold(self) -> None:
-        if not self._is_past():
-            self.edits.fold()
-
-    def action_pin(self) -> None:
-        if not self._is_past():
-            self.edits.pin()
-
-    def action_restore(self) -> None:
-        if not self._is_past():
-            self.edits.restore()
-
-    def action_undo(self) -> None:
-        if not self._is_past():
-            self.edits.undo()
-
-    def action_confirm(self) -> None:
-        self.edits.confirm()
-
-    def action_later(self) -> None:
-        self.edits.later()
-
-    def action_decline(self) -> None:
-        self.edits.decline()
+    def action_answer(self, answer: Answer) -> None:
+        self.edits.answer(answer)
 
     def action_keys(self) -> None:
         bindings = [b for b in (*self.BINDINGS, *self.view.rows.BINDINGS) if isinstance(b, Binding)]

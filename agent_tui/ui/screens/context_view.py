@@ -219,8 +219,8 @@ class ContextView(Guarded, Covered, Vertical):
     def say(self, text: str) -> None:
         """A line in place of the keys, until the cursor moves."""
         if any(foot.say(text) for foot in self.query(Foot)):
-            self._said_at = self.rows.cursor
             self.rebuild()
+            self._said_at = self.rows.cursor
 
     def unmark(self) -> bool:
         """Takes all marks away; False where there are none."""
@@ -317,6 +317,6 @@ class ContextView(Guarded, Covered, Vertical):
     @on(RowList.Moved)
     def _moved(self, event: RowList.Moved) -> None:
         event.stop()
-        if event.index != self._said_at:
+        if self.rows.cursor != self._said_at:
             self.say("")
         self._offer_keys()
