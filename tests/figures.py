@@ -19,8 +19,8 @@ LONG_FILE = 500
 MANY_PARAMETERS = 8
 
 CEILINGS = {
-    "files of the program": 380,
-    "lines of the program": 92_500,
+    "files of the program": 384,
+    "lines of the program": 94_500,
     "protocols": 20,
     f"files above {LONG_FILE} lines": 0,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,

@@ -223,7 +223,6 @@ def _context(values: argparse.Namespace) -> None:
     from agent_tui.commands.bookkeeping import report_text
     from agent_tui.commands.context import rows_text
     from agent_tui.commands.context_texts import course_text
-    from agent_tui.commands.edits import message_lines
     from agent_tui.commands.past_words import past_json, past_text, past_view
     from agent_tui.commands.report import ContextReport
     from agent_tui.commands.report_json import context_json
@@ -252,7 +251,7 @@ def _context(values: argparse.Namespace) -> None:
             else:
                 report = replace(ContextReport.compared(agent), usage=usage, trigger=None, in_flight=0, read_only="")
                 if values.rows:
-                    terminal_output.say("\n".join([rows_text(agent), "", *message_lines(agent, usage)]))
+                    terminal_output.say(rows_text(agent, None))
                 elif values.json:
                     terminal_output.say_json(context_json(report, {message.id for message in agent.conversation.path}))
                 else:

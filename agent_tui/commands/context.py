@@ -20,7 +20,7 @@ from agent_tui.commands.context_texts import (
     row_facts,
     sent_text,
 )
-from agent_tui.commands.edits import EDITS, dropped_lines, edited, told
+from agent_tui.commands.edits import EDITS, dropped_lines, edited, message_lines, told
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
 from agent_tui.commands.report import ContextReport, ReportRow, entry_details, row_notes, shown, total_mark
@@ -58,7 +58,7 @@ _CONTEXT_PARTS = {
 }
 
 
-WITH_WORDS = ("row", "step", "drop", "restore", "pin", "unpin")
+WITH_WORDS = ("row", "step", "drop", "fold", "restore", "pin", "unpin")
 
 
 def _context_choices(agent: Agent) -> Iterable[tuple[str, str]]:
@@ -67,7 +67,7 @@ def _context_choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command(
     "context",
-    args="[rows | row N | why | step N | cache | exact | export | drop ID | restore ID | undo | stats]",
+    args="[rows | row N | why | step N | cache | exact | export | drop ID | restore ID | fold ID..ID | undo | stats]",
     choices=_context_choices,
 )
 async def context(agent: Agent, args: str) -> CommandResult:
@@ -75,8 +75,8 @@ async def context(agent: Agent, args: str) -> CommandResult:
 
     With a word it answers with that part as text: rows, row 3.2, why, step 12 (or step 12 4 to compare), cache, exact,
     export (or export 12, export FILE), stats. drop ID takes messages out of what is sent (several ids, or ID..ID),
-    once its price was said, with --yes, or with --later when that costs nothing; restore ID sends them again; undo
-    takes the newest edit back. rows shows the ids.
+    once its price was said, with --yes, or with --later when that costs nothing; restore ID sends them again; fold
+    ID..ID has a summary stand for a range; undo takes the newest edit back. rows shows the ids.
     """
     what, _, rest = args.partition(" ")
     rest = rest.strip()
@@ -266,9 +266,10 @@ CALLS = 20
 """Calls of the cache's list."""
 
 
-def rows_text(agent: Agent) -> str:
-    """All rows as numbered sentences, and the sum that proves them."""
+def rows_text(agent: Agent, most: int | None = CHILDREN) -> str:
+    """All rows as numbered sentences, the sum that proves them, and the newest messages (None: all) with their ids."""
     report = replace(ContextReport.compared(agent), read_only="")
+    messages = message_lines(agent, report.usage, most)
     return "\n".join(
         [
             report.in_words(),
@@ -280,6 +281,7 @@ def rows_text(agent: Agent) -> str:
             *dropped_lines(agent),
             "",
             *_proof_sentences(report),
+            *(["", *messages] if messages else []),
         ]
     )
 

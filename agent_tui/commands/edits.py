@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.context.compaction.plan import message_tokens
 from agent_tui.errors import ConfigError
-from agent_tui.models.messages import recall_id
+from agent_tui.models.messages import recall_id, summary_text
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, tokens
 
@@ -84,22 +84,28 @@ def _pinned(agent: Agent, ids: Sequence[str], *, unpin: bool) -> Iterator[str]:
         yield agent.pins.unpin_message(message) if unpin else agent.pins.pin_message(message)
 
 
-def message_lines(agent: Agent, usage: ContextUsage) -> list[str]:
-    """The messages that are sent, each with its id and size."""
+def message_lines(agent: Agent, usage: ContextUsage, most: int | None = None) -> list[str]:
+    """The messages that are sent, the newest ``most`` of them, each with its id and size."""
     costs = message_tokens(usage)
     sent = [item.message for item in agent.conversation.view()]
-    return ["Messages, by id:", *(_message(m, costs.get(m.id, 0)) for m in sent)]
+    shown = sent if most is None else sent[-most:]
+    lines = ["Messages, by id:", *(_message(m, costs.get(m.id, 0)) for m in shown)] if shown else []
+    if hidden := len(sent) - len(shown):
+        lines.insert(1, f"  and {plural(hidden, 'earlier one', 'earlier ones')}: agent-tui context --rows")
+    return lines
 
 
 def message_words(message: Message) -> str:
     """Returns the words that tell which message it is."""
     result, calls = message.tool_result, " ".join(call.name for call in message.tool_calls)
-    return one_line(f"result of {result.name}" if result is not None else message.text or f"calls {calls}", 200)
+    words = f"result of {result.name}" if result is not None else message.text or f"calls {calls}"
+    return one_line(summary_text(message) if any(part.type == "summary" for part in message.parts) else words, 200)
 
 
 def _message(message: Message, size: int) -> str:
     words = message_words(message)
     who = {"user": "you", "assistant": "model", "tool": "tool"}[message.role]
+    who = "summary" if any(part.type == "summary" for part in message.parts) else who
     return f"  {recall_id(message.id)} {who}: {one_line(words, SHOWN)}: {tokens(size, True, full=True)} tokens"
 
 

@@ -23,7 +23,7 @@ from agent_tui.engine.runner import Runner
 from agent_tui.engine.state import AgentState, RunState
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice, StepEnded, TurnEnded, TurnStarted
+from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice, TurnEnded, TurnStarted
 from agent_tui.models.messages import Message, new_id, recall_id
 from agent_tui.models.rows import MESSAGES
 from agent_tui.models.steps import CompactionRecord
@@ -355,14 +355,17 @@ class Edits:
             return await patiently(work)
         done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         if not self._waiting:
-            self._forget = self._state.events.subscribe(self._step_ended)
+            self._forget = self._state.events.subscribe(self._turn_ended)
+            self._context.before_step(self._do_waiting)
         self._waiting.append((work, done))
         self._state.events.publish(Notice("info", "That is done at the end of this step.", "edit_waits"))
         return await done
 
-    def _step_ended(self, event: Event) -> None:
-        if not isinstance(event, StepEnded | TurnEnded):
-            return
+    def _turn_ended(self, event: Event) -> None:
+        if isinstance(event, TurnEnded):
+            self._do_waiting()
+
+    def _do_waiting(self) -> None:
         self._forget()
         waiting, self._waiting = self._waiting, []
         for work, done in waiting:

@@ -141,8 +141,8 @@ def to_markdown(export: Metadata) -> str:
     facts = "\n".join(f"- {name}: {defused(value)}" for name, value in _facts(export))
     blocks = [f"# {defused(_title(session))}", facts]
     for message in _path(export):
-        note = f" ({message['status']})" if message["status"] != "complete" else ""
-        blocks.append(f"## {_speaker(message)}{note}")
+        note = _note(message)
+        blocks.append(f"## {_speaker(message)}{f' ({note})' if note else ''}")
         blocks.extend(block for part in message["parts"] if (block := _part_markdown(part)))
     return "\n\n".join(blocks) + "\n"
 
@@ -171,7 +171,24 @@ def _path(export: Metadata) -> list[Metadata]:
         message = by_id.pop(head)
         path.append(message)
         head = message["parent_id"]
-    return path[::-1]
+    gone = _dropped(export["compactions"], {message["id"] for message in path})
+    return [{**message, "dropped": message["id"] in gone} for message in reversed(path)]
+
+
+def _dropped(records: list[Metadata], path: set[str]) -> set[str]:
+    """What the user dropped of the conversation and did not restore, by the records that hold on its branch."""
+    gone: set[str] = set()
+    for record in records:
+        if record["active"] and path.isdisjoint(record["beside"]):
+            gone |= set(record["message_ids"]) if record["kind"] == "drop" else set()
+            gone -= set(record["message_ids"]) if record["kind"] == "restore" else set()
+    return gone
+
+
+def _note(message: Metadata) -> str:
+    """What stands beside the speaker of a message that is not whole, or not sent."""
+    status = [message["status"]] if message["status"] != "complete" else []
+    return ", ".join([*status, *(["dropped"] if message["dropped"] else [])])
 
 
 def _title(session: Metadata) -> str:
@@ -236,8 +253,8 @@ def _code(text: str) -> str:
 
 def _message_html(message: Metadata) -> str:
     speaker = html.escape(_speaker(message))
-    status = message["status"]
-    note = "" if status == "complete" else f' <span class="quiet">({html.escape(status)})</span>'
+    said = html.escape(_note(message))
+    note = f' <span class="quiet">({said})</span>' if said else ""
     parts = "\n".join(part for p in message["parts"] if (part := _part_html(p)))
     return f"<article>\n<h2>{speaker}{note}</h2>\n{parts}\n</article>"
 

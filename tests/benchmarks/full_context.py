@@ -99,6 +99,14 @@ def table(outcomes: list[Outcome]) -> str:
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
 
 
+def record(path: Path, vocabulary: str, outcomes: list[Outcome]) -> None:
+    """Adds a line for each run: what its steps were estimated from and what the servers counted."""
+    with path.open("a", encoding="utf-8") as file:
+        for o in outcomes:
+            run = {"vocabulary": vocabulary, "window": o.window, "seed": o.seed, "steps": o.told}
+            file.write(json.dumps(run) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", default=",".join(FLAVOURS))
@@ -110,6 +118,7 @@ def main() -> None:
     parser.add_argument("--names", default="", help="what the models are called, instead of what they are")
     parser.add_argument("--mixed", type=int, default=0, help="all events, one every so many turns")
     parser.add_argument("--other", default="", help="what the model that is switched to is called")
+    parser.add_argument("--record", type=Path, help="a file for what reports_again.py goes through again")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     flavours = [FLAVOURS[name] for name in args.models.split(",")]
@@ -132,6 +141,8 @@ def main() -> None:
     windows = [int(w) for w in args.windows.split(",")]
     plan = Plan(args.turns, exact=args.exact)
     outcomes = asyncio.run(run(flavours, windows, plan, mix, args.seed, not args.json))
+    if args.record is not None:
+        record(args.record, args.vocabulary, outcomes)
     if args.json:
         print(json.dumps([{**o.row(), "faults": o.faults()} for o in outcomes], indent=1))
     else:

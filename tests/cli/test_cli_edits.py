@@ -47,7 +47,7 @@ def test_a_result_is_dropped_restored_and_brought_back_by_an_undo(cli: Cli, sess
 def test_a_range_goes_with_its_calls(cli: Cli, session: str) -> None:
     first, *_, last = ids(cli.run("context", "--rows").out)
     assert cli.run("context", "drop", f"{first}..{last}").out.startswith("Dropped 6 messages")
-    assert "Messages, by id:" in cli.run("context", "--rows").out
+    assert "Messages, by id:" not in cli.run("context", "--rows").out
     assert cli.run("export", session).json["compactions"][0]["kind"] == "drop"
 
 
@@ -74,6 +74,18 @@ def test_a_session_that_is_open_elsewhere_is_left_alone(cli: Cli, session: str) 
         lock.release()
     assert outcome.code == 2 and "open in another window" in outcome.error
     assert cli.run("context", "--json").json["session"]["edits"] == []
+
+
+def test_exports_say_what_was_dropped(cli: Cli, session: str) -> None:
+    first = next(iter(ids(cli.run("context", "--rows").out)))
+    plain = cli.run("export", session, "--format", "md").out
+    cli.run("context", "drop", first)
+    told = cli.run("export", session, "--format", "md").out
+    assert told == plain.replace("## User\n", "## User (dropped)\n", 1) != plain
+    assert cli.run("export", session, "--format", "html").out.count("(dropped)") == 1
+    assert cli.run("context", "--step", "3").code == 0
+    cli.run("context", "undo")
+    assert cli.run("export", session, "--format", "md").out == plain
 
 
 def rows(cli: Cli) -> str:

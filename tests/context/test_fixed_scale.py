@@ -52,6 +52,22 @@ def test_without_anything_to_build_on_they_are_taken_as_they_were_measured(facto
     assert_identities(usage)
 
 
+def test_a_document_is_as_unsure_after_a_compaction_as_its_text() -> None:
+    """It was sent with the first question already, and stays pinned."""
+    spreads: list[int] = []
+    for raw in (0, 1_800):
+        conversation = Conversation(fixed=[fixed_part(raw=2_000)])
+        if raw:
+            conversation.fixed.append(fixed_part("documents", raw, "read.md"))
+        conversation.say(raw=13)
+        usage = conversation.usage()
+        step = conversation.answer(TokenUsage(round(1.1 * usage.total), 50))
+        before_step(step, usage)
+        compact(conversation)
+        spreads.append(conversation.usage().spread)
+    assert spreads[1] > spreads[0] + 0.05 * 1_800
+
+
 @pytest.mark.parametrize("factor", [0.8, 0.92, 1.1, 1.4])
 def test_the_rows_fit_a_provider_that_counts_otherwise(factor: float) -> None:
     conversation = measured(factor)

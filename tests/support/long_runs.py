@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from agent_tui.commands.bookkeeping import adds_up, proof_line
@@ -265,6 +265,12 @@ class LongRun:
         outcome.spreads.append(step.estimated_spread or 0)
         if self.key != "m":
             outcome.other.add(outcome.steps)
+        if step.growth is not None and step.known_input is not None:
+            name, growth = self.flavours[self.key].name, asdict(step.growth)
+            believed = step.status == "complete" and not last.lied and step.doubt is None
+            outcome.told.append(
+                {"model": name, "known": step.known_input, "true": last.input, "taught": believed, "content": growth}
+            )
         if overflow:
             return
         outcome.fullest = max(outcome.fullest, last.input / self.window)

@@ -187,7 +187,7 @@ async def test_the_context_screen_leaves_the_reader_at_the_end(tmp_path: Path, s
         await run.type("/context")
         await run.pilot.press("enter")
         await run.until(lambda: len(run.app.screen_stack) == 2)
-        await run.until(lambda: "of it." in run.shown())
+        await run.until(lambda: " of 200k" in run.shown())
         await run.pilot.press("escape")
         await run.until(lambda: len(run.app.screen_stack) == 1)
         await run.pilot.pause()

@@ -249,12 +249,13 @@ WAITING = "edited; sent as a change with your next message"
 @dataclass(slots=True)
 class FixedEstimate:
     """Tokens of each prefix part, in the order of the parts; ``total`` is their sum, and ``content`` what it consists
-    of."""
+    of; ``apart`` what those of them do which neither a report nor a scale has measured."""
 
     parts: Sequence[FixedPart]
     tokens: list[int] = field(default_factory=list)
     approximate: list[bool] = field(default_factory=list)
     content: Content = field(default_factory=Content)
+    apart: Content = field(default_factory=Content)
 
     @property
     def total(self) -> int:
@@ -284,6 +285,8 @@ def estimate_fixed_parts(
         result.tokens.append(round_up(added if part is ADDED else estimate))
         result.approximate.append(approximate)
         result.content.add(content)
+        if size <= 0 and not is_scaled(part):
+            result.apart.add(content)
     return result
 
 

@@ -328,8 +328,9 @@ def _add_answer(ground: Ground, measured: Measured, step: Step, reading: Reading
     output = usage.output if usage is not None else 0
     tokens, reported = reasoning_of(ground, weighed.message)
     if weighed.message.id in ground.results.mentioned:
-        words, rough = output - tokens, reasoning_content(ground, weighed.message, 1.0).rough
-        tally.values[weighed.message.id] = (words, weighed.message.id, Content(rough=rough))
+        error = Content()
+        error.add(reasoning_content(ground, weighed.message, 1.0), -1)
+        tally.values[weighed.message.id] = (output - tokens, weighed.message.id, error)
     if is_gone(weighed.key):
         tally.end = index + 1
         measured.turn.append(weighed.message.id)

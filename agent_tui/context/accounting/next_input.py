@@ -98,9 +98,12 @@ def _pure_estimate(ground: Ground, sizes: Sizes) -> NextInput:
     pending = bool(sizes.new.approximate) or any(sizes.fixed.approximate)
     whole = sizes.new.content.copy()
     if ground.measured_scale is not None:
-        # What the server adds to a request was measured with them.
-        whole.plain += sizes.fixed.total
-        whole.rough += (MEASURED_FIXED * sizes.fixed.total) ** 2
+        # What the server adds to a request was measured with them; documents are texts of their own.
+        apart = sizes.fixed.apart
+        scaled = sizes.fixed.total - round(ground.calibration.tokens(apart))
+        whole.add(apart)
+        whole.plain += scaled
+        whole.rough += (MEASURED_FIXED * scaled) ** 2
     else:
         whole.add(sizes.fixed.content)
         whole.rough += ground.family.around**2

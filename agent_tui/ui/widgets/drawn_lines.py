@@ -290,13 +290,12 @@ def context_pieces(usage: ContextUsage, in_flight: int, draft: Draft | None, tig
     rough = in_flight > 0 or usage.approximate
     whole, guessed = total + written, rough or (draft is not None and draft.approximate)
     used = tokens(total, rough)
-    color = "foreground"
-    if usage.limit is not None:
-        color = "error" if whole > usage.limit else "warning" if whole > 0.8 * usage.limit else "foreground"
+    color, then = _level(total, usage.limit), _level(whole, usage.limit)
+    added = "accent" if then == "foreground" else then
     more: list[Piece] = []
     if draft is not None:
         plus = " + " if tight < 2 else "+"
-        more = [(f"{plus}{tokens(written, draft.approximate)}", paint("accent" if color == "foreground" else color))]
+        more = [(f"{plus}{tokens(written, draft.approximate)}", paint(added))]
     if not usage.window:
         return [(used, paint(color)), *more, (" of unknown window" if tight < 2 else "/?", paint("muted"))]
     pieces: list[Piece] = []
@@ -305,17 +304,24 @@ def context_pieces(usage: ContextUsage, in_flight: int, draft: Draft | None, tig
         if written and first == full:
             first, full = (full - 1, full) if full > 1 else (1, 2)
         filled = paint("context-messages" if color == "foreground" else color)
-        pieces += [("━" * first, filled), ("━" * (full - first), paint("accent" if color == "foreground" else color))]
+        pieces += [("━" * first, filled), ("━" * (full - first), paint(added))]
         pieces += [("━" * (8 - full), paint("context-free")), (" ", paint())]
     part = share_in(whole, usage.window, guessed)
     if tight >= 3:
         part = percent(tenths_of(whole, usage.window) / 10, 0, tight=True)
     sep = " / " if tight < 2 else "/"
     pieces += [
-        (part, paint(color, bold=True)),
+        (part, paint(then, bold=True)),
         (" · " if tight < 2 else " ", paint("faint")),
         (used, paint(color)),
         *more,
         (f"{sep}{tokens(usage.window, False)}", paint("muted")),
     ]
     return pieces
+
+
+def _level(size: int, limit: int | None) -> str:
+    """The colour of so many tokens: red above the limit, and yellow from four fifths of it on."""
+    if limit is None:
+        return "foreground"
+    return "error" if size > limit else "warning" if size > 0.8 * limit else "foreground"

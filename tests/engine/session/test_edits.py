@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from agent_tui.engine import cache_forecast as foresight
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
 from agent_tui.models.codec import dumps
+from agent_tui.models.events import CompactionEnded, Event, Notice, ToolStarted
 from agent_tui.models.messages import recall_id
 from tests.support.agents import parts_for, running, say
 from tests.support.compaction_world import assert_valid
@@ -26,6 +31,11 @@ def sent(agent: Agent) -> list[str]:
 
 def body(agent: Agent) -> str:
     return dumps([item.message for item in agent.conversation.view()])
+
+
+def words(agent: Agent) -> str:
+    """What is said to the model in the user's name."""
+    return " ".join(item.message.text for item in agent.conversation.view() if item.message.role == "user")
 
 
 @pytest.mark.asyncio
@@ -98,3 +108,74 @@ async def test_what_cannot_be_dropped_says_why_in_a_line(tmp_path: Path) -> None
         agent.pins.pin_message(first)
         with pytest.raises(AgentError, match="/unpin"):
             agent.edits.plan([first.id])
+
+
+@pytest.mark.asyncio
+async def test_while_a_turn_runs_a_drop_waits_for_the_end_of_its_step(tmp_path: Path) -> None:
+    async with world(tmp_path) as (agent, recorder):
+        await say(agent, "why?")
+        answer = agent.conversation.path[1]
+        tasks: list[asyncio.Task[str]] = []
+        refused: list[str] = []
+
+        def press(event: Event) -> None:
+            if isinstance(event, ToolStarted) and not tasks:
+                tasks.append(asyncio.create_task(agent.edits.drop([answer.id])))
+                for message in agent.conversation.path[-2:]:
+                    with pytest.raises(AgentError) as raised:
+                        agent.edits.plan([message.id])
+                    refused.append(str(raised.value))
+
+        agent.subscribe(press)
+        await say(agent, "read notes.txt")
+        assert "Dropped 1 message" in await tasks[0]
+        assert any("at the end of this step" in notice.text for notice in recorder.of(Notice))
+        assert answer.id not in sent(agent)
+        assert "being answered" in refused[0] and "its tools have answered" in refused[1]
+        before, after = [s for s in agent.conversation.steps if s.kind == "turn"][-2:]
+        assert len(after.prune_ids) == 1 and not before.prune_ids
+        assert after.usage is not None and after.estimated_input == pytest.approx(after.usage.input, abs=20)
+        assert_valid(agent.conversation.view())
+
+
+@pytest.mark.asyncio
+async def test_what_is_dropped_later_goes_once_the_cache_is_cold(tmp_path: Path) -> None:
+    async with world(tmp_path) as (agent, _):
+        await say(agent, "why?")
+        await say(agent, "tell me a lot")
+        first, whole = agent.conversation.path[1], body(agent)
+        assert "will be dropped" in await agent.edits.drop([first.id], later=True)
+        assert [d.waiting for d in agent.edits.dropped()] == [True]
+        assert body(agent) == whole
+        assert "Nothing waits" in await agent.edits.undo() and not agent.edits.dropped()
+        await agent.edits.drop([first.id], later=True)
+        session = agent.conversation.info.id
+    async with world(tmp_path, session) as (agent, recorder):
+        await agent.context.ready()
+        assert [d.waiting for d in agent.edits.dropped()] == [True]
+        with mock.patch.object(foresight, "time", mock.Mock(time=lambda: time.time() + 1e7)):
+            agent.context.tell()
+        if [d.waiting for d in agent.edits.dropped()] == [True]:  # a cache of which nobody knows how long it lives
+            agent.events.publish(CompactionEnded("done", ""))
+        assert [d.waiting for d in agent.edits.dropped()] == [False]
+        assert first.id not in sent(agent) and not agent.conversation.info.state.drops_waiting
+        assert any(notice.code == "dropped" for notice in recorder.of(Notice))
+
+
+@pytest.mark.asyncio
+async def test_no_summary_stands_for_what_was_dropped(tmp_path: Path) -> None:
+    async with world(tmp_path) as (agent, _):
+        await say(agent, "the secret is never to push to main")
+        secret = agent.conversation.path[0]
+        for number in range(6):
+            await say(agent, f"{number}: tell me a lot " + "and more " * 90)
+        await agent.edits.drop([secret.id])
+        await agent.compaction.now()
+        made = [r for r in agent.conversation.records if r.kind == "summary"]
+        assert made and secret.id not in made[0].message_ids
+        assert "never to push" not in words(agent)
+        assert secret.id not in {message.id for message in agent.conversation.past().path}
+        await agent.compaction.undo()
+        assert secret.id in {d.message.id for d in agent.edits.dropped()} and "never to push" not in words(agent)
+        await agent.edits.undo()
+        assert "never to push" in words(agent)
