@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rich.cells import cell_len, chop_cells
 
-from agent_tui.commands.report import ContextReport, estimated
+from agent_tui.commands.report import ContextReport, estimated, expectation
 from agent_tui.models.context import ContextUsage, Draft
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.records import dataclass
@@ -278,10 +278,10 @@ class Told(Lines):
         above = [*[("", "bar")] * bar, *[("", "gap")] * gap, *title]
         rest = len(above) + gap + 1
         shown = [(line, "told") for line in shortened(told, most_told - rest, width)]
-        shown += [
-            (line, "facts")
-            for line in fitting(moment.facts(glance=True, priced=priced), most - rest - len(shown), width)
-        ]
+        short = "" if moment.usage.forecast is None or moment.usage.forecast.cold else next_price(moment.usage)
+        expected = short.replace(" ·", ",") or expectation(moment.usage, moment.prices)
+        facts = moment.facts("" if short and priced else expected)
+        shown += [(line, "facts") for line in fitting(facts, most - rest - len(shown), width)]
         return self._set([*above, *shown, *[("", "gap")] * gap, ("", "headings")])
 
     def _set(self, words: list[tuple[str, str]]) -> int:
