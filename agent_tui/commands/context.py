@@ -20,7 +20,7 @@ from agent_tui.commands.context_texts import (
     row_facts,
     sent_text,
 )
-from agent_tui.commands.edits import EDITS, dropped_lines, edited, message_lines, told
+from agent_tui.commands.edits import EDITS, NotFoldedError, dropped_lines, edited, message_lines, told
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
 from agent_tui.commands.report import ContextReport, ReportRow, entry_details, row_notes, shown, total_mark
@@ -116,7 +116,10 @@ async def _once_told(agent: Agent, edit: str, words: list[str]) -> CommandResult
     """Drops or folds messages once it was said what that brings and costs."""
     ids = [word for word in words if word not in (SURE, LATER)]
     if len(ids) < len(words):
-        line = await edited(agent, edit, ids, later=LATER in words)
+        try:
+            line = await edited(agent, edit, ids, later=LATER in words)
+        except NotFoldedError:
+            return Nothing()
         return Text(line) if edit == "drop" else Nothing()
     again = f"/context {edit} {' '.join(ids)} {SURE}"
     return Text(f"{await told(agent, edit, ids)} Not done yet: {again} does it.", then=again)

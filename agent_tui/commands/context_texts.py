@@ -187,15 +187,15 @@ def changes_of(picture: Picture) -> list[tuple[str, str]]:
     found, same = list[tuple[str, str]](), 0
     for name in STACKED if picture.after else ():
         before, after = picture.before.get(name, 0), picture.after.get(name, 0)
-        if abs(before - after) > max(before, after) * SAME:
+        if abs(before - after) > max(LITTLE, max(before, after) * SAME):
             found.append((name, f"{ROW_KINDS[name].label.lower()} {tokens(before, False)} → {tokens(after, False)}"))
         else:
             same += after
     return [*found, ("", f"unchanged {tokens(same, False)}")] if found and same else found
 
 
-SAME = 0.02
-"""Parts of the request that differ by less are the same to the eye."""
+SAME, LITTLE = 0.02, 5
+"""Parts of the request that differ by less, in proportion or in tokens, are the same to the eye."""
 
 
 def picture_text(picture: Picture) -> str:

@@ -26,6 +26,11 @@ EDITS = {
 }
 """What can be done to the context by hand."""
 
+
+class NotFoldedError(ConfigError):
+    """The model gave no summary for a fold: nothing has changed. Where events are shown, it was said."""
+
+
 RANGE = ".."
 SHOWN = 60
 
@@ -64,7 +69,11 @@ async def edited(agent: Agent, edit: str, words: Sequence[str], *, later: bool =
             raise ConfigError("undo takes back the newest edit; restore ID sends a dropped message again.")
         return await agent.edits.undo()
     if edit == "fold":
-        return await agent.edits.fold(*_ends(words))
+        made = len(agent.conversation.own_records)
+        line = await agent.edits.fold(*_ends(words))
+        if len(agent.conversation.own_records) == made:
+            raise NotFoldedError(line)
+        return line
     ids = named(agent, words)
     match edit:
         case "drop":

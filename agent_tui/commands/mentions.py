@@ -22,7 +22,7 @@ from agent_tui.tools.files import text as files
 from agent_tui.tools.files.beneath import at, entered, is_within, names_in
 from agent_tui.tools.files.pictures import PICTURE_BYTES
 from agent_tui.tools.git.repository import find_repository, own_git
-from agent_tui.tools.permissions.reach import hosts_in
+from agent_tui.tools.permissions.reach import hosts_in, without_hosts
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -82,14 +82,13 @@ def quote_path(path: str) -> str:
 def unnamed(text: str, own_words: str, cwd: Path) -> str:
     """A text that the user did not write, as it may be sent in their name: it names no file, no resource and no host,
     but those of their ``own_words``."""
-    known = set(hosts_in(own_words))
-    for host in hosts_in(text):
-        if host not in known:
-            shown = host.replace(".", "[.]")
-            text = re.sub(rf"(?<![\w.-])(www\.)?{re.escape(host)}", shown, text, flags=re.IGNORECASE)
-            text = re.sub(rf"http(s?://){re.escape(shown)}", rf"hxxp\1{shown}", text, flags=re.IGNORECASE)
-    text = _MENTION.sub(lambda m: m[0][1:] if _existing(m[1] or m[2], cwd) else m[0], text)
-    return re.sub(r"(?<![\w@.])@(?=[\w.-]+:)", "", text)
+    known, before = set(hosts_in(own_words)), None
+    while text != before:
+        # What is taken out may bring together what names something.
+        before = text
+        text = _MENTION.sub(lambda m: m[0][1:] if _existing(m[1] or m[2], cwd) else m[0], text)
+        text = without_hosts(re.sub(r"(?<![\w@.])@(?=[\w.-]+:)", "", text), known)
+    return text
 
 
 def outside(typed: str, cwd: Path, folders: Iterable[Path]) -> list[Path]:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 ScreenName: TypeAlias = Literal[
-    "context", "compact", "sessions", "models", "rewind", "help", "themes", "jobs", "queue", "vim", "efforts", "picture"
-]
+    "context", "compact", "tidy", "sessions", "models", "rewind", "help", "themes", "jobs", "queue", "vim", "efforts",
+    "picture",
+]  # fmt: skip
 """``vim`` is none: it changes the keys of the main one."""
 
 
@@ -75,7 +76,7 @@ CommandResult: TypeAlias = Text | OpenScreen | Submit | Copy | Quit | Nothing
 Handler: TypeAlias = "Callable[[Agent, str], Awaitable[CommandResult]]"
 Choices: TypeAlias = "Callable[[Agent], Iterable[tuple[str, str]]]"
 
-_MODULES = ("chat", "sessions", "context", "model", "usage", "project")
+_MODULES = ("chat", "sessions", "context", "model", "usage", "project", "tidy")
 
 
 @dataclass(slots=True, frozen=True)
@@ -114,9 +115,9 @@ class Completion:
 
 
 ORDER = (
-    *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "handoff", "export"),
-    *("copy", "status", "usage", "budget", "permissions", "trust", "pin", "pins", "unpin", "picture", "thinking"),
-    *("theme", "vim", "config", "init", "queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
+    *("help", "model", "context", "compact", "tidy", "clear", "resume", "rename", "rewind", "fork", "handoff"),
+    *("export", "copy", "status", "usage", "budget", "permissions", "trust", "pin", "pins", "unpin", "picture"),
+    *("thinking", "theme", "vim", "config", "init", "queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
 )
 """The names in the order of the help."""
 

@@ -230,7 +230,6 @@ class Drafting:
             return None
         waiting = self._waiting.to_send()
         tokens, spread, approximate = self._weigh_waiting(waiting)
-        ahead = tokens
         if self._writing:
             weight = Weight()
             self._typed.weigh(weight)
@@ -241,7 +240,7 @@ class Drafting:
             of_prompt = self._tokens(weight, [*told, *self._attached.parts], self._attached.unread)
             tokens, spread = tokens + of_prompt[0], spread + of_prompt[1]
             approximate |= of_prompt[2]
-        return Draft(tokens, spread, approximate, len(waiting), ahead)
+        return Draft(tokens, spread, approximate, len(waiting))
 
     def _weigh_waiting(self, waiting: Sequence[Message]) -> tuple[int, int, bool]:
         tokens, spread, approximate = 0, 0, False

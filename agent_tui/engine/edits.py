@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, fold_text
 from agent_tui.context.compaction.plan import CompactionPlan, expected_message, message_tokens, records_of
 from agent_tui.context.compaction.worth import PlanPrice, expected_read
+from agent_tui.context.tidy import units_of
 from agent_tui.context.tokens import estimate_message, family_of, round_up
 from agent_tui.context.view import DROP_ID, RESTORE_ID, build_view, dropped_ids, for_model, summaries_in_force
 from agent_tui.engine.context_control import ContextControl
@@ -23,7 +24,15 @@ from agent_tui.engine.runner import Runner
 from agent_tui.engine.state import AgentState, RunState
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice, TurnEnded, TurnStarted
+from agent_tui.models.events import (
+    CompactionEnded,
+    ContextChanged,
+    Event,
+    Notice,
+    SessionChanged,
+    TurnEnded,
+    TurnStarted,
+)
 from agent_tui.models.messages import Message, new_id, recall_id
 from agent_tui.models.rows import MESSAGES
 from agent_tui.models.steps import CompactionRecord
@@ -84,10 +93,12 @@ class Edits:
         where that cannot be."""
         if self._state.run.now is not RunState.LOOKING:
             self._state.conversation.require_writable()
-        wanted = self._droppable(ids)
-        runtime, before = self._state.runtime, self._context.usage()
-        inputs = self._inputs_with(self._record("drop", wanted))
-        after = calculate_context_usage(inputs)
+        return self._planned(self._record("drop", self._droppable(ids)))[0]
+
+    def _planned(self, record: CompactionRecord) -> tuple[EditPlan, ContextUsage]:
+        """The plan of a drop, and the numbers after it."""
+        wanted, runtime, before = record.message_ids, self._state.runtime, self._context.usage()
+        after = calculate_context_usage(self._inputs_with(record))
         freed, reasoning = before.total - after.total, _reasoning(before) - _reasoning(after)
         read = expected_read(before)
         left = min(read, self._before_first(before, set(wanted)))
@@ -113,13 +124,15 @@ class Edits:
             None if cold is None or whole is None else cold - whole,
             "",
         )
-        return replace(made, line=_plan_line(made, then, now))
+        return replace(made, line=_plan_line(made, then, now)), after
 
     async def drop(self, ids: Sequence[str], *, later: bool = False) -> str:
         """Drops messages; returns the line for the user. While a turn runs that waits for the end of its step.
         ``later``: they go once dropping them costs nothing, when the provider's cache is cold. Raises AgentError."""
-        plan = self.plan(ids)
+        self._state.conversation.require_writable()
+        self._droppable(ids)
         if later and not self._cold():
+            plan = self.plan(ids)
             state = self._state.conversation.info.state
             waiting = tuple(dict.fromkeys([*state.drops_waiting, *plan.message_ids]))
             self._state.conversation.set_state(replace(state, drops_waiting=waiting, drops_asked=time.time()))
@@ -131,8 +144,9 @@ class Edits:
         return await self._between_steps(lambda: self._drop(ids), "drop messages")
 
     def _drop(self, ids: Sequence[str]) -> str:
-        plan = self.plan(ids)
-        self._commit("drop", plan.message_ids)
+        record = self._record("drop", self._droppable(ids))
+        plan, after = self._planned(record)
+        self._commit(record, after)
         return f"Dropped {_count(plan.message_ids)}: {tokens(plan.freed, True)} tokens less in every request."
 
     async def restore(self, ids: Sequence[str]) -> str:
@@ -149,7 +163,8 @@ class Edits:
         if not back:
             return f"{_count(wanted)} will not be dropped."
         before = self._state.runtime.usage().total
-        self._commit("restore", back)
+        record = self._record("restore", back)
+        self._commit(record, calculate_context_usage(self._inputs_with(record)))
         more = self._state.runtime.usage().total - before
         if not more:
             return f"Restored {_count(back)}. A summary stands for it: /compact undo sends the messages themselves."
@@ -174,6 +189,10 @@ class Edits:
             raise AgentError("A later summary stands for what was folded: /compact undo takes that back first.")
         before = self._state.runtime.usage().total
         conversation.deactivate(newest.operation_id)
+        if newest.kind == "summary" and not self._state.run.in_turn:
+            self._state.events.publish(SessionChanged(conversation.info, reload=True))  # its line goes
+            # With the messages comes the beginning with which they were sent.
+            self._context.prefix.refresh()
         self._told()
         change = self._state.runtime.usage().total - before
         what = {"drop": "Dropped messages are back", "restore": "Restored messages are dropped again"}
@@ -269,7 +288,7 @@ class Edits:
         sent = {item.message.id for item in conversation.view()} - dropped_ids(conversation.records)
         asked = next((m for m in reversed(path) if m.role == "user"), None)
         open_calls = {call.call_id for call in conversation.open_calls()} if in_turn else set[str]()
-        units = list(_units(path))
+        units = list(units_of(path))
         wanted: list[str] = []
         for unit in (unit for unit in units if any(m in unit for m in named)):
             first = unit[0]
@@ -288,7 +307,7 @@ class Edits:
         conversation = self._state.conversation
         gone = dropped_ids(conversation.records) | set(self._waiting_ids())
         named = [self._named(each) for each in dict.fromkeys(ids)]
-        units = [unit for unit in _units(conversation.path) if any(m in unit for m in named)]
+        units = [unit for unit in units_of(conversation.path) if any(m in unit for m in named)]
         wanted = [m.id for unit in units for m in unit if m.id in gone]
         if not wanted:
             raise AgentError("Nothing of that is dropped.")
@@ -331,10 +350,8 @@ class Edits:
             total += costs.get(item.message.id, 0)
         return total
 
-    def _commit(self, kind: Kind, ids: Sequence[str]) -> None:
-        conversation, record = self._state.conversation, self._record(kind, ids)
-        before = self._state.runtime.usage()
-        after = calculate_context_usage(self._inputs_with(record))
+    def _commit(self, record: CompactionRecord, after: ContextUsage) -> None:
+        conversation, before = self._state.conversation, self._state.runtime.usage()
         record.before_tokens, record.before_spread = before.total, before.spread
         record.after_tokens, record.after_spread = after.total, after.spread
         record.before_estimated = before.approximate
@@ -418,23 +435,6 @@ class Edits:
             return False
         forecast = self._context.usage().forecast
         return forecast is None or forecast.read == 0
-
-
-def _units(path: Sequence[Message]) -> Iterator[list[Message]]:
-    """The messages that can only go together: an answer with the results of its calls; each other one alone."""
-    unit: list[Message] = []
-    for message in path:
-        if message.role == "tool" and unit:
-            unit.append(message)
-        elif message.role == "assistant":
-            if unit:
-                yield unit
-            unit = [message]
-        else:
-            # What the user said between results stays where it is.
-            yield [message]
-    if unit:
-        yield unit
 
 
 def _fold_plan(plan: CompactionPlan, price: PlanPrice) -> EditPlan:

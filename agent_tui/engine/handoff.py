@@ -210,7 +210,9 @@ class Handoff:
             goal,
             f"This goes on from an earlier session, “{name}” ({conversation.info.id}). What matters of it:",
             body,
-            "\n".join(["Pinned by me, word for word:", *map(redact, pinned)]) if pinned else "",
+            "\n".join(["Pinned by me, word for word:", *(pictured(redact(words)) for words in pinned)])
+            if pinned
+            else "",
             "\n".join("My rules, which still hold:" if line == RULES else line for line in lines),
             "\n".join(["Files that were used there:", *(line.replace(f"- {root}/", "- ", 1) for line in files)])
             if files

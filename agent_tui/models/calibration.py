@@ -63,7 +63,7 @@ FOREIGN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.05, 0.12, 0.24, 0.0, 0.0, 0.0, 0.05)
 """Standard deviation of the tokens of each kind that another language has than those which were learned from: no
 vocabulary knows Russian as well as Hebrew, or Greek as Hindi, however well it is known how it takes code apart. All
 texts of a conversation share it, so it adds up in proportion. Qwen, Llama 3 and cl100k are off by 6-35 % there where
-their noise says 4-5 (``vocabulary_texts.py``). Over 14 mixed runs the score of the intervals fell by 12 %, at a width
+their noise says 4-5 (`vocabulary_texts.py`). Over 14 mixed runs the score of the intervals fell by 12 %, at a width
 that is 4 % larger (``tests/benchmarks/full_context.py``, 2026-11-23)."""
 
 EXACT, INEXACT = 0.004, 0.012

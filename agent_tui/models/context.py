@@ -166,7 +166,6 @@ class Draft:
     """A part of it is not counted yet: its characters, or a file's size, stand in."""
     waiting: int = 0
     """How many messages of it wait."""
-    waiting_tokens: int = 0
 
 
 @dataclass(slots=True)

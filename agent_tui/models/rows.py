@@ -42,8 +42,8 @@ class RowKind(NamedTuple):
 
 FIXED_ROWS: dict[RowId, RowKind] = {
     "system": RowKind("system", "System prompt", "█", "primary", sent=1, subject="The system prompt is"),
-    "environment": RowKind("environment", "Environment", "▓", "secondary", sent=2, subject="The environment is"),
-    "memory": RowKind("memory", "Memory", "▒", "accent", counted=True, sent=3, subject="Memory files are"),
+    "environment": RowKind("environment", "Environment", "▙", "secondary", sent=2, subject="The environment is"),
+    "memory": RowKind("memory", "Memory", "▜", "accent", counted=True, sent=3, subject="Memory files are"),
     "skills": RowKind("skills", "Skills", "▚", "error", sent=4, subject="Skills are"),
     "servers": RowKind(
         "servers",
@@ -56,23 +56,23 @@ FIXED_ROWS: dict[RowId, RowKind] = {
         subject="MCP instructions are",
     ),
     "tools": RowKind("tools", "Tools", "▞", "warning", counted=True, sent=0, subject="Tools are"),
-    "documents": RowKind("documents", "Documents", "▤", "success", counted=True, sent=6, subject="Documents are"),
+    "documents": RowKind("documents", "Documents", "▌", "success", counted=True, sent=6, subject="Documents are"),
 }
 """In the order in which they are shown."""
 
-MESSAGES = RowKind("messages", "Messages", "▦", "primary", subject="Messages are")
+MESSAGES = RowKind("messages", "Messages", "▓", "primary", subject="Messages are")
 CONTEXT_ROWS: tuple[RowKind, ...] = (*FIXED_ROWS.values(), MESSAGES)
 
 _DRAWN = MESSAGES.id
 MESSAGE_ROWS: dict[MessageRowId, RowKind] = {
-    "user": RowKind("user", "user messages", "▣", "success", subject="Your messages are"),
-    "assistant": RowKind("assistant", "answers", "▦", "primary", subject="Answers are", drawn=_DRAWN),
-    "tool_calls": RowKind("tool_calls", "tool calls", "▦", "primary", subject="Tool calls are", drawn=_DRAWN),
-    "tool_results": RowKind("tool_results", "tool results", "▥", "secondary", subject="Tool results are"),
+    "user": RowKind("user", "user messages", "▟", "success", subject="Your messages are"),
+    "assistant": RowKind("assistant", "answers", "▓", "primary", subject="Answers are", drawn=_DRAWN),
+    "tool_calls": RowKind("tool_calls", "tool calls", "▓", "primary", subject="Tool calls are", drawn=_DRAWN),
+    "tool_results": RowKind("tool_results", "tool results", "▒", "secondary", subject="Tool results are"),
     "reasoning": RowKind("reasoning", "reasoning", "░", "accent", subject="Reasoning is"),
     "summary": RowKind("summary", "summary", "◆", "accent", subject="The summary is"),
-    "pinned": RowKind("pinned", "pinned words", "▦", "primary", subject="Pinned words are", drawn=_DRAWN),
-    "attachments": RowKind("attachments", "attachments", "▦", "primary", subject="Attachments are", drawn=_DRAWN),
+    "pinned": RowKind("pinned", "pinned words", "▓", "primary", subject="Pinned words are", drawn=_DRAWN),
+    "attachments": RowKind("attachments", "attachments", "▓", "primary", subject="Attachments are", drawn=_DRAWN),
 }
 """In the order in which they are shown."""
 

@@ -297,6 +297,10 @@ class Commands:
                 self._lists.jobs()
             case "queue":
                 await self._queue("")
+            case "tidy":
+                from agent_tui.commands.tidy import dead_weight_in, tidy_lines
+
+                self._writer.quote("\n".join(tidy_lines(self._agent, await dead_weight_in(self._agent))), indent="  ")
             case _:
                 assert_never(result.name)
 

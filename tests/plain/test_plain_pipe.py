@@ -294,6 +294,17 @@ def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(
     assert (cli.project / "a.txt").exists() == written, done.out
 
 
+def test_dead_weight_is_a_numbered_list(cli: Cli) -> None:
+    (cli.project / "a.txt").write_text("a line of a file\n" * 200)
+    cli.script(step(read={"path": "a.txt"}) * 3 + step("Read."))
+    done = piped(cli, "/tidy", "go", "/tidy", "/tidy drop 1", "/tidy all", "/tidy")
+    in_order(
+        done.out, "Nothing to tidy", "Agent: Read.", "2 calls could go:", "1. read a.txt: ~", "read again later",
+        "2. read a.txt", "Drops 4 messages", "/tidy drop 1 drops the first", "Dropped 2 messages", "Dropped 2 messages",
+        "Nothing to tidy",
+    )  # fmt: skip
+
+
 def test_a_brief_is_read_out_and_the_new_session_names_the_old_one(cli: Cli) -> None:
     cli.script(step("Understood.") + step("It goes on."))
     done = piped(cli, "Never touch the vendor folder.", "/handoff Write the migration", "go")

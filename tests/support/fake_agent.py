@@ -183,6 +183,9 @@ class FakeConversation(Conversation):
         self.own_records: list[CompactionRecord] = []
         self.steps: list[Step] = []
 
+    def view(self) -> list[SentMessage]:
+        return [SentMessage(message, message.id) for message in self.path]
+
     def sent_message(self, message_id: str) -> SentMessage | None:
         return next((SentMessage(m, m.id) for m in self.path if m.id == message_id), None)
 

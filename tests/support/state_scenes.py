@@ -12,6 +12,7 @@ from typing import Any
 from PIL import Image
 from textual.pilot import Pilot
 
+from agent_tui.context.tidy import FIXED, READ_AGAIN, TODO, DeadWeight
 from agent_tui.models.events import (
     CompactionEnded,
     CompactionStarted,
@@ -41,6 +42,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.ui.app import AgentApp
+from agent_tui.ui.screens.tidy import TidyPicker
 from tests.support import showcase
 from tests.support.fake_agent import FakeAgent
 
@@ -99,6 +101,16 @@ async def failed_queue(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> No
     ]
     agent.publish(QueueChanged(agent.waiting.listed))
     app.open_screen("queue")
+
+
+async def tidy(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """What of a context could go."""
+    found = [
+        DeadWeight(("m1", "m2"), "read src/greeting/日本語.py, read tests/test_greeting.py", READ_AGAIN, 12_400),
+        DeadWeight(("m3", "m4"), "bash python -m pytest -q", FIXED, 3_100),
+        DeadWeight(("m5", "m6"), "todo", TODO, 240),
+    ]
+    app.push_screen(TidyPicker(agent, found))
 
 
 async def retry(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
@@ -231,6 +243,7 @@ STATES = {
     "start": start,
     "failed": failed,
     "failed-queue": failed_queue,
+    "tidy": tidy,
     "retry": retry,
     "compacting": compacting,
     "compacted": compacted,

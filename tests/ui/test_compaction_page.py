@@ -41,7 +41,7 @@ async def test_the_picture_stands_above_the_words_where_there_is_room(tmp_path: 
 def test_as_text_it_says_the_same() -> None:
     text = picture_text(PICTURE)
     assert text.splitlines()[0].startswith("before") and " 86.3k" in text
-    assert "▥ tool results 60k → 3k" in text and text.endswith(PICTURE.say)
+    assert "▒ tool results 60k → 3k" in text and text.endswith(PICTURE.say)
     assert picture_text(Picture("Nothing to compact: it is empty.")) == "Nothing to compact: it is empty."
     assert not changes_of(Picture(""))
 

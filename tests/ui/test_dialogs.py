@@ -21,7 +21,20 @@ from tests.support.scenes import SCENES, showcase_app, stage
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
 PICKERS = (
-    *("model", "theme", "resume", "rewind", "help", "palette", "history", "jobs", "cache", "thinking", "failed-queue"),
+    *(
+        "model",
+        "theme",
+        "resume",
+        "rewind",
+        "help",
+        "palette",
+        "history",
+        "jobs",
+        "cache",
+        "thinking",
+        "failed-queue",
+        "tidy",
+    ),
 )
 
 

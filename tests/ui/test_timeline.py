@@ -14,9 +14,11 @@ from agent_tui.context.timeline import Timeline, projected
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.models.usage import TokenUsage
 from agent_tui.ui.screens.timeline import (
+    AHEAD,
     BLOCKS,
     GHOST,
     LABEL,
+    LEFT,
     Course,
     Drawing,
     Scale,
@@ -74,7 +76,9 @@ def test_any_session_is_drawn_at_any_size(
     scale = scale_of(slots, limit, height)
     for slot in slots:
         # What a column is made of is never hidden by a word.
-        filled = -(-min(height * 8, scale.eighths(slot.total)) // 8)
+        eighths = min(height * 8, scale.eighths(slot.total))
+        ghost = patterns and slot.stack and slot.stack[0][0] in (AHEAD, LEFT)
+        filled = eighths // 8 if ghost else -(-eighths // 8)
         for y in range(height - filled, height):
             assert grid.lines[y][slot.x + LABEL][0] in COLUMN | set(BLOCKS), (y, slot)
     assert len(sparkline(made, width)) <= max(1, width)
@@ -109,6 +113,12 @@ def test_where_the_limit_is_far_off_the_columns_have_the_whole_height() -> None:
     assert not any(slot.turn for slot in slots), "nor is it drawn as near"
     lines = words(draw(made, slots, 87, 8, Drawing()).lines)  # type: ignore[arg-type]
     assert "limit 900k ↑" in lines[0] and "█" in lines[0]
+
+
+def test_what_is_written_and_not_sent_stands_on_the_next_request() -> None:
+    made = replace(course([20_000, 60_000]), draft=30_000)
+    (now,) = [slot for slot in slots_of(made, 80) if slot.column is made.now]
+    assert now.total == (made.now.total or 0) + 30_000 and now.stack[-1][1] == 30_000
 
 
 async def test_only_the_lines_that_changed_are_drawn_again() -> None:

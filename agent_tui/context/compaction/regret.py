@@ -85,7 +85,7 @@ def regrets(
             usd = None if prices is None else priced_call(prices, size, 0, 0).usd
             one.tokens += size
             one.usd = None if usd is None or one.usd is None else one.usd + usd
-            one.what.append(_words(name, arguments))
+            one.what.append(call_words(name, arguments))
     return found
 
 
@@ -150,7 +150,7 @@ def _shape(name: str, text: str) -> str:
     return _NUMBERS.sub("0", text) if name == "bash" else text
 
 
-def _words(name: str, arguments: Metadata) -> str:
+def call_words(name: str, arguments: Metadata) -> str:
     """``read src/app.py``: arguments are hostile text."""
     about = next(
         (str(arguments[key]) for key in ("path", "command", "pattern", "url", "query") if key in arguments), ""

@@ -9,7 +9,7 @@ consents so far did not reckon with, they count for what stays on the machine on
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +39,17 @@ def hosts_in(text: str) -> list[str]:
     """The hosts that a text names, in small letters, each once."""
     found = [match[1].lower() for pattern in (_URL_HOST, _BARE_HOST) for match in pattern.finditer(text)]
     return list(dict.fromkeys(host.removeprefix("www.") for host in found))
+
+
+def without_hosts(text: str, known: Container[str]) -> str:
+    """The text with all hosts but the ``known`` ones written so that it names them no more: ``hxxps://evil[.]io``."""
+
+    def disarmed(match: re.Match[str]) -> str:
+        if match[1].lower().removeprefix("www.") in known:
+            return match[0]
+        return re.sub("^http", "hxxp", match[0], flags=re.IGNORECASE).replace(".", "[.]")
+
+    return _BARE_HOST.sub(disarmed, _URL_HOST.sub(disarmed, text))
 
 
 class ProjectHosts:

@@ -95,6 +95,8 @@ class Screens(Part):
                 self._open_rewind(agent)
             case "picture":
                 self._open_picture(data)
+            case "tidy":
+                self._open_tidy(agent)
             case _:
                 assert_never(name)
 
@@ -106,6 +108,19 @@ class Screens(Part):
             picture = await compaction_picture(agent, which, time.time())
             if picture is not None:
                 self.app.push_screen(CompactionScreen(WOULD if which == PREVIEW else DONE, picture))
+
+        self._work(show)
+
+    def _open_tidy(self, agent: Agent) -> None:
+        from agent_tui.commands.tidy import dead_weight_in, drop_all
+        from agent_tui.ui.screens.tidy import Ticked, TidyPicker
+
+        async def drop(ticked: Ticked) -> None:
+            self._view.say("info", await drop_all(agent, ticked.found, later=ticked.later))
+
+        async def show() -> None:
+            found = await dead_weight_in(agent)
+            self.app.push_screen(TidyPicker(agent, found), lambda t: self._work(partial(drop, t)) if t else None)
 
         self._work(show)
 

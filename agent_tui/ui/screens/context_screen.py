@@ -106,7 +106,8 @@ class Travel:
         """Returns the steps with the one it is at marked; ``now`` is the session as it is."""
         usage, path = now.usage, self.path()
         last, ahead = self.timeline.now(usage, now.in_flight), projected(usage, now.in_flight)
-        return Course(self.timeline, path, last, ahead, usage.limit, self.at or NOW)
+        draft = 0 if usage.draft is None else usage.draft.tokens
+        return Course(self.timeline, path, last, ahead, usage.limit, self.at or NOW, draft)
 
 
 READY = 0.3

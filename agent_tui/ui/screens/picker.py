@@ -91,6 +91,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     """All there is to do then."""
     COLUMNS: ClassVar[bool] = False
     """Whether the rows have columns with names (``headings``)."""
+    SEARCH: ClassVar[type[Input]] = Input
     PREVIEW_LINES: ClassVar[int] = 0
     """Lines that are kept free for the preview, so that the dialog does not change its size while one looks around."""
 
@@ -178,7 +179,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
             frame.border_title = Content(self.TITLE_TEXT).plain
-            yield Input(self.first_search, placeholder=self.PLACEHOLDER, id="search", select_on_focus=False)
+            yield self.SEARCH(self.first_search, placeholder=self.PLACEHOLDER, id="search", select_on_focus=False)
             yield Static(Content(self.EMPTY), id="none")
             if self.COLUMNS:
                 yield Headings(self)

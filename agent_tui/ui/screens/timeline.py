@@ -42,7 +42,8 @@ AHEAD, LEFT = "ahead", "left"
 @dataclass(slots=True, frozen=True)
 class Course:
     """What is to be drawn: the steps, the next request, and how it goes on. ``marked`` is the number of the step that
-    is shown below; ``path`` the ids of the conversation's messages as it is now."""
+    is shown below; ``path`` the ids of the conversation's messages as it is now; ``draft`` the tokens of what is
+    written and not sent yet."""
 
     timeline: Timeline
     path: Container[str]
@@ -50,6 +51,7 @@ class Course:
     ahead: Sequence[int] = ()
     limit: int | None = None
     marked: int = NOW
+    draft: int = 0
 
 
 @dataclass(slots=True, frozen=True)
@@ -91,7 +93,9 @@ def slots_of(course: Course, width: int) -> list[Slot]:
             stack: Stack = ((LEFT, column.total or 0),) if column.left else column.stack
             if not stack and column.total:
                 stack = ((LEFT, column.total),)
-            slots.append(Slot(x, end - x, column.total or 0, stack, column))
+            draft = course.draft if column.number == NOW else 0
+            stack = (*stack, (AHEAD, draft)) if draft else stack
+            slots.append(Slot(x, end - x, (column.total or 0) + draft, stack, column))
         else:
             turn = (place - len(columns) + 1) * turns // ahead
             total = course.ahead[turn - 1]
@@ -295,6 +299,8 @@ def _column(grid: Grid, slot: Slot, scale: Scale, height: int, how: Drawing, mar
         if how.patterns and (back is not None or char == BLOCKS[-1]):
             front, back = most_of(found, row), None
             char = pattern_of(front)
+        elif how.patterns and front in (AHEAD, LEFT):
+            char = GHOST if char in BLOCKS[EIGHTHS // 2 :] else " "
         behind = color_of(back) if back is not None else "panel" if marked and not how.patterns else None
         grid.put(slot.x + LABEL, y, char * slot.width, (color_of(front), behind, False))
         for x in (slot.x + LABEL - 1, slot.x + LABEL + slot.width):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
+from agent_tui.commands import registry
+from agent_tui.commands.edits import NotFoldedError, edited
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.calls import next_call
 from agent_tui.errors import AgentError
-from agent_tui.models.events import Notice, StepEnded
+from agent_tui.models.events import CompactionEnded, Notice, SessionChanged, StepEnded
 from agent_tui.models.messages import SummaryPart, recall_id
+from agent_tui.providers.request import build_call
 from tests.engine.compaction.test_warm_summary import summaries, talked
 from tests.engine.session.test_edits import body, sent
 from tests.support.agents import parts_for, running, say
@@ -53,6 +58,24 @@ async def test_a_fold_is_told_before_done_and_undone_byte_for_byte_also_after_a_
         await agent.edits.undo()
         assert body(agent).startswith(before[:-1])
         assert not any(isinstance(s.message.parts[0], SummaryPart) for s in agent.conversation.view())
+
+
+@pytest.mark.parametrize("name", ["anthropic", "responses"])
+async def test_the_next_request_is_the_same_to_the_byte_after_a_fold_and_its_undo(tmp_path: Path, name: str) -> None:
+    async with talked(tmp_path, name) as (agent, seen, _):
+
+        def wire() -> str:
+            call = next_call(agent.runtime, agent.context.usage())
+            call.decide()
+            return json.dumps(build_call(call.request, call.info).kwargs, default=str)
+
+        path, before, usage = agent.conversation.path, wire(), agent.context.usage()
+        await agent.edits.fold(path[4].id, path[20].id)
+        assert wire() != before
+        await agent.edits.undo()
+        assert wire() == before
+        assert (agent.context.usage().total, agent.context.usage().rows) == (usage.total, usage.rows)
+        assert seen.of(SessionChanged)[-1].reload
 
 
 async def test_a_fold_in_a_running_turn_waits_for_the_end_of_its_step(tmp_path: Path) -> None:
@@ -104,6 +127,22 @@ async def test_a_budget_binds_a_fold_as_any_call(tmp_path: Path) -> None:
         before, path = body(agent), agent.conversation.path
         line = await agent.edits.fold(path[0].id, path[-1].id)
         assert "failed" in line and body(agent) == before
+        with pytest.raises(NotFoldedError, match="Fold failed"):
+            await edited(agent, "fold", [f"{recall_id(path[0].id)}..{recall_id(path[-1].id)}"])
+
+
+async def test_in_words_the_price_is_said_before_it_is_done(tmp_path: Path) -> None:
+    async with world(tmp_path) as (agent, seen):
+        await talk(agent)
+        path, before = agent.conversation.path, body(agent)
+        line = f"/context fold {recall_id(path[0].id)}..{recall_id(path[7].id)}"
+        told = await registry.run(agent, line)
+        assert isinstance(told, registry.Text) and told.text.startswith("Folds ") and told.then == f"{line} --yes"
+        assert body(agent) == before
+        assert isinstance(await registry.run(agent, told.then), registry.Nothing)
+        assert seen.of(CompactionEnded)[-1].text.startswith("Folded ") and body(agent) != before
+        await registry.run(agent, "/context undo")
+        assert body(agent) == before
 
 
 @pytest.mark.parametrize("name", ["anthropic", "responses", "gemini"])

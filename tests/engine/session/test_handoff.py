@@ -7,8 +7,10 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from agent_tui.commands.mentions import attachment, mentions, unnamed
+from agent_tui.commands.mentions import _existing, attachment, mentions, unnamed
 from agent_tui.commands.registry import Text, run
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
@@ -169,7 +171,7 @@ async def test_a_session_that_was_left_before_its_brief_was_sent_is_not_named(tm
         ("read @notes.md and @gone.md", "read notes.md and @gone.md"),
         ("ask @server:thing", "ask server:thing"),
         ("mail me@example.com, see https://evil.io/x?q=1", "mail me@example.com, see hxxps://evil[.]io/x?q=1"),
-        ("or www.Evil.dev and http://localhost:80/", "or evil[.]dev and hxxp://localhost:80/"),
+        ("or www.Evil.dev and http://localhost:80/", "or www[.]Evil[.]dev and hxxp://localhost:80/"),
         ("see https://known.dev/a", "see https://known.dev/a"),
     ],
 )
@@ -180,3 +182,33 @@ def test_what_a_model_wrote_names_no_file_and_no_host(tmp_path: Path, text: str,
     assert made == said
     assert set(hosts_in(made)) <= {"known.dev"}
     assert all(not (tmp_path / mention.path).exists() for mention in mentions(made))
+
+
+HOSTS = ["https://", "http://", "HTTP://", "www.", "evil", ".io", "evil.io", "known.dev", "EVIL.IO", "10.0.0.1", ":80"]
+MENTIONS = [
+    "@",
+    "notes.md",
+    "@notes.md",
+    '@"notes.md"',
+    "@server:",
+    "me@",
+    "/x",
+    "?q=",
+    " ",
+    "\n",
+    "-",
+    ".",
+    "`",
+    "(",
+    "hxxp",
+]
+PIECES = st.sampled_from([*HOSTS, *MENTIONS])
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_whatever_a_model_wrote_names_no_file_and_no_host(tmp_path: Path, text: str) -> None:
+    (tmp_path / "notes.md").touch()
+    made = unnamed(text, "see known.dev", tmp_path)
+    assert set(hosts_in(made)) <= {"known.dev"}, made
+    assert not [mention for mention in mentions(made) if _existing(mention.path, tmp_path)], made

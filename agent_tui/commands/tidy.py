@@ -1,0 +1,90 @@
+"""Dead weight in the context: what there is of it, in words, and dropped by number."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from agent_tui.commands.context import LATER
+from agent_tui.commands.registry import CommandResult, OpenScreen, Text, command
+from agent_tui.context.compaction.plan import message_tokens
+from agent_tui.errors import ConfigError
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import plural, tokens
+
+if TYPE_CHECKING:
+    from agent_tui.context.tidy import DeadWeight
+    from agent_tui.engine.agent import Agent
+
+NOTHING = "Nothing to tidy: everything that is sent may still be needed."
+SHOWN = 120
+MOST_NAMED = 5
+"""Calls that are named of what was dropped."""
+
+
+def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
+    return (("drop ", "drops these, by the numbers of the list"), ("all", "drops everything in the list"))
+
+
+@command("tidy", args="[drop N … | all]", choices=_choices)
+async def tidy(agent: Agent, args: str) -> CommandResult:
+    """Lists what of the context is dead weight; you tick what to drop.
+
+    Found without a model: files that were read again later, older todo lists, attempts that failed and worked later,
+    results that came again, and large ones that nobody mentioned since. tidy drop 1 3 drops by the numbers of the list
+    (plain mode says it), tidy all everything; with --later once that costs nothing. /context undo takes it back.
+    """
+    what, *numbers = [word for word in args.split() if word != LATER] or [""]
+    if what not in ("", "drop", "all") or bool(numbers) != (what == "drop"):
+        return Text("/tidy takes nothing, drop with numbers of the list, or all.", error=True)
+    found = await dead_weight_in(agent)
+    if not found:
+        return Text(NOTHING)
+    if not what:
+        return OpenScreen("tidy")
+    ticked = found if what == "all" else _numbered(found, numbers)
+    return Text(await drop_all(agent, ticked, later=LATER in args.split()))
+
+
+async def dead_weight_in(agent: Agent) -> list[DeadWeight]:
+    """What of the conversation could go, the largest first."""
+    from agent_tui.context.tidy import dead_weight
+
+    conversation = agent.conversation
+    state, sizes = conversation.info.state, message_tokens(agent.context.usage())
+    kept = frozenset((*state.pinned_messages, *state.drops_waiting))
+    return await asyncio.to_thread(dead_weight, list(conversation.path), list(conversation.view()), sizes, kept)
+
+
+def ids_of(ticked: Iterable[DeadWeight]) -> list[str]:
+    return [message_id for one in ticked for message_id in one.message_ids]
+
+
+async def drop_all(agent: Agent, ticked: Sequence[DeadWeight], *, later: bool = False) -> str:
+    """Drops these; returns the line for the user, which names them. Raises AgentError."""
+    said = await agent.edits.drop(ids_of(ticked), later=later)
+    named = [one_line(one.what, SHOWN) for one in ticked[:MOST_NAMED]]
+    more = [f"{len(ticked) - MOST_NAMED:,} more"] if len(ticked) > MOST_NAMED else []
+    return f"{said} Calls: {'; '.join([*named, *more])}. /context undo takes it back."
+
+
+def tidy_lines(agent: Agent, found: Sequence[DeadWeight]) -> list[str]:
+    """The list as plain mode says it, with what dropping all of it would bring and cost."""
+    if not found:
+        return [NOTHING]
+    lines = [
+        f"{number}. {one_line(one.what, SHOWN)}: {tokens(one.tokens, True)} tokens, {one.why}"
+        for number, one in enumerate(found, 1)
+    ]
+    ways = f"/tidy drop 1 drops the first, /tidy all everything; {LATER} behind it waits until that costs nothing."
+    return [f"{plural(len(found), 'call')} could go:", *lines, agent.edits.plan(ids_of(found)).line, ways]
+
+
+def _numbered(found: Sequence[DeadWeight], words: Sequence[str]) -> list[DeadWeight]:
+    chosen: list[DeadWeight] = []
+    for word in dict.fromkeys(words):
+        if not (word.isdecimal() and len(word) < 6 and 1 <= int(word) <= len(found)):
+            raise ConfigError(f"{one_line(word, 20)} is no number of the list: it has 1 to {len(found)}.")
+        chosen.append(found[int(word) - 1])
+    return chosen
