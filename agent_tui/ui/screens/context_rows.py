@@ -70,13 +70,8 @@ def columns(width: int, compared: bool, shares: bool = True) -> Columns:
 def headings(cells: Columns) -> str:
     """The names of the columns, above them. What was cached is of the last request; the price is without any cache."""
     line = f"{'':<{cells.label + cells.known}}{'tokens':>{TOKENS}}"
-    named = {
-        "change": cells.change,
-        "share": cells.share,
-        " ": cells.bar,
-        "cached last": cells.cached,
-        "full price": cells.cost,
-    }
+    named = {"change": cells.change, "share": cells.share, " ": cells.bar}
+    named |= {"cached last": cells.cached, "full price": cells.cost}
     return (line + "".join(name.rjust(size) for name, size in named.items() if size)).rstrip()
 
 
