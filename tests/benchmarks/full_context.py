@@ -1,30 +1,41 @@
 """Hundreds of turns at full context against providers that count truly.
 
 python -m tests.benchmarks.full_context [--models claude-4.6,vllm] [--windows 8192,32768] [--turns 200] [--json]
-    [--vocabulary qwen] [--names some-model,llama-3.3-70b] [--mixed 4]
+    [--vocabulary qwen] [--names some-model,llama-3.3-70b] [--mixed 4] [--other llama-3.3-70b] [--record FILE]
 
 ``--mixed``: restarts, kills, switched models, edited memory files, pinned documents, undone compactions, refusals, bad
 reports and a window that shrinks, one of them every so many turns, and texts of every kind; there each automatic
 compaction is checked by having the server count the request, and requests that were refused for their size are steps.
 
-All events mixed, real vocabularies (``--models vllm --mixed 4 --turns 60``, seed 1, one build of 2026-11-23, 20 runs,
-2,787 steps, on a busy machine): error at 95 % in percent of the window, percent of the steps in which the
-interval held, and its ± in tokens on average. Qwen, DeepSeek and Llama 3 under their names, Tekken as mistral-small,
-Claude 2's, which no family has, under a name that says nothing. "-": not run. The model that is switched to is called
-llama-3.3-70b and counts with cl100k, so its name tells another vocabulary than it has.
+All events mixed, real vocabularies (``--models vllm --mixed 4 --turns 60``, 2026-11-23, on a busy machine): error at
+95 % in percent of the window, percent of the steps in which the interval held, and its ± in tokens on average, of the
+session's own model. Qwen, DeepSeek and Llama 3 under their names, Tekken as mistral-small, Claude 2's, which no family
+has, under a name that says nothing. Seed 1, which the numbers were chosen by (before other languages were held to be
+less sure), and at 200 000 seed 2, which nothing was. "-": not run.
 
-                        8 192             32 768            128 000            200 000          1 000 000
-Qwen         1.21  93.5    61   0.46  96.4   134   0.59  92.9   522   0.55  92.0   637   0.81  91.4  5278
-Tekken       0.80  95.7    67   1.36  94.3   200                  -   0.65  92.0   765   0.62  92.1  3621
-DeepSeek     1.33  95.7    60   1.38  94.2   246                  -   0.66  90.8   921                  -
-Llama 3      0.84  95.7    57   0.53  94.2   131                  -   0.71  90.6   650   0.36  88.7  3414
-Claude 2     2.16  94.9    98   3.17  90.9   349                  -   1.43  91.3  1907   1.93  89.4 10529
+                        8 192             32 768            128 000            200 000
+Qwen         0.78  94.3    44   0.51  95.9    90   0.43  92.7   344   0.27  93.8   504
+Tekken       0.68  96.7    43   0.54  95.9   117                  -                  -
+DeepSeek     1.12  96.0    54   0.58  95.1   125   0.32  94.4   572   0.40  96.1   910
+Llama 3      0.45  94.5    35   0.71  91.3    88   0.14  93.5   162                  -
+Claude 2     0.88  95.9    77   1.60  94.3   212   1.14  93.5   725                  -
 
-No turn was dead or failed, no compaction needless, no request invalid, no input refused but where the server had been
-started anew with less. Missed: the goal of 1 % with an unknown vocabulary and, at 32 768 and below, with some known
-ones; intervals held in fewer than 93 % of the steps from 128 000 on, and 25 of 476 compactions began outside theirs.
-Three true reports were doubted (200 000). 24 states of one run (Claude 2, a million) had rows scaled to fit, and
-said so. 10 requests went out with counts that had not been shown yet, which is mended since.
+The build before, of the same day, all legs in one figure and the other model under a false name: 1.21, 0.80, 1.33,
+0.84, 2.16 at 8 192, 0.46, 1.36, 1.38, 0.53, 3.17 at 32 768; the interval held in 88.7-92.9 % from 128 000 on. What it
+was: the answer's text that makes reasoning which nobody counted is now in the same factors as all texts (every second
+interval after such an answer missed); what wraps answers and calls is unsure (narrower by a fifth, because small misses
+had widened all others); results that stay behind a summary keep what was measured of them; other languages; results
+beside an answer whose report was not believed.
+
+The other model, asked in 15 to 23 steps of a run, is cl100k as gpt-4-turbo, which tells that, and does not think: 0.2-
+0.7 % from 32 768 on (Tekken's run 0.9), 2.7-3.5 % at 8 192, which is its first request, where all is an estimate; the
+interval held in 93.3-100 %. Under a false name (``--other llama-3.3-70b``, 128 000 and more, an earlier build) in
+71-81 %.
+
+No turn was dead or failed, no row scaled, no request invalid, no true report doubted; 21 of 429 automatic compactions
+began outside their interval, two were needless and two inputs refused, all at 8 192. Missed: the goal of 1 % with
+DeepSeek at 8 192 and with an unknown vocabulary from 32 768 on; Llama 3 at 32 768 and Qwen at 128 000 held in fewer
+than 93 % (texts in Hindi, Hebrew and Greek, which is mended since). 1 000 000 was not run again.
 
 Without events, counting like o200k (an earlier build, 2026-11-22, not repeated; all seven models at 8 192, 32 768 and
 200 000 tokens, 200 turns, 10 185 steps, 20 minutes): error at 95 % 29-68 / 33-65 / 94-126 tokens (at most 0.83 % of the

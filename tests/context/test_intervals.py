@@ -14,7 +14,7 @@ from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import family_of
-from agent_tui.models.messages import Message, SummaryPart
+from agent_tui.models.messages import Message, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Limits, TokenUsage
@@ -93,6 +93,22 @@ def test_what_was_measured_before_a_compaction_is_not_estimated_again(lied: bool
     step.growth = None
     again = conversation.usage()
     assert (usage.total - again.total == 300) is not lied and (usage.spread < again.spread) is not lied
+
+
+def test_a_result_beside_reasoning_of_a_report_that_is_not_believed_is_not_measured_by_the_next_one() -> None:
+    spreads: list[int] = []
+    for thought in (0, 3_000):
+        conversation = measured(DEEPSEEK)
+        conversation.say()
+        usage = TokenUsage(5_060, thought + 60, source="estimated", reasoning_source="estimated")
+        conversation.answer(usage, calls=("c1",), reasoning=ReasoningPart("so " * 9) if thought else None)
+        result = conversation.result("c1", raw=900)
+        conversation.answer(TokenUsage(6_100, 50))
+        conversation.say()
+        conversation.answer(TokenUsage(6_200, 50))
+        conversation.records.append(CompactionRecord("p", "op", "prune", [result.id]))
+        spreads.append(conversation.usage().spread)
+    assert spreads[1] > spreads[0] + 1_000
 
 
 def test_reasoning_that_nobody_counted_is_as_unsure_as_what_the_text_leaves_of_the_output() -> None:

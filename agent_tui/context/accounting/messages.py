@@ -4,7 +4,7 @@ them is no longer sent."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from agent_tui.context.accounting.fixed import Reading, fixed_delta, measured_change
 from agent_tui.context.accounting.inputs import Ground, counted_at, end_of
@@ -370,7 +370,7 @@ def _add_between(ground: Ground, measured: Measured, before: Step, step: Step, r
             if now.key != group[-1].key:
                 today[message_id] = now, now.corrected(ground.coarse)
         else:
-            group.append(weigh(ground, i))
+            group.append(_unmeasured(ground, weigh(ground, i)))
     if group:
         fits = value >= len(group)
         cost = value if fits else None
@@ -381,6 +381,18 @@ def _add_between(ground: Ground, measured: Measured, before: Step, step: Step, r
     else:
         tally.misfit += value
     tally.end = max(tally.end, end)
+
+
+def _unmeasured(ground: Ground, weighed: Weighed) -> Weighed:
+    """The same with its reasoning as unsure as it is long: between two reports stands only an answer whose own was not
+    believed, and what the next one had of its reasoning is not known."""
+    message = weighed.message
+    tokens = reasoning_of(ground, message)[0] if message.role == "assistant" else 0
+    if not tokens:
+        return weighed
+    content = weighed.content.copy()
+    content.rough += tokens**2
+    return replace(weighed, content=content)
 
 
 def _difference(ground: Ground, measured: Measured, before: Step, step: Step, user: bool) -> tuple[int, bool]:
