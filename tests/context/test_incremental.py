@@ -80,7 +80,7 @@ class Session:
         self.running.clear()
 
 
-@settings(max_examples=examples(40, 300), deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=examples(20, 300), deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**32 - 1))
 def test_reuse_changes_nothing(seed: int) -> None:
     """A whole history is drawn from one number: it takes long ones for something to be kept, lost and found again."""

@@ -250,7 +250,7 @@ OPERATION = st.one_of(
 
 @pytest.mark.slow
 @settings(
-    max_examples=examples(20, 150),
+    max_examples=examples(10, 150),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
 )

@@ -47,7 +47,7 @@ async def live(life: Life, window: int, operations: list[tuple[object, ...]]) ->
 
 
 @settings(
-    max_examples=examples(25, 200),
+    max_examples=examples(12, 200),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
 )
