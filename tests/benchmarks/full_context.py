@@ -21,11 +21,11 @@ Llama 3      0.45  94.5    35   0.71  91.3    88   0.14  93.5   162   0.30  92.5
 Claude 2     0.88  95.9    77   1.60  94.3   212   1.14  93.5   725   0.74  94.6  1559
 
 The build before, of the same day, all legs in one figure and the other model under a false name: 1.21, 0.80, 1.33,
-0.84, 2.16 at 8 192, 0.46, 1.36, 1.38, 0.53, 3.17 at 32 768; at 200 000 0.55, 0.65, 0.66, 0.71, 1.43, and there
-the interval held in 92.0, 92.0, 90.8, 90.6, 91.3 % at ± 637, 765, 921, 650, 1 907. What it was: the answer's text that makes reasoning which nobody counted is now in the same factors as all texts (every second
-interval after such an answer missed); what wraps answers and calls is unsure (narrower by a fifth, because small misses
-had widened all others); results that stay behind a summary keep what was measured of them; other languages; results
-beside an answer whose report was not believed.
+0.84, 2.16 at 8 192; 0.46, 1.36, 1.38, 0.53, 3.17 at 32 768; at 200 000 0.55, 0.65, 0.66, 0.71, 1.43, where the interval
+held in 92.0, 92.0, 90.8, 90.6, 91.3 % at ± 637, 765, 921, 650, 1 907. What it was: reasoning that nobody counted was
+as unsure as if other factors made it than the texts it is left of (every second interval after such an answer missed);
+what wraps answers and calls was sure (its small misses widened all others by a fifth); results that stay behind a
+summary were estimated anew; other languages, and results beside an answer whose report was not believed, were too sure.
 
 The other model, asked in 15 to 23 steps of a run, is cl100k as gpt-4-turbo, which tells that, and does not think: 0.2-
 0.7 % from 32 768 on (one run 0.9), 2.7-3.5 % at 8 192, which is its first request, where all is an estimate; the
