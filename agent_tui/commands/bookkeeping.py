@@ -138,7 +138,7 @@ def limit_terms(usage: ContextUsage) -> list[Term]:
     if usage.window is None or usage.limit is None or usage.reserve is None:
         return []
     away = usage.limit - usage.total
-    origin = f", {usage.window_origin}" if usage.window_origin else ""
+    origin = f" ({one_line(usage.window_origin, 60)})" if usage.window_origin else ""
     return [
         ("", usage.window, 0, f"window{origin}"),
         ("−", usage.reserve, 0, "kept for the answer"),
@@ -167,35 +167,14 @@ def receipt(report: ContextReport) -> str:
     how = [] if usage.calculation.last_input is not None else ["Nothing of it is measured yet: all is estimated."]
     blocks = [("How the number was made", [*column(terms(usage)), *how])]
     if limit := limit_terms(usage):
-        blocks.append(("The limit", [*column(limit), *_margins(usage)]))
+        blocks.append(("The limit", list(column(limit))))
     reason = why(usage) if usage.anchor_step is None else _decision(usage)
     blocks.append(("Why it compacts, or not", [one_line(reason, 2_000)] if usage.why else []))
-    blocks.append(("How well such numbers were met", list(_accuracy(usage))))
-    blocks.append(("The session so far", session_line(usage, report.records).split(" · ")))
+    blocks.append(("How well such numbers were met", accuracy_line(usage).split(" · ")))
+    blocks.append(("The session so far", [session_line(usage, report.records)]))
     blocks.append(("Does it add up?", [proof] if holds or not usage.misfit else [proof, f"The rows were {SCALED}."]))
     blocks += [(entry.name, [entry.text]) for entry in _warnings(report)]
     return "\n\n".join("\n".join([f"# {name}", *lines]) for name, lines in blocks if lines)
-
-
-def _margins(usage: ContextUsage) -> Iterator[str]:
-    if usage.margin:
-        yield f"{usage.margin:,} more are kept free, for the ± of the next input."
-    if usage.max_input:
-        yield f"The model takes {usage.max_input:,} tokens of input at most."
-
-
-def _accuracy(usage: ContextUsage) -> Iterator[str]:
-    a = usage.accuracy
-    if not a.calls:
-        yield "No call to compare with yet."
-    elif a.last_error_percent is not None:
-        count = f" ({a.last_error_tokens:+,} tokens)".replace("-", "−") if a.last_error_tokens is not None else ""
-        yield f"The last call was off by {percent(a.last_error_percent, signed=True)}{count}."
-    if a.calls:
-        yield f"The median over {plural(a.calls, 'call')} is {percent(a.median_error_percent)}."
-    if a.intervals:
-        yield f"The ± held in {a.inside:,} of {plural(a.intervals, 'call')}."
-    yield f"Estimates are multiplied by {factor(a.ratio)}, as the reports so far teach."
 
 
 def adds_up(usage: ContextUsage) -> bool:
@@ -271,14 +250,8 @@ def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, boo
 def report_text(report: ContextReport, course: Sequence[str] = ()) -> str:
     """All numbers of the context screen as plain text; ``course`` says how the session came there."""
     usage, shares = report.usage, report.shares
-    lines = [
-        report.in_words(),
-        *course,
-        report.facts(),
-        *report.changes(),
-        "",
-        f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip(),
-    ]
+    lines = [report.in_words(), *course, report.facts(), *report.changes(), ""]
+    lines.append(f"{'':<44} {'tokens':>12} {'of window':>10}")
     for row in sorted(report.rows(), key=lambda row: -row.row.tokens):
         if shown(row.row):
             lines += _lines(row)

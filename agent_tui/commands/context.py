@@ -273,20 +273,9 @@ def rows_text(agent: Agent, most: int | None = CHILDREN) -> str:
     """All rows as numbered sentences, the sum that proves them, and the newest messages (None: all) with their ids."""
     report = replace(ContextReport.compared(agent), read_only="")
     messages = message_lines(agent, report.usage, most)
-    return "\n".join(
-        [
-            report.in_words(),
-            *course_text(agent),
-            report.facts(),
-            *report.changes(),
-            "",
-            *_row_sentences(report),
-            *dropped_lines(agent),
-            "",
-            *_proof_sentences(report),
-            *(["", *messages] if messages else []),
-        ]
-    )
+    told = [report.in_words(), *course_text(agent), report.facts(), *report.changes()]
+    rows = [*_row_sentences(report), *dropped_lines(agent)]
+    return "\n".join([*told, "", *rows, "", *_proof_sentences(report), *(["", *messages] if messages else [])])
 
 
 def _row_sentences(report: ContextReport) -> Iterator[str]:

@@ -104,12 +104,17 @@ def message_lines(agent: Agent, usage: ContextUsage, most: int | None = None) ->
     return lines
 
 
-def _message(message: Message, size: int) -> str:
+def message_words(message: Message) -> str:
+    """Returns the words that tell which message it is."""
     result, calls = message.tool_result, " ".join(call.name for call in message.tool_calls)
-    who = {"user": "you", "assistant": "model", "tool": "tool"}[message.role]
     words = f"result of {result.name}" if result is not None else message.text or f"calls {calls}"
-    if any(part.type == "summary" for part in message.parts):
-        who, words = "summary", summary_text(message)
+    return one_line(summary_text(message) if any(part.type == "summary" for part in message.parts) else words, 200)
+
+
+def _message(message: Message, size: int) -> str:
+    words = message_words(message)
+    who = {"user": "you", "assistant": "model", "tool": "tool"}[message.role]
+    who = "summary" if any(part.type == "summary" for part in message.parts) else who
     return f"  {recall_id(message.id)} {who}: {one_line(words, SHOWN)}: {tokens(size, True, full=True)} tokens"
 
 

@@ -47,7 +47,9 @@ def past_report(view: PastView, now: ContextReport) -> ContextReport:
     """The report of that moment; ``now`` is that of the session as it is."""
     moment, said = view.moment, honesty(view.moment)
     after = tuple(filter(None, (outcome(moment), since(view))))
-    then = replace(now, title=title(view, now.now), before=None, in_flight=0, read_only="", records=moment.records)
+    then = replace(
+        now, title=title(view, now.now), before=None, in_flight=0, read_only="", dropped=(), records=moment.records
+    )
     if moment.usage is None:
         nothing = replace(now.usage, rows=[], window=None)
         return replace(then, usage=nothing, records=(), told=after, problem=said)

@@ -34,6 +34,7 @@ from agent_tui.text.numbers import (
 if TYPE_CHECKING:
     from agent_tui.context.compaction.regret import Regret
     from agent_tui.engine.agent import Agent
+    from agent_tui.engine.edits import Dropped
     from agent_tui.models.events import ContextChanged
 
 
@@ -92,6 +93,8 @@ class ContextReport:
     """The time (seconds since the epoch) that ages are counted from."""
     read_only: str = ""
     """Why nothing can be sent; empty where it can."""
+    dropped: Sequence[Dropped] = ()
+    """What the user dropped, or has wait for that."""
 
     @classmethod
     def compared(cls, agent: Agent) -> ContextReport:
@@ -114,50 +117,38 @@ class ContextReport:
             prices=info.prices if info is not None else None,
             now=now,
             read_only=OPEN_ELSEWHERE if conversation.read_only else "",
+            dropped=agent.edits.dropped(),
         )
 
     def in_words(self) -> str:
         """``21.4k of 60k used. Tool results are 88 % of it. Compaction in 30.6k, about 4 turns.`` Without the answer
         under way."""
-        return " ".join(replace(self, in_flight=0).sentences())
-
-    def sentences(self) -> list[str]:
-        """Returns sentences on how full it is, what takes most, and when it compacts."""
-        usage, in_flight = self.usage, self.in_flight
-        rough = usage.approximate or in_flight > 0
-        used = tokens(usage.total + in_flight, True)
-        if not in_flight:
-            used = interval(usage.total, usage.spread, rough)
+        usage = self.usage
+        rough = usage.approximate
+        used = interval(usage.total, usage.spread, rough)
         of = f" of {tokens(usage.window, False)} used." if usage.window else " used, of an unknown window."
         said = [used + of]
         largest = max(_kinds(usage), key=lambda row: row.tokens, default=None)
         if largest is not None and largest.tokens > 0 and usage.total > 0:
             mark = "~" if rough or estimated(largest) else ""
             said.append(f"{_subject(largest)} {mark}{whole_percent(largest.tokens, usage.total)} of it.")
-        said.append(_compaction(usage, in_flight, rough))
-        return said
+        return " ".join([*said, _compaction(usage, rough)])
 
-    def facts(self) -> str:
+    def facts(self, glance: str | None = None) -> str:
         """Returns the other facts to know at a glance: the model, the share of the window, how the number was made, and
-        what the next request is expected to cost. That is left out of a step of the past, which was made: what came of
-        it is known."""
-        usage, in_flight = self.usage, self.in_flight
-        rough, total = usage.approximate or in_flight > 0, usage.total + in_flight
+        what the next request is expected to cost. That is left out of a step of the past, which was made. Where the
+        share is told already, ``glance`` is what is to be said of the cost."""
+        usage, expected = self.usage, expectation(self.usage, self.prices) if glance is None else glance
         parts = [one_line(usage.model, 60)]
-        if usage.window:
-            parts.append(f"{share_in(total, usage.window, rough)} of the window")
-        else:
+        if not usage.window:
             parts.append("set context_window for this model")
+        elif glance is None:
+            parts.append(f"{share_in(usage.total, usage.window, usage.approximate)} of the window")
         parts.append(basis_text(usage))
-        if in_flight:
-            parts.append(f"{tokens(in_flight, True)} in flight")
-        if usage.pending:
-            parts.append("still counting…")
-        if usage.window_origin.startswith("learned"):
-            parts.append(f"window {usage.window_origin}")
-        if not self.title and (expected := expectation(usage, self.prices)):
-            parts.append(expected)
-        return " · ".join(parts)
+        parts += [] if glance is None or not self.in_flight else [f"{tokens(self.in_flight, True)} in flight"]
+        parts += ["still counting…"] if usage.pending else []
+        parts += [f"window {usage.window_origin}"] if usage.window_origin.startswith("learned") else []
+        return " · ".join(parts + ([expected] if expected and not self.title else []))
 
     def changes(self) -> list[str]:
         """A line with what changed most since the step before; none where that is not known."""
@@ -322,10 +313,10 @@ def _subject(row: ContextRow) -> str:
     return kind.subject if kind is not None and kind.subject else f"{one_line(row.label, 40)} is"
 
 
-def _compaction(usage: ContextUsage, in_flight: int, rough: bool) -> str:
+def _compaction(usage: ContextUsage, rough: bool) -> str:
     if usage.limit is None or usage.free is None:
         return "It is never compacted by itself."
-    over = usage.total + in_flight - usage.limit
+    over = usage.total - usage.limit
     if over >= 0:
         end = "compaction is next" if usage.would_compact else usage.held or "compaction is next"
         return f"{f'{tokens(over, rough)} over' if over else 'At'} the limit: {end}."

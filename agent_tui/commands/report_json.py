@@ -16,6 +16,7 @@ from agent_tui.models.usage import cost_fields, counts_json
 
 if TYPE_CHECKING:
     from agent_tui.context.compaction.regret import Regret
+    from agent_tui.engine.edits import Dropped
 
 
 def context_json(report: ContextReport, path: Container[str] | None = None) -> dict[str, Any]:
@@ -60,6 +61,7 @@ def context_json(report: ContextReport, path: Container[str] | None = None) -> d
         "calculation_spreads": {f"{name}_tokens": value for name, value in to_dict(calculation.spreads).items()},
         "shares": None if shares is None else {name: getattr(shares, name) / 10 for name in _SHARES},
         "rows": _rows(report),
+        "dropped": [_dropped(each) for each in report.dropped],
         "accuracy": {
             "last_error_tokens": accuracy.last_error_tokens,
             "last_error_percent": accuracy.last_error_percent,
@@ -159,6 +161,12 @@ def _add_deltas(data: list[dict[str, Any]], now: Sequence[ContextRow], before: S
 
 
 _SHARES = ("total", "free", "reserve", "over")
+
+
+def _dropped(each: Dropped) -> dict[str, Any]:
+    """A message that the user dropped; ``waiting``: it is still sent, and goes once the cache is cold."""
+    message = each.message
+    return {"message_id": message.id, "role": message.role, "tokens": each.tokens, "waiting": each.waiting}
 
 
 def _rows(report: ContextReport) -> list[dict[str, Any]]:

@@ -195,6 +195,8 @@ class Edits:
             self._context.prefix.refresh()
         self._told()
         change = self._state.runtime.usage().total - before
+        if not change:
+            return "The edit is undone. Nothing of it was sent in any case: a summary stands for it."
         what = {"drop": "Dropped messages are back", "restore": "Restored messages are dropped again"}
         said = what.get(newest.kind, "The folded messages are back")
         more = "more" if change >= 0 else "less"
@@ -394,6 +396,8 @@ class Edits:
                 done.set_exception(error)
 
     def _look_whether_cold(self, event: Event) -> None:
+        if self._state.conversation.read_only:
+            return
         if isinstance(event, TurnStarted | ContextChanged | CompactionEnded) and self._waiting_ids():
             compacted = isinstance(event, CompactionEnded) and event.outcome == "done"
             if compacted or self._cold():
@@ -404,11 +408,11 @@ class Edits:
         try:
             self._forget_waiting(ids)
             line = self._drop(ids)
-        except StoreError as error:
-            log.warning("Dropped later: %s", error)
-            self._state.conversation.keep_state(state)
-            return
         except AgentError as error:
+            if isinstance(error, StoreError) or self._state.run.in_turn:
+                log.warning("Dropped later: %s", error)
+                self._state.conversation.keep_state(state)
+                return
             line = str(error)
         self._state.events.publish(Notice("info", line, "dropped"))
 

@@ -22,6 +22,7 @@ from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.past import History, Session
 from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
+from agent_tui.engine.edits import Dropped, EditPlan, Edits
 from agent_tui.engine.models import EffortChoice
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage, Draft
@@ -96,6 +97,7 @@ class FakeAgent(Agent):
     store: FakeStore
     conversation: FakeConversation
     context: FakeContext
+    edits: FakeEdits
     turns: FakeTurns
     waiting: FakeWaiting
     branches: FakeBranches
@@ -118,6 +120,7 @@ class FakeAgent(Agent):
         self.conversation = FakeConversation(home, messages)
         self.context = FakeContext(self)
         self.pins = FakePins(self)
+        self.edits = FakeEdits(self)
         self.turns = FakeTurns(self)
         self.waiting = FakeWaiting(self)
         self.draft = FakeDraft()
@@ -255,6 +258,47 @@ class FakePins(Pins):
 
     def price(self, size: int) -> str:
         return ""
+
+
+class FakeEdits(Edits):
+    """Says what it was asked; ``gone`` is what is dropped."""
+
+    def __init__(self, agent: FakeAgent) -> None:
+        self._agent = agent
+        self.gone: list[Dropped] = []
+        self.refused = ""
+        self.done = asyncio.Event()
+        self.done.set()
+
+    def plan(self, ids: Sequence[str]) -> EditPlan:
+        if self.refused:
+            raise AgentError(self.refused)
+        self._agent.calls.append(("plan", list(ids)))
+        return EditPlan(tuple(ids), 1_200, 0, 0, 0, None, None, f"Drops {len(ids)} messages.")
+
+    async def plan_fold(self, first: str, last: str, focus: str = "") -> EditPlan:
+        self._agent.calls.append(("plan_fold", (first, last)))
+        return EditPlan((first, last), 1_200, 0, 0, 0, None, None, f"Folds {first} to {last}.")
+
+    async def drop(self, ids: Sequence[str], *, later: bool = False) -> str:
+        await self.done.wait()
+        self._agent.calls.append(("drop", (list(ids), later)))
+        return "Dropped."
+
+    async def fold(self, first: str, last: str, focus: str = "") -> str:
+        self._agent.calls.append(("fold", (first, last)))
+        return "Folded."
+
+    async def restore(self, ids: Sequence[str]) -> str:
+        self._agent.calls.append(("restore", list(ids)))
+        return "Restored."
+
+    async def undo(self) -> str:
+        self._agent.calls.append(("undo_edit", None))
+        return "Taken back."
+
+    def dropped(self) -> list[Dropped]:
+        return self.gone
 
 
 class FakeTurns(Runner):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent_tui.context.past_reasons import pairs
 from agent_tui.models.context import ContextRow, ContextUsage
-from agent_tui.ui.screens.context_rows import Shown, flatten
+from agent_tui.ui.screens.context_lines import Shown, flatten
 from tests.support.usages import row, sample_usage
 
 RESULTS = 3

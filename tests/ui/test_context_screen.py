@@ -17,7 +17,7 @@ from agent_tui.models.messages import Message, SummaryPart, TextPart, ToolResult
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.ui.screens.context_head import bar_cells
-from agent_tui.ui.screens.context_rows import flatten
+from agent_tui.ui.screens.context_lines import flatten
 from agent_tui.ui.screens.context_screen import ContextScreen
 from agent_tui.ui.screens.context_view import Words
 from agent_tui.ui.screens.text import TextScreen

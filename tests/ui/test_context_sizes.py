@@ -14,7 +14,8 @@ from agent_tui.commands.bookkeeping import adds_up, column, entries, fold, limit
 from agent_tui.commands.report import ContextReport, with_answer
 from agent_tui.commands.report_json import context_json
 from agent_tui.models.context import Calculation, ContextUsage, Spreads
-from agent_tui.ui.screens.context_rows import Order, bar_of, flatten
+from agent_tui.ui.screens.context_lines import Order, flatten
+from agent_tui.ui.screens.context_rows import bar_of
 from tests.support.usages import row, sample_usage
 
 NUMBER = re.compile(r"^([+−= ]) +([\d,]+)(?: ± ([\d,]+))? +\S")

@@ -18,8 +18,9 @@ from agent_tui.models.context import Accuracy, Calculation, ContextUsage
 from agent_tui.models.rows import DRAWN_ROWS, FIXED_ROWS, MESSAGE_ROWS
 from agent_tui.models.usage import Prices
 from agent_tui.ui.screens.context_head import LEAST, fitting, headline, wrapped
-from agent_tui.ui.screens.context_rows import Columns, Shown, columns, headings
-from agent_tui.ui.screens.context_view import TALL, WIDE, ContextView, Words
+from agent_tui.ui.screens.context_lines import Shown
+from agent_tui.ui.screens.context_rows import Columns, columns, headings
+from agent_tui.ui.screens.context_view import TALL, ContextView, Words
 from agent_tui.ui.theme import load_themes
 from tests.support.app import shown
 from tests.support.usages import sample_usage
@@ -72,8 +73,8 @@ async def drawn(moment: ContextReport, size: tuple[int, int], theme: str = "agen
         app.view.rebuild()
         await pilot.pause()
         words, rows = app.view.query_one(Words), app.view.rows.region
-        place = "beside" if words.region.x >= rows.right else "below" if words.region.y >= rows.bottom else "over"
-        place = f"{place}, whole" if words.has_class("-beside") or words.has_class("-below") else place
+        place = "below" if words.region.y >= rows.bottom else "over"
+        place = f"{place}, whole" if words.has_class("-below") else place
         return Drawn(shown(app), app.view.rows.shown, app.view.rows.columns, place if words.display else "")
 
 
@@ -96,8 +97,7 @@ async def test_enough_rows_are_seen_and_no_word_is_cut(size: tuple[int, int], ch
         assert said.text.replace("  ", " ") in read
     assert not changed or moment.title in read
     assert "session $0.42" in read or "Session" in read
-    width, height = size
-    assert seen.place == ("beside, whole" if width >= WIDE else "below, whole" if height >= TALL else "below")
+    assert seen.place == ("below, whole" if size[1] >= TALL else "below")
 
 
 @pytest.mark.parametrize("size", [(80, 30), (119, 40), (100, 60)])

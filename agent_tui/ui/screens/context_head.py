@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rich.cells import cell_len, chop_cells
 
-from agent_tui.commands.report import ContextReport, basis_text, estimated, expectation
+from agent_tui.commands.report import ContextReport, estimated, expectation
 from agent_tui.models.context import ContextUsage, Draft
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.records import dataclass
@@ -189,25 +189,6 @@ def next_price(usage: ContextUsage) -> str:
     return f"next request{cost} {whole_percent(min(forecast.read, usage.total), usage.total)} cached"
 
 
-def facts(moment: ContextReport, priced: bool) -> str:
-    """What else there is to know at a glance: the model, how the number was made, and where it is not said above
-    (``priced``) what the next request is expected to cost."""
-    usage = moment.usage
-    parts = [one_line(usage.model, 60)]
-    parts += [] if usage.window else ["set context_window for this model"]
-    parts.append(basis_text(usage))
-    if moment.in_flight:
-        parts.append(f"{tokens(moment.in_flight, True)} in flight")
-    parts += ["still counting…"] if usage.pending else []
-    if usage.window_origin.startswith("learned"):
-        parts.append(f"window {usage.window_origin}")
-    short = "" if usage.forecast is None or usage.forecast.cold is not None else next_price(usage)
-    expected = short.replace(" ·", ",") or expectation(usage, moment.prices)
-    if not moment.title and expected and not (short and priced):
-        parts.append(expected)
-    return " · ".join(parts)
-
-
 class Head(Lines):
     """The headline; at its right what the next request costs."""
 
@@ -297,7 +278,10 @@ class Told(Lines):
         above = [*[("", "bar")] * bar, *[("", "gap")] * gap, *title]
         rest = len(above) + gap + 1
         shown = [(line, "told") for line in shortened(told, most_told - rest, width)]
-        shown += [(line, "facts") for line in fitting(facts(moment, priced), most - rest - len(shown), width)]
+        short = "" if moment.usage.forecast is None or moment.usage.forecast.cold else next_price(moment.usage)
+        expected = short.replace(" ·", ",") or expectation(moment.usage, moment.prices)
+        facts = moment.facts("" if short and priced else expected)
+        shown += [(line, "facts") for line in fitting(facts, most - rest - len(shown), width)]
         return self._set([*above, *shown, *[("", "gap")] * gap, ("", "headings")])
 
     def _set(self, words: list[tuple[str, str]]) -> int:

@@ -22,7 +22,8 @@ from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.compaction import DONE, WOULD, CompactionScreen
-from agent_tui.ui.screens.context_rows import Shown
+from agent_tui.ui.screens.context_edits import Answer, ContextEdits, Edit
+from agent_tui.ui.screens.context_lines import Shown
 from agent_tui.ui.screens.context_view import ContextView
 from agent_tui.ui.screens.timeline import Course, TimelineView
 
@@ -113,6 +114,15 @@ READY = 0.3
 """Seconds after opening: then the screen is drawn, and the step that ← shows is made ready."""
 
 
+NAMES = {"escape": "Esc", "question_mark": "?", "left": "←", "right": "→", "up": "↑", "down": "↓"}
+
+
+def shown_key(keys: str) -> str:
+    """Keys of a binding as people know them: ``Shift+←``, ``Esc q``."""
+    parts = ("+".join(NAMES.get(part, part) for part in key.split("+")) for key in keys.split(","))
+    return " ".join(key[:1].upper() + key[1:] if len(key) > 1 else key for key in parts)
+
+
 class ContextScreen(Guarded, Screen[None]):
     """Reads nothing but the calculator's answer; stays live, but at a step of the past that ← and → go to."""
 
@@ -126,12 +136,26 @@ class ContextScreen(Guarded, Screen[None]):
         Binding("shift+left", "go(-10)", "Ten steps back", show=False, priority=True),
         Binding("shift+right", "go(10)", "Ten steps on", show=False, priority=True),
         Binding("end", "now", "Back to now, or to the last row", show=False, priority=True),
+        Binding("d", "edit('drop')", "Drop what is marked, once its price was seen", show=False),
+        Binding("z", "edit('fold')", "Fold what is marked into a summary", show=False),
+        Binding("p", "edit('pin')", "Pin what is marked: no compaction loses its words; again: unpin", show=False),
+        Binding("r", "edit('restore')", "Restore a dropped message; so does d on it", show=False),
+        Binding("u", "edit('undo')", "Take the newest edit back", show=False),
+        Binding("d,z,enter,y", "answer('now')", "Where it is asked: do it", show=False, priority=True),
+        Binding(
+            "l",
+            "answer('later')",
+            "Where it is asked: drop it later, at no price",
+            show=False,
+            priority=True,
+        ),
+        Binding("escape,n", "answer('not')", "Where it is asked: leave it as it is", show=False, priority=True),
+        Binding("question_mark", "keys", "These keys", show=False),
         Binding("c", "cache", "What each call read from the cache", show=False),
         Binding("e", "export", "Export as JSON", show=False),
         Binding("x", "exact", "Count exactly", show=False),
         Binding("o", "order", "Order of what is open: by size, or by time", show=False),
         Binding("v", "preview", "Preview of a compaction", show=False),
-        Binding("p", "pin", "Pin the message of the row, or take that back", show=False),
         Binding("w", "why", "How the number was made, and why it compacts or not", show=False),
     ]
 
@@ -141,6 +165,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.now = time.time()
         self.travel = Travel(agent)
         self.view = ContextView(ContextReport.of(agent, now=self.now))
+        self.edits = ContextEdits(agent, self.view)
         self._drawn = False
         self.view.course = self.travel.course(self.view.moment)
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -236,6 +261,8 @@ class ContextScreen(Guarded, Screen[None]):
     # Keys
 
     def action_close(self) -> None:
+        if self.view.unmark():
+            return
         if self.travel.at is None:
             self.dismiss(None)
         else:
@@ -286,20 +313,20 @@ class ContextScreen(Guarded, Screen[None]):
         except AgentError as error:
             self.view.say(str(error))
 
-    def action_pin(self) -> None:
-        if self._is_past():
-            return
-        line = self.view.rows.shown[self.view.rows.cursor] if self.view.rows.shown else None
-        message = self.agent.pins.message(line.row.message_id) if line and line.row and line.row.message_id else None
-        if message is None:
-            self.view.say("Open a row of messages with Enter and go to one: p pins its words.")
-            return
-        from agent_tui.commands.context import toggle_pin
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The answers to a question are keys only while it is asked."""
+        return self.edits.asking if action == "answer" else True
 
-        try:
-            self.view.say(toggle_pin(self.agent, message))
-        except AgentError as error:
-            self.view.say(str(error))
+    def action_edit(self, name: Edit) -> None:
+        if not self._is_past():
+            self.edits.begin(name)
+
+    def action_answer(self, answer: Answer) -> None:
+        self.edits.answer(answer)
+
+    def action_keys(self) -> None:
+        bindings = [b for b in (*self.BINDINGS, *self.view.rows.BINDINGS) if isinstance(b, Binding)]
+        self._read("Keys", "\n".join(f"{shown_key(b.key):<13} {b.description}" for b in bindings))
 
     async def action_export(self) -> None:
         from agent_tui.commands.past_words import past_json

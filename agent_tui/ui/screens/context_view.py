@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
@@ -15,10 +14,12 @@ from textual.widget import Widget
 
 from agent_tui.commands.bookkeeping import Entry, Tone, fold, panel, receipt
 from agent_tui.commands.report import ContextReport
+from agent_tui.models.rows import MESSAGES
 from agent_tui.records import dataclass
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_head import Head, Told, wrapped
-from agent_tui.ui.screens.context_rows import ContextRows, Shown
+from agent_tui.ui.screens.context_lines import DROPPED, Shown
+from agent_tui.ui.screens.context_rows import ContextRows
 from agent_tui.ui.screens.timeline import Course, Drawing, TimelineView
 from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.drawn_lines import Lines
@@ -27,12 +28,8 @@ from agent_tui.ui.widgets.rows import RowList
 NAME = 13
 """Cells of the names where the words stand beside them."""
 
-WIDE = 120
-"""From so many columns on the bookkeeping stands beside the rows."""
 TALL = 30
-"""From so many lines on it stands below them; on lower screens it is one line of proof, limit and why."""
-FEW = 2
-"""So many words have no column of their own: they stand below."""
+"""From so many lines on the bookkeeping stands in full below the rows; on lower screens it is one line."""
 LOW = 10
 """Below so many lines there are only rows and keys."""
 LEAST_ROWS = 12
@@ -41,9 +38,6 @@ LEAST_SEEN = 10
 """The same below the timeline, which says most of it."""
 LEAST_PAST_ROWS = 8
 """The same for what is told of a step of the past: what was billed and what changed are what one goes there for."""
-SIDE = (40, 64)
-"""Cells that the column beside the rows has at least and at most."""
-
 TONES: dict[Tone, str] = {
     "plain": "foreground",
     "good": "success",
@@ -65,62 +59,23 @@ def below(entries: Sequence[Entry], width: int) -> list[Line]:
     ]
 
 
-def beside(entries: Sequence[Entry], width: int) -> list[Line]:
-    """The words below their names, for a narrow column."""
-    lines: list[Line] = []
-    for entry in entries:
-        lines += [("", "", "plain")] if lines else []
-        lines.append((entry.name, "", "plain"))
-        lines += [("", text, entry.tone) for text in wrapped(entry.text, width)]
-    return lines
-
-
-@dataclass(slots=True, frozen=True)
-class Placed:
-    """The lines of the bookkeeping in one of its places. ``side``: cells of the column beside the rows."""
-
-    where: Literal["beside", "below", "folded"]
-    lines: list[Line]
-    side: int = 0
-
-
-def place(entries: Sequence[Entry], fold: list[Line], width: int, height: int, room: int) -> Placed:
-    """The place on a screen of ``width`` × ``height`` with ``room`` lines for rows and it: where all is seen, else
-    folded."""
-    if width >= WIDE and len(entries) > FEW:
-        side = min(SIDE[1], max(SIDE[0], width * 3 // 10))
-        lines = beside(entries, side - 4)
-        if len(lines) <= room:
-            return Placed("beside", lines, side)
-    if height >= TALL:
-        lines = below(entries, width - 2)
-        if len(lines) + 2 + LEAST_ROWS <= room:
-            return Placed("below", lines)
-    return Placed("folded", fold if height >= LOW else [])
-
-
 class Words(Lines):
-    """Lines of the bookkeeping, beside or below the rows."""
+    """Lines of the bookkeeping below the rows."""
 
     DEFAULT_CSS = """
     Words { padding: 0 1; }
     Words.-below { border-top: solid $line; }
-    Words.-beside { border-left: solid $line; padding: 0 1 0 2; }
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[Line] = []
 
-    def show(self, placed: Placed) -> None:
-        """The lines of a place, as wide and as high as they are there."""
-        self.lines = placed.lines
-        self.set_class(placed.where == "beside", "-beside")
-        self.set_class(placed.where == "below", "-below")
-        self.set_height(len(self.lines) + (placed.where == "below"))
-        self.styles.width = placed.side or "100%"
-        if placed.side:
-            self.styles.height = "100%"
+    def show(self, lines: list[Line], ruled: bool) -> None:
+        """Other lines, with a rule above them where they are more than one fact."""
+        self.lines = lines
+        self.set_class(ruled, "-below")
+        self.set_height(len(lines) + ruled)
         self.refresh()
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
@@ -130,21 +85,32 @@ class Words(Lines):
         return [(name, paint("muted")), (text, paint(TONES[tone]))]
 
 
-KEYS = (
-    ("Enter", "open"),
-    ("←", "earlier"),
-    ("w", "why"),
-    ("p", "pin"),
-    ("v", "preview"),
-    ("c", "cache"),
-    ("o", "order"),
-    ("e", "export"),
-    ("x", "exact count"),
-)
-CLOSE = ("Esc", "close")
-PAST_KEYS = (("← →", "steps"), ("w", "changes"), ("Enter", "open"), ("e", "export"), ("Shift+← →", "ten steps"))
+Keys = Sequence[tuple[str, str]]
+
+OPEN, DROP, PIN, FOLD, WHY = ("Enter", "open"), ("d", "drop"), ("p", "pin"), ("z", "fold"), ("w", "why")
+EARLIER, MARK, UNDO, HELP = ("←", "earlier"), ("Space", "mark"), ("u", "undo"), ("?", "keys")
+OTHERS = (("c", "cache"), ("v", "preview"), ("o", "order"), ("e", "export"), ("x", "exact count"))
+CLOSE, UNMARK = ("Esc", "close"), ("Esc", "unmark")
+PAST_KEYS: Keys = (("← →", "steps"), ("w", "changes"), OPEN, ("e", "export"), ("Shift+← →", "ten steps"))
 NOW = ("Esc", "back to now")
 """The keys at a step of the past."""
+
+
+def keys_for(line: Shown | None, marked: int) -> Keys:
+    """The keys for a line, the most useful first."""
+    if marked:
+        return (("d", f"drop {marked}"), FOLD, PIN, MARK)
+    if line is None:
+        return (EARLIER, WHY, *OTHERS)
+    kind = line.key.partition("/")[0]
+    if line.kind == "dropped":
+        return (("d", "restore"), UNDO, MARK, WHY)
+    if line.kind == "row" and kind == MESSAGES.id and line.depth:
+        edits = (DROP, FOLD, PIN) if line.row is not None and line.row.message_id else (DROP, FOLD)
+        return (OPEN, *edits, EARLIER, WHY, MARK, UNDO, *OTHERS)
+    if kind == "documents" and line.depth:
+        return (OPEN, ("d", "unpin"), EARLIER, WHY, *OTHERS)
+    return (OPEN, EARLIER, WHY, *OTHERS)
 
 
 class Foot(Lines):
@@ -155,12 +121,14 @@ class Foot(Lines):
     def __init__(self) -> None:
         super().__init__(id="foot", height=1)
         self.message = ""
-        self._past = False
+        self._keys: Keys = ()
+        self._close = CLOSE
 
-    def at(self, past: bool) -> None:
-        """Sets whether a step of the past is shown: other keys are of use there."""
-        self._past = past
-        self.refresh()
+    def offer(self, keys: Keys, close: tuple[str, str]) -> None:
+        """Sets the keys that are of use, and the one that leaves."""
+        if (keys, close) != (self._keys, self._close):
+            self._keys, self._close = keys, close
+            self.refresh()
 
     def say(self, text: str) -> bool:
         """Shows a line until the next one; empty for the keys. True when it is another."""
@@ -178,8 +146,9 @@ class Foot(Lines):
             lines = wrapped(self.message, width)
             return [(lines[y], paint("accent"))] if y < len(lines) else []
         pieces: list[Piece] = []
-        close = _key(*(NOW if self._past else CLOSE), paint)
-        for key, what in PAST_KEYS if self._past else KEYS:
+        close = [*_key(*HELP, paint), *_key(*self._close, paint)]
+        close = close if width_of(close) <= width else _key(*self._close, paint)
+        for key, what in self._keys:
             more = _key(key, what, paint)
             if width_of([*pieces, *more, *close]) <= width:
                 pieces += more
@@ -209,16 +178,11 @@ class Covered(Widget):
         return [Strip.blank(crop.width)] * crop.height
 
 
-class Holder(Covered, Horizontal):
-    """Rows and bookkeeping, beside or below each other."""
-
-
 class ContextView(Guarded, Covered, Vertical):
     """Shows a ``ContextReport``. Which rows are open stays as it is when another moment is shown."""
 
     DEFAULT_CSS = """
     ContextView { overflow: hidden; }
-    ContextView Holder { height: 1fr; }
     """
 
     @dataclass
@@ -231,7 +195,7 @@ class ContextView(Guarded, Covered, Vertical):
         super().__init__()
         self.moment = moment
         self.course: Course | None = None
-        self.opened = {"messages"}
+        self.opened = {MESSAGES.id, DROPPED}
         self._said_at = 0
         self._built = Size()
 
@@ -239,9 +203,8 @@ class ContextView(Guarded, Covered, Vertical):
         yield Head()
         yield TimelineView()
         yield Told()
-        with Holder():
-            yield ContextRows()
-            yield Words()
+        yield ContextRows()
+        yield Words()
         yield Foot()
 
     @property
@@ -255,9 +218,15 @@ class ContextView(Guarded, Covered, Vertical):
 
     def say(self, text: str) -> None:
         """A line in place of the keys, until the cursor moves."""
-        if self.is_mounted and self.query_one(Foot).say(text):
-            self._said_at = self.rows.cursor
+        if any(foot.say(text) for foot in self.query(Foot)):
             self.rebuild()
+            self._said_at = self.rows.cursor
+
+    def unmark(self) -> bool:
+        """Takes all marks away; False where there are none."""
+        had = self.rows.unmark()
+        self._offer_keys()
+        return had
 
     def toggle(self, key: str) -> None:
         self.opened ^= {key}
@@ -274,20 +243,31 @@ class ContextView(Guarded, Covered, Vertical):
         gap = 1 if height >= TALL else 0
         head, told = self.query_one(Head), self.query_one(Told)
         foot = self.query_one(Foot)
-        foot.at(past=bool(moment.title))
         foot.set_height(foot.height_for(inner))
-        entries = panel(self.moment)
-        folded = self._folded(inner)
+        whole, folded = below(panel(self.moment), inner), self._folded(inner)
         top = head.show(moment, inner) + self._draw_timeline(inner, height)
         room = height - foot.line_count - len(folded) - top
         least = LEAST_SEEN if self._has_timeline else LEAST_ROWS
         bar = 0 if self._has_timeline or moment.problem else 1 + gap
         top += told.show(moment, inner, bar, gap, (room - least, room - LEAST_PAST_ROWS, head.priced))
         head.display = told.display = height >= LOW
-        placed = place(entries, folded, width, height, height - foot.line_count - (top if height >= LOW else 0))
-        self.query_one(Holder).styles.layout = "horizontal" if placed.side else "vertical"
-        self.query_one(Words).show(placed)
-        told.name_columns(self.rows.show(moment, self.opened, width - placed.side - 1))
+        room = height - foot.line_count - (top if height >= LOW else 0)
+        ruled = height >= TALL and len(whole) + 2 + LEAST_ROWS <= room
+        self.query_one(Words).show(whole if ruled else folded if height >= LOW else [], ruled)
+        told.name_columns(self.rows.show(moment, self.opened, width - 1))
+        self._offer_keys()
+
+    def _offer_keys(self) -> None:
+        if self.moment.title:
+            self.query_one(Foot).offer(PAST_KEYS, NOW)
+        else:
+            marked = len(self.rows.marked)
+            self.query_one(Foot).offer(keys_for(self.rows.line, marked), UNMARK if marked else CLOSE)
+
+    @property
+    def said(self) -> str:
+        """The line in place of the keys; empty where there is none."""
+        return next((foot.message for foot in self.query(Foot)), "")
 
     @property
     def _has_timeline(self) -> bool:
@@ -337,5 +317,6 @@ class ContextView(Guarded, Covered, Vertical):
     @on(RowList.Moved)
     def _moved(self, event: RowList.Moved) -> None:
         event.stop()
-        if event.index != self._said_at:
+        if self.rows.cursor != self._said_at:
             self.say("")
+        self._offer_keys()

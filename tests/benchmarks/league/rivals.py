@@ -111,13 +111,16 @@ def _ours_environment(place: Place) -> dict[str, str]:
 
 
 def _read_ours(screen: str) -> Shown | None:
-    """The total of its proof, to the token, with the interval of its first line; the share from below the bar."""
+    """The window less what is free and what is kept for the answer, to the token, with the interval and the share of
+    its first line."""
     headline = re.search(rf"{NUMBER}(?: ± {NUMBER})? of {WINDOW // 1_000}k", screen)
     if headline is None:
         return None
-    total = last(r"trigger = ([\d,]+)", screen)
-    tokens = number(total[1], "") if total else number(headline[1], headline[2])
-    percent = last(r"(\d+(?:\.\d+)?) ?% of the window", screen)
+    free, reserve = (last(rf"■ {name}\s+~?([\d,]+)", screen) for name in ("Free", "Reserve"))
+    tokens = number(headline[1], headline[2])
+    if free and reserve:
+        tokens = WINDOW - number(free[1], "") - number(reserve[1], "")
+    percent = last(rf"(\d+(?:\.\d+)?) %  ~?{NUMBER}(?: ± {NUMBER})? of {WINDOW // 1_000}k", screen)
     low, high = None, None
     if headline[3]:
         spread = number(headline[3], headline[4])

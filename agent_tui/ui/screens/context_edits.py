@@ -1,0 +1,173 @@
+"""Edits of the context by its screen: what is marked is dropped, folded, pinned, restored, once its price was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from agent_tui.errors import AgentError
+from agent_tui.models.rows import MESSAGES
+from agent_tui.records import dataclass
+from agent_tui.ui.screens.context_lines import Shown
+from agent_tui.ui.screens.context_view import ContextView
+
+if TYPE_CHECKING:
+    from textual.worker import Worker
+
+    from agent_tui.engine.agent import Agent
+    from agent_tui.models.messages import Message
+
+Edit = Literal["drop", "fold", "pin", "restore", "undo"]
+Work = Callable[[], Awaitable[str]]
+Answer = Literal["now", "later", "not"]
+
+FIXED = {
+    "system": "The system prompt goes with every request: it tells the model how to work here.",
+    "environment": "The environment goes with every request: it tells the model where it works.",
+    "memory": "Memory files go with every request. What is cut out of the file is gone after the next compaction.",
+    "skills": "The names of skills go with every request. One is gone when its folder is.",
+    "servers": "What a server says of itself goes with its tools: enabled = false in its [mcp] table turns it off.",
+    "tools": "Tools go with every request: disabled in [tools], and enabled = false for a server, turn them off.",
+}
+"""Why a part that goes with every request cannot be dropped here, and what does it instead."""
+WHAT = "Go to a message, or mark some with Space: "
+ALL = "Open Messages with Enter and mark what is to go. /clear begins a new conversation."
+REASONING = "Reasoning goes with its answer: open the row and drop single answers, or send less of it with /thinking."
+AT_WORK = "This is done at the end of the running step."
+ANOTHER = "Another session is open now: nothing was done."
+
+
+@dataclass(slots=True, frozen=True)
+class Question:
+    """What is asked before an edit happens: its line, and what does it, now or later."""
+
+    line: str
+    do: Work
+    later: Work | None
+    session: str
+
+
+def message_ids(lines: Sequence[Shown]) -> list[str]:
+    """The ids of the messages that these lines stand for: their own, or those of all messages of a kind. Raises
+    AgentError for a line that stands for none."""
+    ids: list[str] = []
+    for line in lines:
+        row, kind = line.row, line.key.partition("/")[0]
+        if row is not None and row.message_id is not None:
+            ids.append(row.message_id)
+        elif kind in FIXED:
+            raise AgentError(FIXED[kind])
+        elif kind == MESSAGES.id and line.depth == 0:
+            raise AgentError(ALL)
+        elif row is None or kind != MESSAGES.id or not row.children:
+            raise AgentError(f"{WHAT}only messages can be dropped, folded and pinned.")
+        elif row.id == "reasoning":
+            raise AgentError(REASONING)
+        else:
+            ids += [leaf.message_id for leaf in row.leaves() if leaf.message_id is not None]
+    return list(dict.fromkeys(ids))
+
+
+class ContextEdits:
+    """The edits of one screen. A question stands in the foot until it is answered, or the cursor moves on."""
+
+    def __init__(self, agent: Agent, view: ContextView) -> None:
+        self._agent = agent
+        self._view = view
+        self._question: Question | None = None
+        self._working: list[Worker[Any]] = []
+
+    @property
+    def asking(self) -> bool:
+        """Whether a question waits for its answer: any other line in the foot has taken it away."""
+        return self._question is not None and self._view.said == self._question.line
+
+    def begin(self, name: Edit) -> None:
+        """Does this to what is marked; drops and folds are asked for before."""
+        edits = {"drop": self._drop, "fold": self._fold, "restore": self._restore, "pin": self._pin}
+        self._run(edits.get(name, lambda: self._do(self._agent.edits.undo)))
+
+    def answer(self, answer: Answer) -> None:
+        """Does what was asked, now or once it costs nothing, or leaves all as it is."""
+        question, self._question = self._question, None
+        do = None if question is None else {"now": question.do, "later": question.later}.get(answer)
+        if question is None or do is None:
+            self._view.say("")
+        elif question.session != self._agent.conversation.info.id:
+            self._view.say(ANOTHER)
+        else:
+            self._run(partial(self._do, do))
+
+    async def _drop(self) -> None:
+        lines = self._view.rows.chosen()
+        if lines and all(line.kind == "dropped" for line in lines):
+            await self._restore()
+            return
+        if any(line.kind == "dropped" for line in lines):
+            raise AgentError("Some of the marked messages are dropped already: mark either those or others.")
+        if lines and all(line.row is not None and line.row.path and line.kind_id == "documents" for line in lines):
+            for line in lines:
+                assert line.row is not None and line.row.path is not None
+                self._agent.context.unpin(line.row.path)
+            self._view.unmark()
+            self._view.say(f"Unpinned {', '.join(line.label for line in lines)}.")
+            return
+        if any(line.key.partition("/")[0] == "documents" for line in lines):
+            raise AgentError("Open Documents with Enter and go to one: d unpins it.")
+        ids, edits = message_ids(lines), self._agent.edits
+        plan = edits.plan(ids)
+        self._ask(
+            f"{plan.line} d: now · l: later, at no price · Esc: not",
+            lambda: edits.drop(ids),
+            lambda: edits.drop(ids, later=True),
+        )
+
+    async def _fold(self) -> None:
+        edits = self._agent.edits
+        wanted = set(message_ids(self._view.rows.chosen()))
+        ids = [message.id for message in self._agent.conversation.path if message.id in wanted]
+        if not ids:
+            raise AgentError(f"{WHAT}z folds them into a summary.")
+        self._view.say("Planning…")
+        plan = await edits.plan_fold(ids[0], ids[-1])
+        self._ask(f"{plan.line} z: fold · Esc: not", lambda: edits.fold(ids[0], ids[-1]))
+
+    async def _restore(self) -> None:
+        lines = [line for line in self._view.rows.chosen() if line.kind == "dropped"]
+        if not lines:
+            raise AgentError("Go to a dropped message, at the end of the list, and r restores it.")
+        await self._do(lambda: self._agent.edits.restore(message_ids(lines)))
+
+    async def _pin(self) -> None:
+        from agent_tui.commands.context import toggle_pin
+
+        lines = self._view.rows.chosen()
+        found = [self._agent.pins.message(line.row.message_id) for line in lines if line.row and line.row.message_id]
+        messages: dict[str, Message] = {message.id: message for message in found if message is not None}
+        if not messages:
+            raise AgentError("Open a row of messages with Enter and go to one: p pins its words.")
+        said = [toggle_pin(self._agent, message) for message in messages.values()]
+        self._view.unmark()
+        self._view.say(" ".join(said))
+
+    def _ask(self, line: str, do: Work, later: Work | None = None) -> None:
+        self._question = Question(line, do, later, self._agent.conversation.info.id)
+        self._view.say(line)
+
+    async def _do(self, do: Work) -> None:
+        self._view.say(AT_WORK if self._agent.turns.busy else "Working…")
+        self._view.unmark()
+        self._view.say(await do())
+
+    def _run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Works beside the screen, and beyond it: an edit that waits for a step outlives the screen."""
+
+        async def told() -> None:
+            try:
+                await work()
+            except AgentError as error:
+                self._view.say(str(error))
+
+        self._working = [each for each in self._working if not each.is_finished]
+        self._working.append(self._view.app.run_worker(told(), name="edit", group="edits", exit_on_error=False))

@@ -1,0 +1,266 @@
+"""The lines of the context screen, in their order: the rows that are open, what was dropped, the compactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from rich.cells import cell_len
+
+from agent_tui.commands.context_texts import came_back_text, compaction_text, operations
+from agent_tui.commands.edits import message_words
+from agent_tui.context.accounting.usage import row_shares, window_shares
+from agent_tui.context.compaction.regret import Regret
+from agent_tui.context.past_reasons import Pair, identity, pairs
+from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
+from agent_tui.models.steps import CompactionRecord
+from agent_tui.records import dataclass
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import plural, tokens
+from agent_tui.ui.screens.context_head import wrapped
+
+if TYPE_CHECKING:
+    from agent_tui.engine.edits import Dropped
+
+
+class Order:
+    """By which the rows of a level stand: the largest first, or as they came. ``held``: rows keep the places that they
+    have, and those that came stand behind them."""
+
+    def __init__(self) -> None:
+        self.by_time = False
+        self.held = False
+        self._places: dict[str, dict[str, int]] = {}
+
+    def arranged(self, level: str, depth: int, rows: list[Placed]) -> list[Placed]:
+        """The rows of a level in their order, which is kept."""
+        known = self._places.get(level, {}) if self.held else {}
+        if self.by_time and depth > 1:
+            arranged = rows
+        else:
+            arranged = sorted(rows, key=lambda row: (known.get(row.key, len(known)), -row.size))
+        self._places[level] = {row.key: place for place, row in enumerate(arranged)}
+        return arranged
+
+
+class Placed(NamedTuple):
+    """A row of a level with its name, and its share of the window; ``size`` is what it has now, or had."""
+
+    key: str
+    pair: Pair
+    size: int
+    share: int | None
+
+
+Kind = Literal["row", "gone", "free", "reserve", "over", "note", "gap", "heading", "compaction", "dropped"]
+COMPACTIONS, DROPPED = "compactions", "dropped"
+
+
+@dataclass(slots=True)
+class Shown:
+    """One visible line. ``tenths`` is its share of the window in tenths of a percent, rounded so that the shares of
+    its siblings add up to their parent's. ``change`` are tokens more than at the moment it is compared with; None: it
+    is compared with none. ``key`` names it across refreshes, ``kind_id`` the row whose colour it has. A ``note``
+    belongs to the line above it."""
+
+    key: str
+    kind: Kind
+    depth: int
+    label: str
+    tokens: int | None = None
+    tenths: int | None = None
+    row: ContextRow | None = None
+    open: bool | None = None
+    record: CompactionRecord | None = None
+    kind_id: str = ""
+    change: int | None = None
+
+
+def flatten(
+    usage: ContextUsage, opened: set[str], before: ContextUsage | None = None, order: Order | None = None
+) -> list[Shown]:
+    """The lines to show, in ``order`` (else in that of the request). Only opened rows are walked, so 10 000 closed
+    messages cost nothing. With ``before`` each line has its change since, and what went since has a line; the changes
+    add up as the tokens do."""
+    shares = window_shares(usage)
+    lines: list[Shown] = []
+    tops: Sequence[int | None] = [None] * len(usage.rows) if shares is None else shares.rows
+    _Walk(lines, opened, order).level("", 0, "", usage.rows, None if before is None else before.rows, tops)
+    if shares is None:
+        return lines
+    last = None if before is None or before.window is None else before
+    free = _rest("free", FREE.label, usage.free or 0, shares.free, None if last is None else last.free)
+    reserve = _rest(
+        "reserve", RESERVE.label, usage.reserve or 0, shares.reserve, None if last is None else last.reserve
+    )
+    above = None if last is None else -(last.over or 0)
+    over = _rest("over", "Over the limit", -(usage.over or 0), -shares.over, above)
+    if usage.over:
+        return [*lines, *([free] if free.change else []), reserve, over]
+    return [*lines, free, reserve, *([over] if over.change else [])]
+
+
+def _rest(kind: Literal["free", "reserve", "over"], label: str, tokens: int, tenths: int, before: int | None) -> Shown:
+    change = None if before is None else tokens - before
+    return Shown(kind, kind, 0, label, tokens, tenths, kind_id=kind, change=change)
+
+
+def _placed(
+    start: str, now: Sequence[ContextRow], before: Sequence[ContextRow] | None, shares: Sequence[int | None]
+) -> Iterator[Placed]:
+    """The rows of one level, by names that they keep however others come and go."""
+    met: dict[str, int] = {}
+    left = iter(shares)
+    for pair in (Pair(row, None) for row in now) if before is None else pairs(now, before):
+        if (row := pair.now) is not None:
+            key = start + identity(row)
+            number = met[key] = met.get(key, 0) + 1
+            yield Placed(key if number == 1 else f"{key}#{number}", pair, row.tokens, next(left))
+        elif pair.before is not None:
+            yield Placed(f"{start}gone/{identity(pair.before)}", pair, pair.tokens, None)
+
+
+class _Walk:
+    """Adds the lines of rows and of what is open below them; one line of each, for there may be tens of thousands."""
+
+    def __init__(self, lines: list[Shown], opened: set[str], order: Order | None) -> None:
+        self._lines = lines
+        self._opened = opened
+        self._order = order
+
+    def level(
+        self,
+        parent: str,
+        depth: int,
+        kind_id: str,
+        now: Sequence[ContextRow],
+        before: Sequence[ContextRow] | None,
+        shares: Sequence[int | None],
+    ) -> None:
+        rows = list(_placed(f"{parent}/" if parent else "", now, before, shares))
+        for key, pair, _, part in rows if self._order is None else self._order.arranged(parent, depth, rows):
+            row, old = pair.now, pair.before
+            change = None if before is None else pair.change
+            if row is not None:
+                known = None if before is None else old.children if old is not None else []
+                self._row(row, key, depth, kind_id, part, change, known)
+            elif old is not None and change:
+                label = old.label if pair.count == 1 else f"{pair.count:,} that went"
+                self._lines.append(Shown(key, "gone", depth, label, 0, 0, kind_id=kind_id or old.id, change=change))
+
+    def _row(
+        self,
+        row: ContextRow,
+        key: str,
+        depth: int,
+        kind_id: str,
+        share: int | None,
+        change: int | None,
+        before: Sequence[ContextRow] | None,
+    ) -> None:
+        children = row.children
+        if not (row.tokens or children or row.deferred_tokens or row.message_id or change):
+            return
+        if depth == 0:
+            kind_id = row.id
+        elif depth == 1 and kind_id == MESSAGES.id and (kind := ROW_KINDS.get(row.id)) is not None:
+            kind_id = kind.drawn or kind.id
+        is_open = key in self._opened if children else None
+        self._lines.append(Shown(key, "row", depth, row.label, row.tokens, share, row, is_open, None, kind_id, change))
+        if is_open:
+            shares = [None] * len(children) if share is None else row_shares(share, children)
+            self.level(key, depth + 1, kind_id, children, before, shares)
+
+
+def dropped_lines(dropped: Sequence[Dropped], opened: set[str]) -> list[Shown]:
+    """What the user dropped, and what waits for that, each with the tokens that it would bring back."""
+    if not dropped:
+        return []
+    size = sum(each.tokens for each in dropped if not each.waiting)
+    name = f"Dropped: {plural(len(dropped), 'message')}, {tokens(size, True)} not sent"
+    lines = [Shown("gap", "gap", 0, ""), Shown(DROPPED, "heading", 0, name, open=DROPPED in opened)]
+    for each in dropped if DROPPED in opened else ():
+        message = each.message
+        row = ContextRow(message.id, "", each.tokens, "estimated", each.tokens, message_id=message.id)
+        row.detail = "goes when the cache is cold" if each.waiting else ""
+        lines.append(Shown(f"{DROPPED}/{message.id}", "dropped", 1, message_words(message), each.tokens, row=row))
+    return lines
+
+
+def compaction_lines(
+    records: Iterable[CompactionRecord], opened: set[str], came_back: Mapping[str, Regret]
+) -> list[Shown]:
+    """The history of compactions, newest first, one line an operation; its label is what came back afterwards."""
+    newest = operations(records)
+    if not newest:
+        return []
+    is_open = COMPACTIONS in opened
+    heading = Shown(COMPACTIONS, "heading", 0, f"Compactions ({len(newest)})", open=is_open)
+    said = {operation: came_back_text(regret) for operation, regret in came_back.items()}
+    lines = (
+        Shown(f"{COMPACTIONS}/{r.operation_id}", "compaction", 1, said.get(r.operation_id, ""), record=r)
+        for r in (newest if is_open else ())
+    )
+    return [Shown("gap", "gap", 0, ""), heading, *lines]
+
+
+INDENT = 4
+
+
+def reason(line: Shown) -> str:
+    row = line.row
+    if row is None:
+        return ""
+    parts = [part for part in (row.replay, row.detail) if part]
+    if row.deferred_tokens:
+        parts.append(f"{tokens(row.deferred_tokens, True)} deferred")
+    return one_line(" · ".join(parts), 400) if parts else ""
+
+
+def hint(line: Shown, room: int) -> str:
+    """Returns a hint of at most ``room`` cells: where a file is, what is the largest part."""
+    row = line.row
+    if row is None or room < 4:
+        return ""
+    text = one_line(row.path or "", 400)
+    if row.path:
+        text = text if cell_len(text) <= room else text.rpartition("/")[2]
+    elif line.depth == 0 and not line.open and len(row.children) > 1:
+        largest = max(row.children, key=lambda child: child.tokens)
+        text = f"mostly {one_line(largest.label, 60)}" if 2 * largest.tokens >= row.tokens > 0 else ""
+    return text if cell_len(text) <= room else ""
+
+
+def note(line: Shown, room: int) -> str:
+    """Returns the note that there is room for; a message's reason in short where it does not fit: Enter shows it."""
+    why = reason(line)
+    if not why:
+        return hint(line, room)
+    if cell_len(why) <= room:
+        return why
+    short = why.partition(":")[0]
+    return short if line.row is not None and line.row.message_id and cell_len(short) <= room else ""
+
+
+def with_notes(lines: Iterable[Shown], room: int, width: int, now: float) -> Iterator[Shown]:
+    """The lines of ``width`` cells, each reason that does not fit ``room`` cells at the end wrapped below its own."""
+    for line in lines:
+        row = line.row
+        if row is not None:
+            yield line
+            if row.message_id or not (row.replay or row.detail or row.deferred_tokens):
+                continue
+            why = reason(line)
+            if cell_len(why) > room:
+                left = width - INDENT - 2 * line.depth
+                yield from (Shown(line.key, "note", line.depth, text) for text in wrapped(why, left))
+        elif (record := line.record) is not None:
+            indent = "  " * (line.depth + 1)
+            first, *more = wrapped(
+                " · ".join(filter(None, [compaction_text(record, now), line.label])), width - len(indent)
+            )
+            yield Shown(line.key, line.kind, line.depth, first, record=record)
+            yield from (Shown(line.key, "note", line.depth + 1, text, record=record) for text in more)
+        else:
+            yield line
