@@ -209,7 +209,8 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
     s = usage.session
     used = s.usage
     read, wrote = (None, None) if used is None else (used.input, used.output)
-    parts = [f"in {tokens(read, False)}", f"out {tokens(wrote, False)}"]
+    # A fork counts none of the calls of the session that it continues.
+    parts = [f"in {tokens(read, False)}", f"out {tokens(wrote, False)}"] if s.by_kind else ["no call of its own yet"]
     if used is not None and used.reasoning is not None:
         parts.append(f"reasoning {tokens(used.reasoning, False)}")
     if s.cached is not None:
