@@ -118,12 +118,14 @@ def _means_in_turn(tests: list[pytest.Function]) -> list[pytest.Function]:
     if len(forms) < 2:
         return []
     slow = [test for test in tests if test.get_closest_marker("slow")]
-    return [t for t in slow if (forms.index(_form(t)) + means.index(t.callspec.params["sandbox"])) % len(means)]
+    out = [t for t in slow if (forms.index(_form(t)) + means.index(t.callspec.params["sandbox"])) % len(means)]
+    assert {_form(test) for test in tests if test not in out} == {*forms}, "each is tried by one"
+    return out
 
 
-def _form(test: pytest.Function) -> str:
-    """Which form of a test it is, whatever holds its commands."""
-    return repr(sorted((name, index) for name, index in test.callspec.indices.items() if name != "sandbox"))
+def _form(test: pytest.Function) -> tuple[tuple[str, int], ...]:
+    """Which form of a test it is, whatever holds its commands: the values are those of one list for all of them."""
+    return tuple(sorted((name, id(value)) for name, value in test.callspec.params.items() if name != "sandbox"))
 
 
 @pytest.fixture(scope="session")

@@ -163,7 +163,8 @@ def did_you_mean(flag: str, known: Iterable[str]) -> str:
     if nearest := _NEAREST.get(name):
         return f" (did you mean {nearest}?)"
     near = difflib.get_close_matches(name, [one for one in known if one.startswith("--")], n=1, cutoff=0.6)
-    return f" (did you mean {near[0]}?)" if near else ""
+    # One that is known itself is another subcommand's.
+    return f" (did you mean {near[0]}?)" if near and near[0] != name else ""
 
 
 def no_command(word: str, subcommands: Sequence[str]) -> str:

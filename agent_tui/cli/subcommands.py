@@ -171,6 +171,7 @@ def _add_edits(actions: Any) -> None:
             action.add_argument("ids", nargs="+", metavar="ID", help="a message, or ID..ID; context --rows shows them")
         if name in ("drop", "fold"):
             action.add_argument("--dry-run", action="store_true", help="only say what that would free and cost")
+            action.add_argument("--yes", action="store_true", help=argparse.SUPPRESS)  # as in the chat
         if name == "drop":
             action.add_argument("--later", action="store_true", help="once the provider's cache is cold")
         action.add_argument("--session", metavar="ID", default=argparse.SUPPRESS, help="default: the project's newest")
@@ -180,7 +181,7 @@ def _add_edits(actions: Any) -> None:
 
 def _edit(values: argparse.Namespace) -> None:
     from agent_tui.bootstrap import make_agent
-    from agent_tui.commands.edits import edited, told
+    from agent_tui.commands.edits import from_shell
     from agent_tui.errors import StoreError
 
     dry = getattr(values, "dry_run", False)
@@ -191,9 +192,7 @@ def _edit(values: argparse.Namespace) -> None:
         try:
             await agent.inspect(editing=not dry)
             ids = getattr(values, "ids", [])
-            if dry:
-                return await told(agent, values.edit, ids)
-            return await edited(agent, values.edit, ids, later=getattr(values, "later", False))
+            return await from_shell(agent, values.edit, ids, dry=dry, later=getattr(values, "later", False))
         except StoreError:
             raise
         except AgentError as error:

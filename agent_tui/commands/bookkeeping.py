@@ -138,7 +138,7 @@ def limit_terms(usage: ContextUsage) -> list[Term]:
     if usage.window is None or usage.limit is None or usage.reserve is None:
         return []
     away = usage.limit - usage.total
-    origin = f", {usage.window_origin}" if usage.window_origin else ""
+    origin = f" ({one_line(usage.window_origin, 60)})" if usage.window_origin else ""
     return [
         ("", usage.window, 0, f"window{origin}"),
         ("−", usage.reserve, 0, "kept for the answer"),
@@ -171,7 +171,7 @@ def receipt(report: ContextReport) -> str:
     reason = why(usage) if usage.anchor_step is None else _decision(usage)
     blocks.append(("Why it compacts, or not", [one_line(reason, 2_000)] if usage.why else []))
     blocks.append(("How well such numbers were met", accuracy_line(usage).split(" · ")))
-    blocks.append(("The session so far", session_line(usage, report.records).split(" · ")))
+    blocks.append(("The session so far", [session_line(usage, report.records)]))
     blocks.append(("Does it add up?", [proof] if holds or not usage.misfit else [proof, f"The rows were {SCALED}."]))
     blocks += [(entry.name, [entry.text]) for entry in _warnings(report)]
     return "\n\n".join("\n".join([f"# {name}", *lines]) for name, lines in blocks if lines)
@@ -209,7 +209,8 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
     s = usage.session
     used = s.usage
     read, wrote = (None, None) if used is None else (used.input, used.output)
-    parts = [f"in {tokens(read, False)}", f"out {tokens(wrote, False)}"]
+    # A fork counts none of the calls of the session that it continues.
+    parts = [f"in {tokens(read, False)}", f"out {tokens(wrote, False)}"] if s.by_kind else ["no call of its own yet"]
     if used is not None and used.reasoning is not None:
         parts.append(f"reasoning {tokens(used.reasoning, False)}")
     if s.cached is not None:

@@ -20,7 +20,7 @@ from agent_tui.commands.context_texts import (
     row_facts,
     sent_text,
 )
-from agent_tui.commands.edits import EDITS, NotFoldedError, dropped_lines, edited, message_lines, told
+from agent_tui.commands.edits import EDITS, NotFoldedError, dropped_lines, edited, ids_of, message_lines, told
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
 from agent_tui.commands.report import ContextReport, ReportRow, entry_details, row_notes, shown, total_mark
@@ -100,7 +100,7 @@ async def context(agent: Agent, args: str) -> CommandResult:
         case "drop" | "fold":
             return await _once_told(agent, what, rest.split())
         case "restore" | "pin" | "unpin" | "undo":
-            return Text(await edited(agent, what, rest.split()))
+            return Text(await edited(agent, what, ids_of(what, rest.split())))
         case "stats" if not rest:
             return Text(format_metrics(agent.context.metrics))
         case "stats" if rest == "reset":
@@ -114,7 +114,7 @@ LATER = "--later"
 
 async def _once_told(agent: Agent, edit: str, words: list[str]) -> CommandResult:
     """Drops or folds messages once it was said what that brings and costs."""
-    ids = [word for word in words if word not in (SURE, LATER)]
+    ids = ids_of(edit, words, (SURE, LATER) if edit == "drop" else (SURE,))
     if len(ids) < len(words):
         try:
             line = await edited(agent, edit, ids, later=LATER in words)

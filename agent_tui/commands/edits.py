@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent_tui.context.compaction.plan import message_tokens
-from agent_tui.errors import ConfigError
+from agent_tui.errors import OPEN_ELSEWHERE, ConfigError
 from agent_tui.models.messages import recall_id, summary_text
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, tokens
@@ -33,6 +33,30 @@ class NotFoldedError(ConfigError):
 
 RANGE = ".."
 SHOWN = 60
+FLAGS = {"drop": "--yes and --later", "fold": "--yes"}
+"""What ``/context`` takes behind the ids."""
+
+
+def ids_of(edit: str, words: Sequence[str], flags: Sequence[str] = ()) -> list[str]:
+    """The words without ``flags``. Raises AgentError for a flag that there is not."""
+    ids = [word for word in words if word not in flags]
+    if unknown := next((word for word in ids if word.startswith("-")), None):
+        known = f"{edit} takes {FLAGS[edit]}" if edit in FLAGS else f"{edit} takes ids alone"
+        raise ConfigError(f"{one_line(unknown, SHOWN)} is not known: {known}.")
+    return ids
+
+
+async def from_shell(agent: Agent, edit: str, words: Sequence[str], *, dry: bool = False, later: bool = False) -> str:
+    """Does an edit from outside the chat, or with ``dry`` says what it would do. Raises AgentError, also where there is
+    no session, or the chat that has it open can do it."""
+    if not agent.conversation.path:
+        raise ConfigError("There is no session here yet: nothing was said that could be edited.")
+    if dry:
+        return await told(agent, edit, words)
+    if agent.conversation.read_only:
+        there = one_line(" ".join(["/context", edit, *words]), 2 * SHOWN)
+        raise ConfigError(f"This session is {OPEN_ELSEWHERE}: type {there} there.")
+    return await edited(agent, edit, words, later=later)
 
 
 def named(agent: Agent, words: Sequence[str]) -> list[str]:

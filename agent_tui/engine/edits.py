@@ -188,10 +188,11 @@ class Edits:
             raise AgentError("A later summary stands for what was folded: /compact undo takes that back first.")
         before = self._state.runtime.usage().total
         conversation.deactivate(newest.operation_id)
-        if newest.kind == "summary" and not self._state.run.in_turn:
-            self._state.events.publish(SessionChanged(conversation.info, reload=True))  # its line goes
-            # With the messages comes the beginning with which they were sent.
-            self._context.prefix.refresh()
+        if not self._state.run.in_turn:
+            self._state.events.publish(SessionChanged(conversation.info, reload=True))  # its line changes, or goes
+            if newest.kind == "summary":
+                # With the messages comes the beginning with which they were sent.
+                self._context.prefix.refresh()
         self._told()
         change = self._state.runtime.usage().total - before
         if not change:

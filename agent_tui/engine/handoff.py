@@ -5,6 +5,7 @@ the conversation, with the user's rules and words and the files, as the first me
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -45,6 +46,8 @@ FACT_SHARE = 0.05
 """Of the window: the most that each of the two takes in a small one."""
 SHOWN = 80
 
+LISTED_HEADING = re.compile(r"\s*[-*+] +#{2,6} ")
+"""What stands in a list as if it were said, and is a heading of what the model quoted."""
 HEADINGS = ("Where things stand", "Decisions", "Next steps", "Open questions")
 FORM = """\
 A new conversation begins, with this goal: {goal}
@@ -78,6 +81,31 @@ class Brief:
     line: str
 
 
+def told(text: str) -> str:
+    """What an answer says under the brief's headings: without those that have nothing below them, and without
+    headings in their lists. An answer in another form, or with code in it, stays as it is."""
+    lines = text.strip().splitlines()
+    if not any(_heading(line) for line in lines) or any(line.lstrip().startswith(("```", "~~~")) for line in lines):
+        return text.strip()
+    parts: list[list[str]] = [[]]
+    for line in lines:
+        if name := _heading(line):
+            parts.append([f"## {name}", ""])
+        elif not LISTED_HEADING.match(line):
+            parts[-1].append(line)
+    said = ["\n".join(part).strip() for part in parts if any(map(_says, part[2:] if part is not parts[0] else part))]
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(said))
+
+
+def _heading(line: str) -> str:
+    name = line.strip().lstrip("#").strip(" *:") if line.startswith("#") else ""
+    return next((known for known in HEADINGS if known.casefold() == name.casefold()), "")
+
+
+def _says(line: str) -> bool:
+    return line.strip(" -*_().").casefold() not in ("", "none", "nothing")
+
+
 def written(answer: SummaryAnswer) -> str:
     """What can be used of the model's answer; empty where nothing can."""
     if answer.failure is not None:
@@ -85,7 +113,8 @@ def written(answer: SummaryAnswer) -> str:
     problem = check_text(answer.text, answer.finish or "unknown")
     if problem is not None and problem.code in FRUITLESS:
         return ""
-    return answer.text.strip() + (" [cut off at the output limit]" if answer.finish == "length" else "")
+    text = told(answer.text)
+    return f"{text} [cut off at the output limit]" if text and answer.finish == "length" else text
 
 
 class Handoff:

@@ -269,9 +269,15 @@ def _fits(key: str, value: JSON) -> bool:
     if type(value) not in _TYPES[key]:
         return False
     match key:
-        case "pinned" | "pinned_messages" | "drops_waiting" | "named_hosts" | "read_outside" | "compaction_asked":
-            return all(isinstance(text, str) for text in value)
-        case "handed_to":
+        case (
+            "pinned"
+            | "pinned_messages"
+            | "drops_waiting"
+            | "named_hosts"
+            | "read_outside"
+            | "compaction_asked"
+            | "handed_to"
+        ):
             return all(isinstance(text, str) for text in value)
         case "compaction_failures" | "compaction_unanswered" | "drops_asked":
             return bool(value >= 0)

@@ -66,13 +66,28 @@ def test_an_error_is_one_line(cli: Cli, session: str, arguments: list[str], says
     assert outcome.code == 2 and says in outcome.error and "\x1b" not in outcome.error
 
 
+def test_the_flag_of_the_chat_is_taken_and_one_of_another_command_is_not_what_was_meant(cli: Cli, session: str) -> None:
+    first = next(iter(ids(cli.run("context", "--rows").out)))
+    assert cli.run("context", "drop", first, "--yes").out.startswith("Dropped ")
+    outcome = cli.run("context", "restore", first, "--yes")
+    assert outcome.code == 2 and "unrecognized arguments: --yes" in outcome.err
+    assert "did you mean" not in outcome.err
+
+
+@pytest.mark.parametrize("arguments", [["drop", "123456"], ["undo"], ["drop", "--dry-run", "123456"]])
+def test_where_there_is_no_session_that_is_what_it_says(cli: Cli, arguments: list[str]) -> None:
+    outcome = cli.run("context", *arguments)
+    assert outcome.code == 2 and "There is no session here yet" in outcome.error
+    assert cli.run("sessions").out == ""
+
+
 def test_a_session_that_is_open_elsewhere_is_left_alone(cli: Cli, session: str) -> None:
     first = next(iter(ids(cli.run("context", "--rows").out)))
     with Store.open(cli.paths.database) as store:
         lock = store.locks.take(session)
         outcome = cli.run("context", "drop", first)
         lock.release()
-    assert outcome.code == 2 and "open in another window" in outcome.error
+    assert outcome.code == 2 and f"open in another window: type /context drop {first} there" in outcome.error
     assert cli.run("context", "--json").json["session"]["edits"] == []
 
 

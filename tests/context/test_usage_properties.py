@@ -31,7 +31,7 @@ policies = st.builds(
 )
 
 
-@settings(max_examples=examples(12, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(operations, limits, policies, st.integers(0, 20_000), st.floats(0.7, 1.5))
 def test_identities_hold_and_the_cache_changes_nothing(
     steps: list[tuple[str, TokenUsage, int]], window: Limits, policy: CompactionSettings, fixed: int, ratio: float

@@ -278,7 +278,7 @@ class FakeEdits(Edits):
 
     async def plan_fold(self, first: str, last: str, focus: str = "") -> EditPlan:
         self._agent.calls.append(("plan_fold", (first, last)))
-        return EditPlan((first, last), 1_200, 0, 0, 0, None, None, f"Folds {first} to {last}.")
+        return EditPlan((first, last), 1_200, 0, 0, 0, None, None, f"Folds {first} to {last}.\n~445 behind.")
 
     async def drop(self, ids: Sequence[str], *, later: bool = False) -> str:
         await self.done.wait()

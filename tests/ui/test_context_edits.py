@@ -104,7 +104,7 @@ async def test_what_is_marked_goes_together(tmp_path: Path) -> None:
         assert run.app.screen is screen
         await go_to(run, screen, "read src/module_0.py")
         await run.pilot.press("shift+down", "shift+down", "z")
-        await run.until(lambda: "Folds msg_0 to msg_2." in run.shown())
+        await run.until(lambda: "Folds msg_0 to msg_2. · ~445 behind. z: fold" in run.shown())
         await run.pilot.press("z")
         await run.until(lambda: "Folded." in run.shown())
         assert agent.called("fold") == [("msg_0", "msg_2")]

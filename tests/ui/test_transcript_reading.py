@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
+
+import pytest
 
 from agent_tui.models.messages import (
     AttachmentPart,
@@ -407,3 +410,16 @@ async def test_the_users_own_command_shows_what_it_printed_once() -> None:
         t.load([message])
         await pilot.pause()
         assert body(t) == live
+
+
+@pytest.mark.parametrize(("kind", "title"), [("drop", "Dropped"), ("restore", "Restored")])
+async def test_an_edit_that_was_undone_says_so(kind: Literal["drop", "restore"], title: str) -> None:
+    app = Holder()
+    async with app.run_test(size=(70, 20)) as pilot:
+        t = app.transcript
+        record = CompactionRecord("r", "o", kind, ["u0"], created=16, reason="edit")
+        for shown in (record, replace(record, active=False)):
+            t.load(chat(1), [shown], same=True)
+            await pilot.pause()
+            line = next(line for line in body(t) if title in line)
+            assert line.rstrip().endswith("1 message" if shown.active else "1 message · undone")

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 WARNING_SHARE = 0.8
 """Of the limit; from here on the user is told once."""
 
+UNCHANGED = "Nothing was changed."
+
 EXACT_OFF = "Exact counting is off by setting (context.exact_counting)."
 EXACT_ASKED = "Asking the provider for an exact count…"
 
@@ -100,16 +102,16 @@ def own_not_used_text(why: str) -> str:
 
 
 def failed_text(reason: str, why: CompactionReason = "auto") -> str:
-    return f"{'Fold' if why == 'edit' else 'Compaction'} failed: {reason}. Nothing was changed."
+    return f"{'Fold' if why == 'edit' else 'Compaction'} failed: {reason}. {UNCHANGED}"
 
 
 def not_worth_it_text(reason: str) -> str:
-    return f"Compaction not worth it: {reason}. Nothing was changed."
+    return f"Compaction not worth it: {reason}. {UNCHANGED}"
 
 
 def stuck_text(reason: str) -> str:
     """Nothing that may be taken away would make the next input fit."""
-    return f"No compaction can make room: {reason}. Nothing was changed."
+    return f"No compaction can make room: {reason}. {UNCHANGED}"
 
 
 def stuck_why(usage: ContextUsage, fixed: int, newest: int, pinned: str) -> str:
@@ -161,8 +163,8 @@ def _about(count: int) -> str:
 
 def cancelled_text(before: int, estimated: bool, why: CompactionReason = "auto") -> str:
     if why == "edit":
-        return "Fold cancelled. Nothing was changed."
-    return f"Compaction of {tokens(before, estimated)} cancelled. Nothing was changed."
+        return f"Fold cancelled. {UNCHANGED}"
+    return f"Compaction of {tokens(before, estimated)} cancelled. {UNCHANGED}"
 
 
 def warning_text(usage: ContextUsage, held_back: str | None) -> str:
@@ -211,8 +213,20 @@ def send_anyway_text(usage: ContextUsage, why: str) -> str:
 
 def make_room_text(usage: ContextUsage, why: str) -> str:
     """Told before a compaction that would be held back, were anything to be sent without it."""
-    total, window = _total(usage), tokens(usage.window or 0, False)
-    return f"{why[:1].upper()}{why[1:]}, but {total} does not fit a window of {window}: making room."
+    return f"{why[:1].upper()}{why[1:]}, but {_total(usage)} {_no_room(usage)}: making room."
+
+
+def again_at_once_text(usage: ContextUsage) -> str:
+    """Told after an undo where nothing can be sent as it is then."""
+    return f"As it is the conversation {_no_room(usage)}: the next message makes room again."
+
+
+def _no_room(usage: ContextUsage) -> str:
+    """Why the next request cannot be sent: it does not fit, or the answer does not."""
+    window = usage.window or 0
+    if usage.total > (usage.max_input or window):
+        return f"does not fit a window of {tokens(window, False)}"
+    return f"leaves an answer too little room in a window of {tokens(window, False)}"
 
 
 def switch_text(usage: ContextUsage, model: str) -> str:

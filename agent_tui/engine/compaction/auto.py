@@ -12,7 +12,9 @@ from typing import Literal, TypeAlias
 
 from agent_tui.context.accounting.next_input import fits_to_send, over_limit
 from agent_tui.context.compaction.notices import (
+    UNCHANGED,
     WARNING_SHARE,
+    again_at_once_text,
     make_room_text,
     overflow_stop_text,
     send_anyway_text,
@@ -30,8 +32,6 @@ from agent_tui.records import dataclass
 from agent_tui.text.numbers import tokens
 
 CANCELLED = "you cancelled it in this turn"
-
-AGAIN_AT_ONCE = "As it is the conversation does not fit the window: the next message makes room again."
 
 MAX_FAILURES = 3
 """Failures in a row after which no summary is asked for by itself any more in the session: room is made without one."""
@@ -160,9 +160,10 @@ class AutoCompaction:
 
     def compacted(self, result: CompactionResult) -> list[Notice]:
         """Takes note of how a compaction ended; returns what the user is to be told beside the result itself."""
-        before = self._tried
         if result.reason == "edit":
             return []
+        # What was tried for a turn that ended says nothing of one that was asked for since.
+        before = self._tried if result.reason in ("auto", "overflow") else None
         if result.reason == "manual":
             self.paused = False
             self._cancelled = False
@@ -182,7 +183,7 @@ class AutoCompaction:
             return [Notice("info", "Automatic compaction asks for summaries again.", "compaction_on")]
         if before is not None and self._last_resort and before.quiet:
             # Room was made after all: nothing that follows says what went wrong before.
-            return [Notice("warning", before.text, "compaction_failed")]
+            return [Notice("warning", before.text.removesuffix(f" {UNCHANGED}"), "compaction_failed")]
         return []
 
     def undone(self, usage: ContextUsage) -> Notice | None:
@@ -193,7 +194,7 @@ class AutoCompaction:
         self.paused = over_limit(usage)
         if not self.paused or self.held_back() != "paused":
             return None
-        text = AGAIN_AT_ONCE
+        text = again_at_once_text(usage)
         if fits_to_send(usage):
             text = "Automatic compaction is paused until /compact, or until the conversation is below the limit again."
         return Notice("info", text, "compaction_paused")

@@ -152,13 +152,14 @@ class ContextEdits:
         self._view.say(" ".join(said))
 
     def _ask(self, line: str, do: Work, later: Work | None = None) -> None:
+        line = " · ".join(line.splitlines())
         self._question = Question(line, do, later, self._agent.conversation.info.id)
         self._view.say(line)
 
     async def _do(self, do: Work) -> None:
         self._view.say(AT_WORK if self._agent.turns.busy else "Working…")
         self._view.unmark()
-        self._view.say(await do())
+        self._view.say(" · ".join((await do()).splitlines()))
 
     def _run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Works beside the screen, and beyond it: an edit that waits for a step outlives the screen."""

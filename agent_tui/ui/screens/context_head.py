@@ -183,8 +183,8 @@ def draft_words(draft: Draft) -> str:
 def next_price(usage: ContextUsage) -> str:
     """``next request ~$0.04 · 86 % cached``; empty where nothing is known of it."""
     forecast = usage.forecast
-    if forecast is None or not usage.total:
-        return ""
+    if forecast is None or not usage.total or usage.would_compact:
+        return ""  # What is compacted first is not the request that was foreseen.
     cost = f" ~{money(forecast.usd)} ·" if forecast.usd else ""
     return f"next request{cost} {whole_percent(min(forecast.read, usage.total), usage.total)} cached"
 

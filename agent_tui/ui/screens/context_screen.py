@@ -177,7 +177,7 @@ class ContextScreen(Guarded, Screen[None]):
         self._unsubscribe = self.agent.subscribe(self._event)
         self.view.rows.focus()
         self.run_worker(self.agent.context.refresh(), name="refresh", exit_on_error=False)
-        self.set_timer(READY, self._ready)
+        self.set_timer(READY, self._opened_up)
 
     def on_unmount(self) -> None:
         self._unsubscribe()
@@ -203,7 +203,7 @@ class ContextScreen(Guarded, Screen[None]):
         shown = live if self.travel.at is None else self.travel.moment(live)
         self.view.show(shown, self.travel.course(live))
 
-    def _ready(self) -> None:
+    def _opened_up(self) -> None:
         self._drawn = True
         self._prepare()
 

@@ -48,7 +48,7 @@ class Content(Pointer):
         self._kept = kept or {}
         tools = self.document.tools
         begin = _cut(messages, NEWEST)
-        shown = sorted((r for r in records if r.active), key=lambda record: record.created)
+        shown = sorted(filter(_shown, records), key=lambda record: record.created)
         older = [r for r in shown if begin and shown[0].created and r.created < messages[begin].created]
         self._by_id = {}
         self._older = (messages[:begin], older, summaries) if begin else None
@@ -75,7 +75,7 @@ class Content(Pointer):
     ) -> Mapping[str, list[Entry]]:
         """What stands beside the conversation, for when that is shown anew with these, each by the id of what it
         follows then: what commands answered, and lines, but those that follow a message that is gone."""
-        there = {message.id for message in messages} | {record.id for record in records if record.active}
+        there = {message.id for message in messages} | {record.id for record in filter(_shown, records)}
         kept: dict[str, list[Entry]] = {}
         place = last = ""
         for entry in self.document.entries:
@@ -345,6 +345,11 @@ def _cut(messages: Sequence[Message], newest: int) -> int:
     return max(0, begin)
 
 
+def _shown(record: CompactionRecord) -> bool:
+    """Returns whether a record has a line: what was undone has none, but for messages that were dropped or restored."""
+    return record.active or not record.compacts
+
+
 def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: str = "") -> Entry:
     from agent_tui.context.compaction.summary import facts_text, sizes_text
 
@@ -365,6 +370,7 @@ def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: st
             title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"
         message = summaries.get(record.summary_id or "")
         body = "" if message is None else summary_text(message)
-    detail = told or " · ".join(filter(None, [what, size, facts_text(record.facts)]))
+    undone = "" if record.active else "undone"
+    detail = told or " · ".join(filter(None, [what, undone, size, facts_text(record.facts)]))
     block = FoldBlock("record", title, body, markdown=True, is_open=False, detail=detail, record=record.id)
     return Entry(None, [block])

@@ -261,7 +261,9 @@ class StatusLine(Lines):
         facts, usage = self.facts, self.facts.usage
         gap = "  " if tight < 3 else " "
         pieces: list[Piece] = []
-        if facts.off or facts.paused:
+        # Where nothing can be sent as it is, the next message compacts, paused or not.
+        paused = facts.paused and not (usage is not None and usage.would_compact)
+        if facts.off or paused:
             word = "compaction off" if facts.off else "compaction paused"
             pieces += [(word if tight < 2 else word.split()[1], paint("warning")), (gap, paint())]
         if usage is None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_tui.context.compaction.notices import failed_text
 from agent_tui.context.compaction.plan import CompactionReason
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Outcome
@@ -294,3 +295,30 @@ def test_it_never_loops(events: list[tuple[int, Outcome, str]]) -> None:
             policy.turn_started()
         elif then == "undo":
             policy.undone(usage(total))
+
+
+@pytest.mark.parametrize("reason", ["manual", "switch", "cheaper"])
+def test_a_compaction_that_was_asked_for_does_not_say_what_failed_in_a_turn_before(reason: CompactionReason) -> None:
+    policy = AutoCompaction()
+    assert policy.before_step(full := usage(199_999)) == Compact("auto")
+    stuck = result("not_worth_it")
+    stuck.stuck = True
+    policy.compacted(stuck)
+    assert isinstance(policy.before_step(full), Stop)
+    assert policy.compacted(result("done", reason)) == []
+
+
+def test_after_room_was_made_nothing_says_that_nothing_was_changed() -> None:
+    policy = AutoCompaction()
+    assert policy.before_step(full := usage(199_999)) == Compact("auto")
+    failed = result("failed")
+    failed.text = failed_text("no answer")
+    policy.compacted(failed)
+    assert policy.before_step(full) == Compact("auto", True)
+    assert [notice.text for notice in policy.compacted(result("done"))] == ["Compaction failed: no answer."]
+
+
+@pytest.mark.parametrize(("total", "says"), [(199_999, "leaves an answer too little room"), (210_000, "does not fit")])
+def test_after_an_undo_it_says_whether_the_conversation_or_only_its_answer_does_not_fit(total: int, says: str) -> None:
+    notice = AutoCompaction().undone(usage(total))
+    assert notice is not None and says in notice.text and "the next message makes room" in notice.text

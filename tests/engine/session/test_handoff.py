@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from agent_tui.commands.mentions import _existing, attachment, mentions, unnamed
 from agent_tui.commands.registry import Text, run
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.handoff import told
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice
 from agent_tui.models.failure import Failure
@@ -51,6 +52,24 @@ async def talk(agent: Agent, *texts: str) -> None:
 
 def notices(recorder: Recorder) -> list[str]:
     return [notice.text for notice in recorder.of(Notice) if notice.code == "handoff"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "brief"),
+    [
+        (
+            "## Where things stand\n- (nothing)\n\n## Decisions\n- ## Answer 1\n- SQLite\n\n## Open questions\nNone.",
+            "## Decisions\n\n- SQLite",
+        ),
+        ("## decisions:\n### Storage\n- # of files is 1\n", "## Decisions\n\n### Storage\n- # of files is 1"),
+        ("## Next steps\n\nNone.\n", ""),
+        ("It is so.\n## Decisions\n-", "It is so."),
+        ("## Entscheidungen\n- ## Antwort\n- keine", "## Entscheidungen\n- ## Antwort\n- keine"),
+        ("## Decisions\n```\n- ## x\n```\n## Next steps\n", "## Decisions\n```\n- ## x\n```\n## Next steps"),
+    ],
+)
+def test_the_brief_leaves_out_what_says_nothing(answer: str, brief: str) -> None:
+    assert told(answer) == brief
 
 
 RULE = "Never touch the vendor folder, and always run the tests with -x."
