@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent_tui.context.compaction.plan import message_tokens
+from agent_tui.context.view import DROPPED_MESSAGE
 from agent_tui.errors import OPEN_ELSEWHERE, ConfigError
 from agent_tui.models.messages import recall_id, summary_text
 from agent_tui.text.clean import one_line
@@ -139,6 +140,8 @@ def _message(message: Message, size: int) -> str:
     words = message_words(message)
     who = {"user": "you", "assistant": "model", "tool": "tool"}[message.role]
     who = "summary" if any(part.type == "summary" for part in message.parts) else who
+    if words == DROPPED_MESSAGE:
+        words += ", a placeholder before the answer"
     return f"  {recall_id(message.id)} {who}: {one_line(words, SHOWN)}: {tokens(size, True, full=True)} tokens"
 
 

@@ -170,7 +170,6 @@ class ResultStates:
 
     def __init__(self, records: Sequence[CompactionRecord], whole: Sequence[SentMessage] = ()) -> None:
         self._records = {r.id: r for r in records if r.kind != "summary"}
-        self._whole = whole
         self._active = active_prune_ids(records)
         self._states: dict[tuple[str, ...], dict[str, str]] = {}
         self.mentioned: set[str] = set()
@@ -178,7 +177,8 @@ class ResultStates:
             if record.kind == "prune":
                 self.mentioned.update(record.message_ids, record.clips)
         self._dropped = {i for record in self._records.values() if record.kind == "drop" for i in record.message_ids}
-        self.mentioned.update(drop_states(whole, self._dropped))
+        self._whole = _up_to_answer(whole, self._dropped)
+        self.mentioned.update(drop_states(self._whole, self._dropped))
 
     def measuring(self, chain: Sequence[Step], ids: Sequence[str]) -> Sequence[Step]:
         """The steps of a chain over messages with these ids that sent each of them as its newest step did: whole, or
@@ -224,6 +224,13 @@ class ResultStates:
             return stored, stored.id + state
         sent = treated(stored, state)
         return (stored, stored.id) if sent is stored else (sent, stored.id + state)
+
+
+def _up_to_answer(view: Sequence[SentMessage], ids: Set[str]) -> Sequence[SentMessage]:
+    """The view up to the answer after the last of these messages: how they are sent depends on nothing behind it."""
+    last = max((place for place, item in enumerate(view) if item.message.id in ids), default=-1) if ids else -1
+    after = (p for p in range(last + 1, len(view)) if view[p].message.role == "assistant")
+    return view[: next(after, len(view) - 1) + 1] if last >= 0 else ()
 
 
 def edits_since(path: Sequence[Message], records: Sequence[CompactionRecord], steps: Sequence[Step]) -> bool:
