@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from agent_tui.context.tokens import Family, estimate_message
 from agent_tui.context.view import (
+    DROPPED_SUFFIX,
     GONE_SUFFIX,
     active_prune_ids,
     drop_states,
@@ -163,8 +164,9 @@ def common_prefix(old: list[T], new: list[T]) -> int:
 
 
 class ResultStates:
-    """``mentioned`` are the ids in any prune record, in force or not, and of what was ever dropped of ``whole``. A
-    state is the suffix of the message's key."""
+    """``mentioned`` are the ids in any prune record, in force or not, and of what was ever dropped of ``whole``, which
+    is the view, with or without what is dropped of it: a placeholder has the id of what it stands for. A state is the
+    suffix of the message's key."""
 
     def __init__(self, records: Sequence[CompactionRecord], whole: Sequence[SentMessage] = ()) -> None:
         self._records = {r.id: r for r in records if r.kind != "summary"}
@@ -175,8 +177,24 @@ class ResultStates:
         for record in self._records.values():
             if record.kind == "prune":
                 self.mentioned.update(record.message_ids, record.clips)
-        dropped = {i for record in self._records.values() if record.kind == "drop" for i in record.message_ids}
-        self.mentioned.update(drop_states(whole, dropped))
+        self._dropped = {i for record in self._records.values() if record.kind == "drop" for i in record.message_ids}
+        self.mentioned.update(drop_states(whole, self._dropped))
+
+    def measuring(self, chain: Sequence[Step], ids: Sequence[str]) -> Sequence[Step]:
+        """The steps of a chain over messages with these ids that sent each of them as its newest step did: whole, or
+        as the placeholder of what was dropped. What was measured of the one says nothing of the other."""
+        if not chain or not self._dropped:
+            return chain
+        ends: dict[tuple[str, ...], int] = {}
+        newest = self._placeholders(chain[-1])
+        for step in chain:
+            if (held := tuple(step.prune_ids)) not in ends:
+                other = newest ^ self._placeholders(step)
+                ends[held] = min((place for place, id in enumerate(ids) if id in other), default=len(ids))
+        return [step for step in chain if step.sent_count <= ends[tuple(step.prune_ids)]]
+
+    def _placeholders(self, step: Step) -> set[str]:
+        return {i for i, state in self.states(step.prune_ids).items() if state == DROPPED_SUFFIX}
 
     def same(self, then: list[str], now: list[str] | None = None) -> bool:
         """Returns whether two sets of records are the same; None stands for those in force."""

@@ -257,7 +257,8 @@ class FollowedGround:
         known, same = len(self._prefixes.ids), self._prefixes.same(view)
         self._prefixes, kept = self._prefixes.moved_to(view)
         self._follow_steps(inputs.steps, target, window, known, kept)
-        results = ResultStates(inputs.records)
+        results = ResultStates(inputs.records, view)
+        chain = results.measuring(self._chain, self._prefixes.ids)
         rule = rule_of(inputs, self._prefixes, results)
         keys = self._keys[:same] + [item.key for item in view[same:]]
         reasoning = self._reasoning.follow(view, keys, target, inputs.fixed_fingerprint, inputs.effort, rule)
@@ -267,7 +268,7 @@ class FollowedGround:
             inputs=inputs,
             family=family,
             prefixes=self._prefixes,
-            chain=surest(inputs, self._chain, family, partial(self._estimate, family)),
+            chain=surest(inputs, chain, family, partial(self._estimate, family)),
             answered=self._answered,
             measured_scale=scale,
             results=results,

@@ -164,7 +164,8 @@ class _Compared:
             return replace(leaf, why="compaction")
         if message in self._new:
             return leaf
-        return replace(leaf, why="reasoning" if message in self.old_sent else "undo")
+        thought = leaf.kind == "reasoning" and message in self.old_sent
+        return replace(leaf, why="reasoning" if thought else "undo")
 
     def _went(self, leaf: Leaf) -> Leaf:
         message = leaf.leaf.message_id
@@ -174,7 +175,9 @@ class _Compared:
             return replace(leaf, why="compaction" if self._another(message) else "undo")
         if message in self._gone:
             return replace(leaf, why="rewind")
-        return replace(leaf, why="reasoning" if message in self.new_sent else "compaction")
+        # Of a message that was dropped its placeholder may be sent: only reasoning goes from one that stays.
+        thought = leaf.kind == "reasoning" and message in self.new_sent
+        return replace(leaf, why="reasoning" if thought else "compaction")
 
     def _another(self, summary: str) -> bool:
         return any(r.active and r.kind == "summary" and r.summary_id != summary for r in self.now.records)

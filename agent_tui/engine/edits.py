@@ -47,6 +47,8 @@ Kind = Literal["drop", "restore"]
 SHOWN = 60
 """Characters of a message that tell which it is."""
 
+NOTHING_FREED = "that frees nothing, as the placeholder left in its place is no shorter"
+
 
 @dataclass(slots=True, frozen=True)
 class EditPlan:
@@ -108,12 +110,8 @@ class Edits:
         def price(total: int, cached: int) -> float | None:
             return priced_call(prices, total, min(total, cached), 0, hour).usd
 
-        then, now, cold = (
-            price(before.total, read),
-            price(after.total, left),
-            price(after.total, 0),
-        )
-        whole = price(before.total, 0)
+        then, now = price(before.total, read), price(after.total, left)
+        cold, whole = price(after.total, 0), price(before.total, 0)
         made = EditPlan(
             tuple(wanted),
             freed,
@@ -147,7 +145,8 @@ class Edits:
         record = self._record("drop", self._droppable(ids))
         plan, after = self._planned(record)
         self._commit(record, after)
-        return f"Dropped {_count(plan.message_ids)}: {tokens(plan.freed, True)} tokens less in every request."
+        less = f"{tokens(plan.freed, True)} tokens less in every request" if plan.freed > 0 else NOTHING_FREED
+        return f"Dropped {_count(plan.message_ids)}: {less}."
 
     async def restore(self, ids: Sequence[str]) -> str:
         """Has dropped messages sent again; returns the line for the user. Raises AgentError."""
@@ -250,9 +249,19 @@ class Edits:
         return cancelled_text(0, False, "edit") if result is None else result.text
 
     def _fold_of(self, first: str, last: str) -> tuple[str, str]:
-        """The messages with these ids, short or long, summaries among them. Raises AgentError."""
-        named = {i: each for each in self._state.conversation.summaries for i in (each, recall_id(each))}
-        return named.get(first) or self._named(first).id, named.get(last) or self._named(last).id
+        """The messages with these ids, short or long, or of what is left between them. Raises AgentError."""
+        conversation = self._state.conversation
+        named = {i: each for each in conversation.summaries for i in (each, recall_id(each))}
+        ends = named.get(first) or self._named(first).id, named.get(last) or self._named(last).id
+        gone = dropped_ids(conversation.records)
+        if gone.isdisjoint(ends):
+            return ends
+        stands = {r.summary_id: r.message_ids for r in conversation.records if r.kind == "summary"}
+        ids = [message.id for message in conversation.path]
+        places = [ids.index(each) for end in ends for each in stands.get(end, [end]) if each in ids]
+        if not (left := [each for each in ids[min(places) : max(places) + 1] if each not in gone]):
+            raise AgentError("All of that is dropped: there is nothing left to fold.")
+        return left[0], left[-1]
 
     def range(self, first: str, last: str) -> list[str]:
         """The ids of all messages from one to another, both included. Raises AgentError."""
@@ -478,7 +487,8 @@ def _reasoning(usage: ContextUsage) -> int:
 
 
 def _plan_line(plan: EditPlan, then: float | None, now: float | None) -> str:
-    freed = f"Drops {_count(plan.message_ids)}: {interval(plan.freed, plan.spread, True)} tokens less in every request"
+    less = f"{interval(plan.freed, plan.spread, True)} tokens less in every request"
+    freed = f"Drops {_count(plan.message_ids)}: {less if plan.freed > 0 else NOTHING_FREED}"
     if plan.reasoning:
         freed += f", {tokens(plan.reasoning, True)} of them reasoning"
     if not plan.behind:

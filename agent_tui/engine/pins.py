@@ -12,6 +12,7 @@ from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.facts import lasting_rule
 from agent_tui.context.compaction.worth import expected_read
 from agent_tui.context.tokens import estimate_message, family_of, round_up
+from agent_tui.context.view import dropped_ids
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.state import AgentState
 from agent_tui.errors import AgentError, WorkerError
@@ -110,6 +111,10 @@ class Pins:
         state = conversation.info.state
         if message.id in state.pinned_messages:
             raise AgentError(f"{_label(message)} is pinned already. /unpin {recall_id(message.id)} takes it back.")
+        if message.id in dropped_ids(conversation.records):
+            raise AgentError(
+                f"{_label(message)} is dropped: restore it first, with /context or `agent-tui context restore`."
+            )
         size = self._tokens(message)
         limit = self._context.usage().limit
         taken = size + sum(pin.tokens for pin in self.all() if pin.state != "file")

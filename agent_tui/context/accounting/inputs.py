@@ -417,9 +417,10 @@ def ground_of(inputs: ContextInputs) -> Ground:
     """The ground of one calculation, from nothing."""
     model, view, steps = inputs.model, inputs.compared, inputs.steps
     target, family, whole = model.target, family_seen(model), view is not inputs.view
-    prefixes, results = prefixes_of(view), ResultStates(inputs.records, view if whole else ())
+    prefixes, results = prefixes_of(view), ResultStates(inputs.records, view)
     rule = rule_of(inputs, prefixes_of(inputs.view) if whole else prefixes, results)
     comparable = aligned(steps, prefixes, results) if whole else steps
+    chain = results.measuring(chain_of(comparable, prefixes, target, model.limits.window), prefixes.ids)
     reasoning = reasoning_now(inputs.view, target, inputs.fixed_fingerprint, inputs.effort, rule)
     if whole:
         asked = (place for place in range(len(view) - 1, -1, -1) if view[place].message.role == "user")
@@ -433,7 +434,7 @@ def ground_of(inputs: ContextInputs) -> Ground:
         inputs=inputs,
         family=family,
         prefixes=prefixes,
-        chain=surest(inputs, chain_of(comparable, prefixes, target, model.limits.window), family, estimate),
+        chain=surest(inputs, chain, family, estimate),
         answered={s.message_id: s for s in steps if s.message_id is not None},
         measured_scale=fixed_scale_of(steps, target, family, view, inputs.records, inputs.fixed, added),
         results=results,

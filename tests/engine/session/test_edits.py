@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
+from itertools import pairwise
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.compaction.plan import message_tokens
+from agent_tui.context.past_reasons import difference
+from agent_tui.context.tokens import estimate_message, family_of, round_up
+from agent_tui.context.view import dropped_ids
 from agent_tui.engine import cache_forecast as foresight
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
 from agent_tui.models.codec import dumps
 from agent_tui.models.events import CompactionEnded, Event, Notice, ToolStarted
-from agent_tui.models.messages import recall_id
+from agent_tui.models.messages import AttachmentPart, recall_id
 from tests.support.agents import parts_for, running, say
 from tests.support.compaction_world import assert_valid
 
@@ -179,3 +186,72 @@ async def test_no_summary_stands_for_what_was_dropped(tmp_path: Path) -> None:
         assert secret.id in {d.message.id for d in agent.edits.dropped()} and "never to push" not in words(agent)
         await agent.edits.undo()
         assert "never to push" in words(agent)
+
+
+@pytest.mark.asyncio
+async def test_what_is_dropped_is_not_pinned_and_not_folded(tmp_path: Path) -> None:
+    async with world(tmp_path) as (agent, _):
+        for number in range(6):
+            await say(agent, f"{number}: tell me a lot " + "and more " * 90)
+        path = agent.conversation.path
+        await agent.edits.drop([path[0].id, path[3].id])
+        with pytest.raises(AgentError, match="is dropped: restore it first"):
+            agent.pins.pin_message(path[0])
+        plan = await agent.edits.plan_fold(path[0].id, path[3].id)
+        assert set(plan.message_ids) == {path[1].id, path[2].id}
+        with pytest.raises(AgentError, match="All of that is dropped"):
+            await agent.edits.plan_fold(path[0].id, path[0].id)
+
+
+@pytest.mark.asyncio
+async def test_a_drop_that_frees_nothing_says_so(tmp_path: Path) -> None:
+    async with world(tmp_path) as (agent, _):
+        await say(agent, "why?")
+        await say(agent, "ok")
+        short = next(m for m in agent.conversation.path[1:] if m.role == "user")
+        assert "frees nothing" in agent.edits.plan([short.id]).line
+        assert "frees nothing" in await agent.edits.drop([short.id])
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("seed", range(6))
+async def test_rows_stay_near_what_is_sent_through_drops_restores_and_rewinds(tmp_path: Path, seed: int) -> None:
+    """What was measured of a whole message is neither its placeholder's nor any other message's."""
+    chance = random.Random(seed)
+    async with world(tmp_path) as (agent, _):
+        for number in range(14):
+            path = agent.conversation.path
+            act = chance.choice(["say", "say", "attach", "drop", "drop", "restore", "rewind"]) if path else "attach"
+            if act in ("say", "attach"):
+                file = AttachmentPart(f"n{number}.md", "text/plain", text="a line of notes\n" * 250)
+                await say(agent, f"question {number}", (file,) if act == "attach" else ())
+            elif act == "rewind":
+                mine = [m.id for m in path if m.role == "user"]
+                if len(mine) > 1:
+                    await agent.branches.rewind(chance.choice(mine[1:]))
+            elif act == "drop" and (
+                sent := [m.id for m in path if m.id not in dropped_ids(agent.conversation.records)]
+            ):
+                await agent.edits.drop([sent[0] if chance.random() < 0.5 else chance.choice(sent)])
+            elif act == "restore" and (gone := agent.edits.dropped()):
+                await agent.edits.restore([chance.choice(gone).message.id])
+            check_rows(agent)
+        past = agent.context.history()
+        moments = [past.moment(number) for number in range(1, past.count + 1)]
+        for before, now in pairwise(moments):
+            reasons = difference(before, now).reasons
+            assert all(abs(r.tokens or 0) < 100 for r in reasons if r.why in ("measured", "reasoning")), reasons
+
+
+def check_rows(agent: Agent) -> None:
+    usage, runtime = agent.context.usage(), agent.runtime
+    whole = calculate_context_usage(runtime.inputs())
+    assert (usage.total, usage.rows) == (whole.total, whole.rows)
+    assert usage.misfit == 0
+    costs, family = message_tokens(usage), family_of(runtime.info.target)
+    for item in agent.conversation.view():
+        if item.message.role == "user":
+            near = round_up(
+                (runtime.calibration or family.beginning).tokens(estimate_message(item.message, family).content)
+            )
+            assert costs[item.message.id] == pytest.approx(near, rel=0.2, abs=10), item.message.text
