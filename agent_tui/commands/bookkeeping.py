@@ -210,7 +210,8 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
     used = s.usage
     read, wrote = (None, None) if used is None else (used.input, used.output)
     # A fork counts none of the calls of the session that it continues.
-    parts = [f"in {tokens(read, False)}", f"out {tokens(wrote, False)}"] if s.by_kind else ["no call of its own yet"]
+    called = used is not None or s.by_kind
+    parts = [f"in {tokens(read, False)}", f"out {tokens(wrote, False)}"] if called else ["no call of its own yet"]
     if used is not None and used.reasoning is not None:
         parts.append(f"reasoning {tokens(used.reasoning, False)}")
     if s.cached is not None:

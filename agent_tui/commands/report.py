@@ -318,7 +318,7 @@ def _compaction(usage: ContextUsage, rough: bool) -> str:
         return "It is never compacted by itself."
     over = usage.total - usage.limit
     if over >= 0:
-        end = "compaction is next" if usage.would_compact else usage.held or "compaction is next"
+        end = usage.held or "compaction is next"
         return f"{f'{tokens(over, rough)} over' if over else 'At'} the limit: {end}."
     room = tokens(-over, rough)
     if over_limit(usage):

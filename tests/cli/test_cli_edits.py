@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from agent_tui.commands.registry import run
+from agent_tui.errors import AgentError
 from agent_tui.store.store import Store
+from tests.support.agents import parts_for
+from tests.support.agents import running as agent_running
 from tests.support.cli import Cli
 
 
@@ -72,6 +77,22 @@ def test_the_flag_of_the_chat_is_taken_and_one_of_another_command_is_not_what_wa
     outcome = cli.run("context", "restore", first, "--yes")
     assert outcome.code == 2 and "unrecognized arguments: --yes" in outcome.err
     assert "did you mean" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("drop 123456 --yes/context", "--yes/context is not known: drop takes --yes and --later."),
+        ("fold 123456 --later", "--later is not known: fold takes --yes."),
+        ("restore 123456 --yes", "--yes is not known: restore takes ids alone."),
+        ("pin --\x1b[31m", "is not known: pin takes ids alone."),
+    ],
+)
+async def test_a_flag_that_there_is_not_is_named_as_one(words: str, says: str, tmp_path: Path) -> None:
+    async with agent_running(parts_for(tmp_path / "home", tmp_path)) as (agent, _):
+        with pytest.raises(AgentError) as refused:
+            await run(agent, f"/context {words}")
+        assert says in str(refused.value) and "\x1b" not in str(refused.value)
 
 
 @pytest.mark.parametrize("arguments", [["drop", "123456"], ["undo"], ["drop", "--dry-run", "123456"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,15 @@ async def test_status_line_always_has_everything(tmp_path: Path, width: int) -> 
         line = run.shown().splitlines()[-1]
         for part in ("demo", "DEMO", "edits", "feat", "42", "84.2k", "200k", "$0.42", "paused"):
             assert part in line, (part, line)
+
+
+async def test_status_line_says_paused_only_where_that_keeps_it_from_compacting(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    agent.conversation.info.state = SessionState(compaction_paused=True)
+    async with running(tmp_path, agent) as run:
+        assert "paused" in run.shown().splitlines()[-1]
+        run.agent.publish(ContextChanged(replace(run.agent.usage, would_compact=True)))
+        await run.until(lambda: "paused" not in run.shown().splitlines()[-1])
 
 
 async def test_status_line_marks_estimates(tmp_path: Path) -> None:

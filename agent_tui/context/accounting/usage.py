@@ -226,6 +226,7 @@ def usage_of(
     # What holds a compaction back counts only while the request can be sent as it is.
     held = settings.paused and fits_to_send(usage)
     usage.would_compact = settings.auto_compact and not held and over_limit(usage)
+    usage.held = "" if usage.would_compact else usage.held
     usage.warnings = _warnings(ground, usage)
     usage.why = why_text(usage, ground)
     return usage

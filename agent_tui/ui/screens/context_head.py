@@ -162,7 +162,7 @@ SOON = 2
 def _compaction(usage: ContextUsage, total: int, rough: bool) -> Said:
     if usage.limit is None:
         return Said("never compacts by itself", "muted")
-    if usage.held and not usage.would_compact:
+    if usage.held:
         return Said(usage.held, "warning")
     if usage.would_compact or total >= usage.limit:
         return Said("compacts next", "error")
