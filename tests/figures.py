@@ -27,7 +27,7 @@ CEILINGS = {
     "private names of Textual": 16,
     "files entered from Agent.submit to the provider": 57,
     "files entered by one Anthropic call in the worker": 15,
-    "lines of tests/support": 14_059,
+    "lines of tests/support": 14_072,
 }
 
 

@@ -65,6 +65,15 @@ def script(turns: int, window: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+LASTING = {
+    "MessagePump._process_messages",
+    "Timer._run_timer",
+    "App.run_test.<locals>.run_app",
+    "WorkerClient._look_after",
+}
+"""Tasks that last as long as the application, by what they run."""
+
+
 class Soak:
     """A chat that is asked one question after the other."""
 
@@ -102,6 +111,10 @@ class Soak:
     async def held(self) -> Held:
         """What is held now, when nothing is left to do."""
         await self._chat.pilot.pause()
+        # Such as a summary that is prepared beside the turns. One that never ends stays, and is counted.
+        others = [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") not in LASTING]
+        if others := [task for task in others if task is not asyncio.current_task()]:
+            await asyncio.wait(others, timeout=PATIENCE)
         gc.collect()
         transcript = self._chat.app.query_one(Transcript)
         things = {

@@ -32,7 +32,14 @@ ESTIMATE = re.compile(
 )
 """Token counts that are estimates, or may be: ``tokens`` writes them, which has to be told whether they are."""
 
-MARKED = frozenset({"commands/report.py", "commands/context_texts.py", "context/accounting/next_input.py"})
+MARKED = frozenset(
+    {
+        "commands/bookkeeping.py",
+        "commands/context_texts.py",
+        "commands/report.py",
+        "context/accounting/next_input.py",
+    }
+)
 """Here a column, or the formula, says of each number how it is known."""
 
 PRICE = re.compile("cost|price|dollar|usd|budget|spent")
