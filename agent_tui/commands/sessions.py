@@ -213,7 +213,9 @@ async def handoff(agent: Agent, args: str) -> CommandResult:
 
     if not args:
         return Text("What is the new session for? /handoff GOAL", error=True)
-    own = "\n".join([args, *(message.text for message in agent.conversation.path if message.role == "user")])
+    # Not what stands in messages of the user: that may be of a command's file, too.
+    named = agent.parts.permissions.reach.kept(agent.conversation.info.state).named_hosts
+    own = "\n".join([args, *(f"https://{host}" for host in named)])
     brief = await agent.handoff.begin(args)
     text = args + await asyncio.to_thread(unnamed, brief.text.removeprefix(args), own, agent.cwd)
     return Text(brief.line, then=text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from agent_tui.commands.context import LATER
 from agent_tui.commands.registry import CommandResult, OpenScreen, Text, command
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 NOTHING = "Nothing to tidy: everything that is sent may still be needed."
 SHOWN = 120
+_LISTED: WeakKeyDictionary[Agent, list[Sequence[str]]] = WeakKeyDictionary()
+"""What was listed last, by the messages of each: its numbers are what the user goes by."""
 MOST_NAMED = 5
 """Calls that are named of what was dropped."""
 
@@ -43,7 +46,7 @@ async def tidy(agent: Agent, args: str) -> CommandResult:
         return Text(NOTHING)
     if not what:
         return OpenScreen("tidy")
-    ticked = found if what == "all" else _numbered(found, numbers)
+    ticked = found if what == "all" else _numbered(found, _LISTED.get(agent), numbers)
     return Text(await drop_all(agent, ticked, later=LATER in args.split()))
 
 
@@ -73,6 +76,7 @@ def tidy_lines(agent: Agent, found: Sequence[DeadWeight]) -> list[str]:
     """The list as plain mode says it, with what dropping all of it would bring and cost."""
     if not found:
         return [NOTHING]
+    _LISTED[agent] = [one.message_ids for one in found]
     lines = [
         f"{number}. {one_line(one.what, SHOWN)}: {tokens(one.tokens, True)} tokens, {one.why}"
         for number, one in enumerate(found, 1)
@@ -81,10 +85,17 @@ def tidy_lines(agent: Agent, found: Sequence[DeadWeight]) -> list[str]:
     return [f"{plural(len(found), 'call')} could go:", *lines, agent.edits.plan(ids_of(found)).line, ways]
 
 
-def _numbered(found: Sequence[DeadWeight], words: Sequence[str]) -> list[DeadWeight]:
+def _numbered(
+    found: Sequence[DeadWeight], listed: Sequence[Sequence[str]] | None, words: Sequence[str]
+) -> list[DeadWeight]:
+    """Those of what is found now that had these numbers in the list that was told last. Raises ConfigError."""
+    now = {tuple(one.message_ids): one for one in found}
+    shown = list(now) if listed is None else list(map(tuple, listed))
     chosen: list[DeadWeight] = []
     for word in dict.fromkeys(words):
-        if not (word.isdecimal() and len(word) < 6 and 1 <= int(word) <= len(found)):
-            raise ConfigError(f"{one_line(word, 20)} is no number of the list: it has 1 to {len(found)}.")
-        chosen.append(found[int(word) - 1])
+        if not (word.isdecimal() and len(word) < 6 and 1 <= int(word) <= len(shown)):
+            raise ConfigError(f"{one_line(word, 20)} is no number of the list: it has 1 to {len(shown)}.")
+        if (one := now.get(shown[int(word) - 1])) is None:
+            raise ConfigError(f"{word} of the list could go no more: /tidy lists anew what can.")
+        chosen.append(one)
     return chosen

@@ -213,6 +213,11 @@ class ContextControl:
         self._draft = draft
 
     @property
+    def starting(self) -> bool:
+        """Whether tools are still to come, so that nothing is known yet of the next request's cache."""
+        return self._toolbox.starting
+
+    @property
     def in_flight(self) -> int:
         """Estimated tokens of the answer that is streaming."""
         return self._state.runtime.in_flight if self._state.opened else 0

@@ -161,11 +161,9 @@ class Edits:
         back = [i for i in wanted if i in gone]
         if not back:
             return f"{_count(wanted)} will not be dropped."
-        before = self._state.runtime.usage().total
-        record = self._record("restore", back)
+        before, record = self._state.runtime.usage().total, self._record("restore", back)
         self._commit(record, calculate_context_usage(self._inputs_with(record)))
-        more = self._state.runtime.usage().total - before
-        if not more:
+        if not (more := self._state.runtime.usage().total - before):
             return f"Restored {_count(back)}. A summary stands for it: /compact undo sends the messages themselves."
         return f"Restored {_count(back)}: {tokens(more, True)} tokens more in every request."
 
@@ -181,7 +179,7 @@ class Edits:
         if (waiting := self._waiting_ids()) and conversation.info.state.drops_asked > newest.created:
             self._forget_waiting(waiting)
             self._context.tell()
-            return "Nothing waits to be dropped any more."
+            return f"{_count(waiting)} that waited to be dropped will not be."
         if newest.kind == "summary" and newest not in summaries_in_force(
             conversation.path, conversation.records, conversation.summaries
         ):
@@ -194,8 +192,7 @@ class Edits:
                 # With the messages comes the beginning with which they were sent.
                 self._context.prefix.refresh()
         self._told()
-        change = self._state.runtime.usage().total - before
-        if not change:
+        if not (change := self._state.runtime.usage().total - before):
             return "The edit is undone. Nothing of it was sent in any case: a summary stands for it."
         what = {"drop": "Dropped messages are back", "restore": "Restored messages are dropped again"}
         said = what.get(newest.kind, "The folded messages are back")
@@ -291,18 +288,22 @@ class Edits:
             raise AgentError(f"{shown} is on another branch of this session: /rewind goes there.")
         raise AgentError(f"No message of this conversation has the id {shown}.")
 
+    def _all_named(self, ids: Sequence[str]) -> set[str]:
+        """The whole ids of these messages. Raises AgentError."""
+        whole = {message.id for message in self._state.conversation.path}
+        return {each if each in whole else self._named(each).id for each in ids}
+
     def _droppable(self, ids: Sequence[str]) -> list[str]:
         """The ids of all that goes with these messages, in their order. Raises AgentError where one cannot go, or
         nothing is left to go."""
         conversation, in_turn = self._state.conversation, self._state.run.in_turn
         path = conversation.path
-        named = [self._named(each) for each in dict.fromkeys(ids)]
+        named = self._all_named(ids)
         sent = {item.message.id for item in conversation.view()} - dropped_ids(conversation.records)
         asked = next((m for m in reversed(path) if m.role == "user"), None)
         open_calls = {call.call_id for call in conversation.open_calls()} if in_turn else set[str]()
-        units = list(units_of(path))
         wanted: list[str] = []
-        for unit in (unit for unit in units if any(m in unit for m in named)):
+        for unit in (unit for unit in units_of(path) if any(m.id in named for m in unit)):
             first = unit[0]
             if first.status == "streaming" or any(call.call_id in open_calls for call in first.tool_calls):
                 raise AgentError(f"{_label(first)} is at work: it can be dropped once its tools have answered.")
@@ -318,12 +319,12 @@ class Edits:
     def _restorable(self, ids: Sequence[str]) -> list[str]:
         conversation = self._state.conversation
         gone = dropped_ids(conversation.records) | set(self._waiting_ids())
-        named = [self._named(each) for each in dict.fromkeys(ids)]
-        units = [unit for unit in units_of(conversation.path) if any(m in unit for m in named)]
+        named = self._all_named(ids)
+        units = [unit for unit in units_of(conversation.path) if any(m.id in named for m in unit)]
         wanted = [m.id for unit in units for m in unit if m.id in gone]
-        if not wanted:
-            raise AgentError("Nothing of that is dropped.")
-        return wanted
+        if wanted:
+            return wanted
+        raise AgentError("Nothing of that is dropped.")
 
     def _newest(self) -> CompactionRecord:
         """The newest edit that holds for the conversation. Raises AgentError where there is none."""
@@ -402,7 +403,7 @@ class Edits:
                 continue
             try:
                 done.set_result(work())
-            except AgentError as error:
+            except Exception as error:  # whoever waits for it is told; the turn goes on
                 done.set_exception(error)
 
     def _look_whether_cold(self, event: Event) -> None:
@@ -429,12 +430,12 @@ class Edits:
     def _waiting_ids(self) -> tuple[str, ...]:
         """What of the conversation is dropped once the cache is cold."""
         conversation = self._state.conversation
-        waiting = conversation.info.state.drops_waiting if self._state.opened else ()
+        waiting = frozenset(conversation.info.state.drops_waiting if self._state.opened else ())
         return tuple(m.id for m in conversation.path if m.id in waiting) if waiting else ()
 
     def _forget_waiting(self, ids: Sequence[str]) -> None:
-        conversation = self._state.conversation
-        left = tuple(i for i in conversation.info.state.drops_waiting if i not in ids)
+        conversation, gone = self._state.conversation, frozenset(ids)
+        left = tuple(i for i in conversation.info.state.drops_waiting if i not in gone)
         conversation.keep_state(replace(conversation.info.state, drops_waiting=left))
 
     def _cold(self) -> bool:
@@ -445,10 +446,9 @@ class Edits:
             return True
         if self._state.run.in_turn:
             return runtime.cold_read == 0
-        if not self._state.binding.described:
+        if not self._state.binding.described or self._context.starting or self._state.run.now is RunState.COMPACTING:
             return False
-        forecast = self._context.usage().forecast
-        return forecast is None or forecast.read == 0
+        return (forecast := self._context.usage().forecast) is None or forecast.read == 0
 
 
 def _fold_plan(plan: CompactionPlan, price: PlanPrice) -> EditPlan:

@@ -26,7 +26,7 @@ from agent_tui.engine.conversation import patiently
 from agent_tui.engine.runner import Runner
 from agent_tui.engine.session_control import SessionControl
 from agent_tui.engine.state import AgentState
-from agent_tui.errors import AgentError
+from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import Notice
 from agent_tui.models.messages import content_fingerprint, new_id, user_message
 from agent_tui.models.requests import ModelRequest, SentMessage, SystemBlock
@@ -143,20 +143,29 @@ class Handoff:
         await self._runner.join()
         before = conversation.info
         await self._sessions.clear()
-        await self._link(before.id, goal)
+        try:
+            await self._link(before.id, goal)
+        except StoreError as error:
+            self._publish("warning", f"The two sessions are not linked: {one_line(str(error), 200)}.")
         return brief
 
     async def _link(self, before: str, goal: str) -> None:
         """Each session keeps the id of the other; the new one has the pinned files and is told what was read of outside
         the project, which is in the brief, too."""
         store, fresh = self._state.parts.store, self._state.conversation
-        info = store.sessions.get(before)
-        state = info.state
+        state = store.sessions.get(before).state
         kept = replace(fresh.info.state, handed_from=before, pinned=state.pinned, read_outside=state.read_outside)
-        await patiently(lambda: fresh.set_state(kept))
         self._state.parts.permissions.reach.load(kept)
-        info.state = replace(state, handed_to=(*state.handed_to, fresh.info.id))
-        await patiently(lambda: store.sessions.save(info))
+        await patiently(lambda: fresh.set_state(kept))
+
+        def link() -> None:
+            # Read and written at once: another window may go on with that session.
+            with store.transaction():
+                there = store.sessions.get(before)
+                there.state = replace(there.state, handed_to=(*there.state.handed_to, fresh.info.id))
+                store.sessions.save(there)
+
+        await patiently(link)
         self._context.prefix.refresh()
         self._context.recount()
         for line in fresh.links():
@@ -164,7 +173,7 @@ class Handoff:
 
     async def _brief(self, goal: str) -> Brief:
         runtime = self._state.runtime
-        facts = await asyncio.to_thread(FactReader().read, list(runtime.conversation.path))
+        facts = await asyncio.to_thread(FactReader().read, list(runtime.conversation.past().path))
         asked = self._asked(goal)
         usd = asked.expected.usd
         price = f"{money(usd)} expected" if usd else f"{tokens(asked.expected.input, True)} tokens"
@@ -223,7 +232,7 @@ class Handoff:
         """The brief: the goal, what the model wrote, and what of the facts is not in that. Nothing in it is invented
         unseen: paths that nobody had named are said to be so."""
         conversation, window = self._state.conversation, self._state.runtime.info.limits.window
-        path = conversation.path
+        path = conversation.past().path
         most = [FACT_TOKENS, FILE_TOKENS]
         if window:
             most = [min(each, int(window * FACT_SHARE)) for each in most]

@@ -11,6 +11,7 @@ from typing import Literal
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.facts import lasting_rule
 from agent_tui.context.compaction.worth import expected_read
+from agent_tui.context.tidy import units_of
 from agent_tui.context.tokens import estimate_message, family_of, round_up
 from agent_tui.context.view import dropped_ids
 from agent_tui.engine.context_control import ContextControl
@@ -121,7 +122,13 @@ class Pins:
         if limit and taken > limit * MOST_SHARE:
             most = f"at most half of the limit ({tokens(limit, False)}) can be"
             raise AgentError(f"Not pinned: the pinned words would be {tokens(taken, True)}, {most}.")
-        conversation.set_state(replace(state, pinned_messages=(*state.pinned_messages, message.id)))
+        # With its calls and their results: one of a unit that stays keeps them all.
+        unit = next((unit for unit in units_of(conversation.path) if any(m.id == message.id for m in unit)), ())
+        stays = {m.id for m in unit}
+        waiting = tuple(each for each in state.drops_waiting if each not in stays)
+        conversation.set_state(
+            replace(state, pinned_messages=(*state.pinned_messages, message.id), drops_waiting=waiting)
+        )
         left = ", ".join(one_line(p.name, 40) for p in message.parts if isinstance(p, AttachmentPart) and p.path)
         return " ".join(
             [

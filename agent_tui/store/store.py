@@ -180,7 +180,12 @@ class Store:
                 preview=source.preview if kept else "",
                 kind="user",
                 state=dataclasses.replace(
-                    source.state, going=None, back=source.state.back if source.state.back in kept else None
+                    source.state,
+                    going=None,
+                    handed_from=None,
+                    handed_to=(),
+                    drops_waiting=(),
+                    back=source.state.back if source.state.back in kept else None,
                 ),
             )
             self.sessions.insert(info)

@@ -146,7 +146,8 @@ class CompactionService:
         del self._folds[done]
         try:
             result = await self.compact("edit", self._emit, focus, fold=fold)
-            done.set_result(result.text)
+            if not done.done():
+                done.set_result(result.text)
         except AgentError as error:
             done.set_exception(error)
         finally:
@@ -480,8 +481,7 @@ class CompactionService:
     def undo(self, emit: Emit) -> bool:
         """Takes the newest compaction in force back; False when there is none."""
         conversation = self._runtime.conversation
-        operation = undo_target(conversation.records, conversation.path)
-        if operation is None:
+        if (operation := undo_target(conversation.records, conversation.path)) is None:
             emit(CompactionEnded("nothing", "There is no compaction to undo."))
             return False
         before, inputs = self._runtime.usage(), self._runtime.inputs().as_now()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from unittest import mock
@@ -154,7 +155,7 @@ async def test_what_is_dropped_later_goes_once_the_cache_is_cold(tmp_path: Path)
         assert "will be dropped" in await agent.edits.drop([first.id], later=True)
         assert [d.waiting for d in agent.edits.dropped()] == [True]
         assert body(agent) == whole
-        assert "Nothing waits" in await agent.edits.undo() and not agent.edits.dropped()
+        assert "waited to be dropped will not be" in await agent.edits.undo() and not agent.edits.dropped()
         await agent.edits.drop([first.id], later=True)
         session = agent.conversation.info.id
     async with world(tmp_path, session) as (agent, recorder):
@@ -255,3 +256,40 @@ def check_rows(agent: Agent) -> None:
                 (runtime.calibration or family.beginning).tokens(estimate_message(item.message, family).content)
             )
             assert costs[item.message.id] == pytest.approx(near, rel=0.2, abs=10), item.message.text
+
+
+@pytest.mark.asyncio
+async def test_a_pin_takes_back_what_waits_and_leaves_the_rest_waiting(tmp_path: Path) -> None:
+    async with world(tmp_path) as (agent, _):
+        for text in ("one", "two", "three"):
+            await say(agent, text)
+        first, second = [m for m in agent.conversation.path if m.role == "user"][1:3]
+        with mock.patch.object(agent.edits, "_cold", lambda: False):
+            await agent.edits.drop([first.id], later=True)
+            await agent.edits.drop([second.id], later=True)
+            agent.pins.pin_message(second)
+            assert [d.message.id for d in agent.edits.dropped() if d.waiting] == [first.id]
+
+
+@pytest.mark.asyncio
+async def test_while_tools_are_still_to_come_nothing_counts_as_cold(tmp_path: Path) -> None:
+    async with world(tmp_path) as (agent, _):
+        await say(agent, "one")
+        await say(agent, "two")
+        asked = next(m for m in agent.conversation.path if m.text == "two")
+        with mock.patch.object(type(agent.context), "starting", True):
+            line = await agent.edits.drop([asked.id], later=True)
+        assert "will be dropped" in line and asked.id in sent(agent)
+
+
+@pytest.mark.asyncio
+async def test_a_fork_waits_for_nothing_that_was_asked_for_in_its_source(tmp_path: Path) -> None:
+    async with world(tmp_path) as (agent, _):
+        await say(agent, "one")
+        await say(agent, "two")
+        state = agent.conversation.info.state
+        asked = next(m for m in agent.conversation.path if m.text == "two").id
+        agent.conversation.set_state(replace(state, drops_waiting=(asked,), handed_to=("ses_1",), handed_from="ses_2"))
+        await agent.sessions.fork()
+        copy = agent.conversation.info.state
+        assert (copy.drops_waiting, copy.handed_to, copy.handed_from) == ((), (), None)

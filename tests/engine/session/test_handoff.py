@@ -231,3 +231,13 @@ def test_whatever_a_model_wrote_names_no_file_and_no_host(tmp_path: Path, text: 
     made = unnamed(text, "see known.dev", tmp_path)
     assert set(hosts_in(made)) <= {"known.dev"}, made
     assert not [mention for mention in mentions(made) if _existing(mention.path, tmp_path)], made
+
+
+async def test_what_was_dropped_is_in_no_brief(tmp_path: Path) -> None:
+    parts = parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)
+    async with running(parts) as (agent, _):
+        await talk(agent, "Where are we?", RULE)
+        rule = next(m for m in agent.conversation.path if RULE in m.text)
+        await agent.edits.drop([rule.id])
+        brief = await agent.handoff.begin(GOAL)
+        assert "vendor folder" not in brief.text
