@@ -162,8 +162,8 @@ class Handoff:
             # Read and written at once: another window may go on with that session.
             with store.transaction():
                 there = store.sessions.get(before)
-                there.state = replace(there.state, handed_to=(*there.state.handed_to, fresh.info.id))
-                store.sessions.save(there)
+                state = replace(there.state, handed_to=(*there.state.handed_to, fresh.info.id))
+                store.sessions.save(replace(there, state=state))
 
         await patiently(link)
         self._context.prefix.refresh()
