@@ -7,18 +7,27 @@ python -m tests.benchmarks.full_context [--models claude-4.6,vllm] [--windows 81
 reports and a window that shrinks, one of them every so many turns, and texts of every kind; there each automatic
 compaction is checked by having the server count the request, and requests that were refused for their size are steps.
 
-All events mixed, real vocabularies (``--models vllm --mixed 4 --turns 60``, 2026-11-23, on a busy machine): error at
-95 % in percent of the window, percent of the steps in which the interval held, and its ± in tokens on average, of the
-session's own model. Qwen, DeepSeek and Llama 3 under their names, Tekken as mistral-small, Claude 2's, which no family
-has, under a name that says nothing. Seed 1, which the numbers were chosen by (before other languages were held to be
-less sure), and at 200 000 seed 2, which nothing was. "-": not run.
+All events mixed, real vocabularies (``--models vllm --mixed 4 --turns 60 --seed 2``, all 25 runs of one build of
+2026-11-23, on a busy machine): error at 95 % in percent of the window, percent of the steps in which the interval held,
+and its ± in tokens on average, of the session's own model. Qwen, DeepSeek and Llama 3 under their names, Tekken as
+mistral-small, Claude 2's, which no family has, under a name that says nothing. No number of the program was chosen by
+this seed.
 
-                        8 192             32 768            128 000            200 000
-Qwen         0.78  94.3    44   0.51  95.9    90   0.43  92.7   344   0.27  93.8   504
-Tekken       0.68  96.7    43   0.54  95.9   117                  -   0.35  95.4   544
-DeepSeek     1.12  96.0    54   0.58  95.1   125   0.32  94.4   572   0.40  96.1   910
-Llama 3      0.45  94.5    35   0.71  91.3    88   0.14  93.5   162   0.30  92.5   397
-Claude 2     0.88  95.9    77   1.60  94.3   212   1.14  93.5   725   0.74  94.6  1559
+                8 192            32 768           128 000           200 000         1 000 000
+Qwen      0.40 95.3  48   0.48 95.4  95   0.21 96.2 197   0.26 94.6  488   0.24 92.4 1345
+Tekken    0.74 95.4  45   0.43 96.2  94   0.27 95.3 359   0.26 94.6  399   0.22 95.3 1768
+DeepSeek  0.37 96.9  43   0.40 96.9 107   0.46 93.3 344   0.71 96.1  614   0.29 95.3 2363
+Llama 3   0.46 94.0  34   0.55 92.4  76   0.32 95.4 181   0.16 94.6  296   0.19 94.6 1413
+Claude 2  0.70 93.9  62   0.82 92.3 233   0.95 91.6 770   1.11 94.6 1253   0.99 93.8 5589
+
+The interval held in 94.7 % of the 3 807 steps. No turn was dead or failed, no row scaled, no request invalid, no true
+report doubted; 3 inputs were refused; 35 of 587 automatic compactions began outside their interval, one was needless
+(Llama 3, 8 192). Missed: the goal of 1 % with an unknown vocabulary at 200 000; in four runs the interval held less
+often than 93 %. With 200 turns (seed 3, 8 192): DeepSeek 0.38 96.7 33, Qwen 0.48 94.7 33; the others were not run so.
+
+The other model, asked in 22 to 23 steps of a run, is cl100k as gpt-4-turbo, which tells that, and does not think: 0.2-
+0.9 % from 32 768 on, 1.2-1.5 % at 8 192, which is its first request, where all is an estimate; the interval held in
+86-100 %. Under a false name (``--other llama-3.3-70b``, 128 000 and more, an earlier build) in 71-81 %.
 
 The build before, of the same day, all legs in one figure and the other model under a false name: 1.21, 0.80, 1.33,
 0.84, 2.16 at 8 192; 0.46, 1.36, 1.38, 0.53, 3.17 at 32 768; at 200 000 0.55, 0.65, 0.66, 0.71, 1.43, where the interval
@@ -26,18 +35,6 @@ held in 92.0, 92.0, 90.8, 90.6, 91.3 % at ± 637, 765, 921, 650, 1 907. What it 
 as unsure as if other factors made it than the texts it is left of (every second interval after such an answer missed);
 what wraps answers and calls was sure (its small misses widened all others by a fifth); results that stay behind a
 summary were estimated anew; other languages, and results beside an answer whose report was not believed, were too sure.
-
-The other model, asked in 15 to 23 steps of a run, is cl100k as gpt-4-turbo, which tells that, and does not think: 0.2-
-0.7 % from 32 768 on (one run 0.9), 2.7-3.5 % at 8 192, which is its first request, where all is an estimate; the
-interval held in 93.3-100 %. Under a false name (``--other llama-3.3-70b``, 128 000 and more, an earlier build) in
-71-81 %.
-
-No turn was dead or failed, no row scaled, no request invalid, no true report doubted, no input refused but where the
-server had been started anew with less; 23 of 468 automatic compactions began outside their interval, two were needless
-(8 192). Three requests of one first turn went out with counts that had not been shown yet (Tekken at 200 000, two cores
-with a load of 8 to 10). Missed: the goal of 1 % with DeepSeek at 8 192 and with an unknown vocabulary at 32 768 and
-128 000; with Llama 3 at 32 768 and 200 000 and Qwen at 128 000 the interval held in 91.3-92.7 %. 1 000 000 was not run
-again.
 
 Without events, counting like o200k (an earlier build, 2026-11-22, not repeated; all seven models at 8 192, 32 768 and
 200 000 tokens, 200 turns, 10 185 steps, 20 minutes): error at 95 % 29-68 / 33-65 / 94-126 tokens (at most 0.83 % of the
