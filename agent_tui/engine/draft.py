@@ -32,6 +32,7 @@ from agent_tui.models.context import Draft
 from agent_tui.models.events import DraftChanged, Event, MessageAdded, QueueChanged, SessionChanged
 from agent_tui.models.messages import AttachmentPart, Message, Part
 from agent_tui.records import dataclass
+from agent_tui.text.clean import common_start
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 
 PAUSE = 0.15
@@ -66,18 +67,6 @@ def characters(text: str) -> float:
     if len(text) <= LOOKED_THROUGH:
         return char_tokens(text)
     return char_tokens(text[:LOOKED_THROUGH]) * len(text) / LOOKED_THROUGH
-
-
-def common_start(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
-    least, most = 0, min(len(one), len(other))
-    while least < most:
-        middle = (least + most + 1) // 2
-        if one[least:middle] == other[least:middle]:
-            least = middle
-        else:
-            most = middle - 1
-    return least
 
 
 @dataclass(slots=True)

@@ -267,3 +267,15 @@ def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
         held = [line.rstrip()]
     if held:
         yield " ".join(held)
+
+
+def common_start(one: str, other: str) -> int:
+    """How many characters two texts begin with alike, by comparing ever smaller pieces: no loop over characters."""
+    least, most = 0, min(len(one), len(other))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if one[least:middle] == other[least:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return least

@@ -14,7 +14,7 @@ from typing import Literal, cast
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.records import dataclass
-from agent_tui.text.clean import pictured
+from agent_tui.text.clean import common_start, pictured
 from agent_tui.text.numbers import lines_in
 from agent_tui.tools.files.edit_mismatch import VARIANTS, nearest_lines
 
@@ -75,8 +75,8 @@ def unified(before: str, after: str) -> tuple[list[str], int, int]:
 
 def _same(before: str, after: str) -> tuple[int, int]:
     """Returns how many characters both have in common at the beginning and at the end, whole lines only."""
-    start = before.rfind("\n", 0, _prefix(before, after)) + 1
-    end = _prefix(before[start:][::-1], after[start:][::-1])
+    start = before.rfind("\n", 0, common_start(before, after)) + 1
+    end = common_start(before[start:][::-1], after[start:][::-1])
     # What is put aside at the end begins a line, in both.
     while end and not (_begins(before, len(before) - end) and _begins(after, len(after) - end)):
         newline = before.find("\n", len(before) - end)
@@ -86,18 +86,6 @@ def _same(before: str, after: str) -> tuple[int, int]:
 
 def _begins(text: str, position: int) -> bool:
     return position == 0 or text[position - 1] == "\n"
-
-
-def _prefix(one: str, other: str) -> int:
-    """The length of the common beginning, by comparing ever smaller pieces: no loop over characters."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 _Opcode = tuple[str, int, int, int, int]
